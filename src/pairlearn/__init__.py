@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairwise learning with one previous example.
+
+Public names are loaded on first use: importing the package imports neither numba nor
+scikit-learn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
+    "domains": ("Ball", "WholeSpace"),
+    "losses": (
+        "Exponential",
+        "Hinge",
+        "LogLink",
+        "Logistic",
+        "PairLoss",
+        "SmoothedHinge",
+        "Square",
+        "SquaredHinge",
+        "scalar",
+    ),
+    "problem": ("Problem",),
+    "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),
+    "scores": ("LinearScore",),
+    "validation": ("AssumptionWarning", "DivergenceError"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted([*_MODULE_OF, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

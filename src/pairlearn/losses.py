@@ -1,0 +1,461 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""What a pair costs: losses of one score and two labels.
+
+A loss is a function of the *margin* m of a pair. For a score s = h_w(x) - h_w(x') it is
+m = s when y > y' and m = -s otherwise, so that the same loss serves AUC (labels -1 and +1) and
+ranking (any real labels), and so that the order in which a pair is met does not matter: the
+paper's f(w; z, z') = l(m) 1[y = 1, y' = -1] is made symmetric, f(w; z, z') + f(w; z', z). The
+empirical risk F_S doubles and the constants stay. ``one_sided=True`` gives the paper's form.
+
+To write your own, derive from `PairLoss` and decorate two functions::
+
+    class Sigmoid(PairLoss):
+        @scalar
+        def value(score, y, y_partner, _):
+            m = score if y > y_partner else -score
+            return 1.0 / (1.0 + math.exp(m))
+
+        @scalar
+        def derivative(score, y, y_partner, _):
+            sign = 1.0 if y > y_partner else -1.0
+            p = 1.0 / (1.0 + math.exp(sign * score))
+            return -sign * p * (1.0 - p)
+"""
+
+# The scalar functions below are compiled by numba and take (score, y, y_partner, parameter)
+# instead of self.
+# ruff: noqa: N805
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pairlearn.scalar import Scalar, scalar
+from pairlearn.validation import check_positive
+
+__all__ = [
+    "LOSSES",
+    "Exponential",
+    "Hinge",
+    "LogLink",
+    "Logistic",
+    "PairLoss",
+    "SmoothedHinge",
+    "Square",
+    "SquaredHinge",
+    "get_loss",
+    "scalar",
+]
+
+
+@dataclass(frozen=True)
+class PairLoss:
+    r"""Base class of pair losses.
+
+    Parameters
+    ----------
+    one_sided : bool, default=False
+        Whether only pairs whose first example has the larger label count (the paper's indicator
+        1[y = 1, y' = -1]). By default a pair counts in either order.
+
+    Notes
+    -----
+    A subclass defines two functions decorated with `scalar`, `value` and `derivative` (with
+    respect to the score), each of ``(score, y, y_partner, parameter)``. It may define
+    `slope_bound`, `curvature_bound` and `value_bound`, the suprema of \|l'\|, \|l''\| and l over
+    \|m\| <= M, from which `Problem` derives Lipschitz and smoothness constants.
+    """
+
+    one_sided: bool = False
+
+    #: Whether a pair of equal labels costs nothing, whatever the score.
+    opposite_labels_only: ClassVar[bool] = True
+    #: Whether the loss is convex in the score.
+    convex: ClassVar[bool] = True
+
+    value: ClassVar[Scalar]
+    derivative: ClassVar[Scalar]
+
+    @property
+    def parameter(self) -> float:
+        """The number handed to `value` and `derivative` as their fourth argument."""
+        return 0.0
+
+    def slope_bound(self, margin_bound: float) -> float:
+        """Supremum of the absolute derivative over margins of at most `margin_bound`."""
+        raise ValueError(self._unknown("slope_bound"))
+
+    def curvature_bound(self, margin_bound: float) -> float:
+        """Supremum of the absolute second derivative (infinite where there is a kink)."""
+        raise ValueError(self._unknown("curvature_bound"))
+
+    def value_bound(self, margin_bound: float) -> float:
+        """Supremum of the loss over margins of at most `margin_bound`."""
+        raise ValueError(self._unknown("value_bound"))
+
+    def _unknown(self, method: str) -> str:
+        name = type(self).__name__
+        return f"{name} does not state its {method}; define {name}.{method}(margin_bound)."
+
+
+@dataclass(frozen=True)
+class Hinge(PairLoss):
+    """Hinge loss, l(m) = (margin - m)_+.
+
+    Parameters
+    ----------
+    one_sided : bool, default=False
+        See `PairLoss`.
+    margin : float, default=1.0
+        The margin below which a pair costs something.
+
+    Examples
+    --------
+    >>> Hinge().value(0.25, 1.0, -1.0, 1.0)
+    0.75
+    """
+
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("margin", self.margin)
+
+    @property
+    def parameter(self) -> float:
+        """The margin."""
+        return self.margin
+
+    @scalar
+    def value(score: float, y: float, y_partner: float, margin: float) -> float:
+        """Return the loss of a pair."""
+        m = score if y > y_partner else -score
+        return margin - m if m < margin else 0.0
+
+    @scalar
+    def derivative(score: float, y: float, y_partner: float, margin: float) -> float:
+        """Return the derivative of the loss with respect to the score."""
+        if y > y_partner:
+            return -1.0 if score < margin else 0.0
+        return 1.0 if -score < margin else 0.0
+
+    def slope_bound(self, margin_bound: float) -> float:
+        """Return 1."""
+        return 1.0
+
+    def curvature_bound(self, margin_bound: float) -> float:
+        """Return infinity: the hinge has a kink."""
+        return math.inf
+
+    def value_bound(self, margin_bound: float) -> float:
+        """Return margin + M."""
+        return self.margin + margin_bound
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Hinge):
+    """Squared hinge loss, l(m) = (margin - m)_+^2.
+
+    Parameters
+    ----------
+    one_sided : bool, default=False
+        See `PairLoss`.
+    margin : float, default=1.0
+        The margin below which a pair costs something.
+
+    Examples
+    --------
+    >>> SquaredHinge().value(0.5, 1.0, -1.0, 1.0)
+    0.25
+    """
+
+    @scalar
+    def value(score: float, y: float, y_partner: float, margin: float) -> float:
+        """Return the loss of a pair."""
+        m = score if y > y_partner else -score
+        gap = margin - m
+        return gap * gap if gap > 0.0 else 0.0
+
+    @scalar
+    def derivative(score: float, y: float, y_partner: float, margin: float) -> float:
+        """Return the derivative of the loss with respect to the score."""
+        if y > y_partner:
+            return -2.0 * (margin - score) if score < margin else 0.0
+        return 2.0 * (margin + score) if -score < margin else 0.0
+
+    def slope_bound(self, margin_bound: float) -> float:
+        """Return 2 (margin + M)."""
+        return 2.0 * (self.margin + margin_bound)
+
+    def curvature_bound(self, margin_bound: float) -> float:
+        """Return 2."""
+        return 2.0
+
+    def value_bound(self, margin_bound: float) -> float:
+        """Return (margin + M)^2."""
+        return (self.margin + margin_bound) ** 2
+
+
+@dataclass(frozen=True)
+class Square(SquaredHinge):
+    """Square loss, l(m) = (margin - m)^2.
+
+    Parameters
+    ----------
+    one_sided : bool, default=False
+        See `PairLoss`.
+    margin : float, default=1.0
+        The margin at which a pair costs nothing.
+
+    Examples
+    --------
+    >>> Square().value(2.0, 1.0, -1.0, 1.0)
+    1.0
+    """
+
+    @scalar
+    def value(score: float, y: float, y_partner: float, margin: float) -> float:
+        """Return the loss of a pair."""
+        m = score if y > y_partner else -score
+        return (margin - m) * (margin - m)
+
+    @scalar
+    def derivative(score: float, y: float, y_partner: float, margin: float) -> float:
+        """Return the derivative of the loss with respect to the score."""
+        if y > y_partner:
+            return -2.0 * (margin - score)
+        return 2.0 * (margin + score)
+
+
+@dataclass(frozen=True)
+class Logistic(PairLoss):
+    """Logistic loss, l(m) = log(1 + exp(-m)).
+
+    Parameters
+    ----------
+    one_sided : bool, default=False
+        See `PairLoss`.
+
+    Examples
+    --------
+    >>> round(Logistic().value(0.0, 1.0, -1.0), 4)
+    0.6931
+    """
+
+    @scalar
+    def value(score: float, y: float, y_partner: float, _: float) -> float:
+        """Return the loss of a pair."""
+        m = score if y > y_partner else -score
+        if m > 0.0:
+            return math.log1p(math.exp(-m))
+        return math.log1p(math.exp(m)) - m
+
+    @scalar
+    def derivative(score: float, y: float, y_partner: float, _: float) -> float:
+        """Return the derivative of the loss with respect to the score."""
+        sign = 1.0 if y > y_partner else -1.0
+        m = sign * score
+        if m > 0.0:
+            e = math.exp(-m)
+            return -sign * e / (1.0 + e)
+        return -sign / (1.0 + math.exp(m))
+
+    def slope_bound(self, margin_bound: float) -> float:
+        """Return sigmoid(M)."""
+        return 1.0 / (1.0 + math.exp(-margin_bound))
+
+    def curvature_bound(self, margin_bound: float) -> float:
+        """Return 1/4."""
+        return 0.25
+
+    def value_bound(self, margin_bound: float) -> float:
+        """Return log(1 + exp(M))."""
+        return margin_bound + math.log1p(math.exp(-margin_bound))
+
+
+@dataclass(frozen=True)
+class Exponential(PairLoss):
+    """Exponential loss, l(m) = exp(-m), with the exponent cut at 700 to stay finite.
+
+    Parameters
+    ----------
+    one_sided : bool, default=False
+        See `PairLoss`.
+
+    Examples
+    --------
+    >>> Exponential().value(0.0, 1.0, -1.0)
+    1.0
+    """
+
+    @scalar
+    def value(score: float, y: float, y_partner: float, _: float) -> float:
+        """Return the loss of a pair."""
+        m = score if y > y_partner else -score
+        return math.exp(min(-m, 700.0))
+
+    @scalar
+    def derivative(score: float, y: float, y_partner: float, _: float) -> float:
+        """Return the derivative of the loss with respect to the score."""
+        sign = 1.0 if y > y_partner else -1.0
+        return -sign * math.exp(min(-sign * score, 700.0))
+
+    def slope_bound(self, margin_bound: float) -> float:
+        """Return exp(M)."""
+        return math.exp(min(margin_bound, 700.0))
+
+    def curvature_bound(self, margin_bound: float) -> float:
+        """Return exp(M)."""
+        return math.exp(min(margin_bound, 700.0))
+
+    def value_bound(self, margin_bound: float) -> float:
+        """Return exp(M)."""
+        return math.exp(min(margin_bound, 700.0))
+
+
+@dataclass(frozen=True)
+class LogLink(PairLoss):
+    """The paper's non-convex loss of a generalised linear model, l(m) = (1 - sigmoid(m))^2.
+
+    Parameters
+    ----------
+    one_sided : bool, default=False
+        See `PairLoss`.
+
+    Examples
+    --------
+    >>> LogLink().value(0.0, 1.0, -1.0)
+    0.25
+    """
+
+    convex: ClassVar[bool] = False
+
+    @scalar
+    def value(score: float, y: float, y_partner: float, _: float) -> float:
+        """Return the loss of a pair."""
+        m = score if y > y_partner else -score
+        if m > 0.0:
+            e = math.exp(-m)
+            miss = e / (1.0 + e)
+        else:
+            miss = 1.0 / (1.0 + math.exp(m))
+        return miss * miss
+
+    @scalar
+    def derivative(score: float, y: float, y_partner: float, _: float) -> float:
+        """Return the derivative of the loss with respect to the score."""
+        sign = 1.0 if y > y_partner else -1.0
+        m = sign * score
+        if m > 0.0:
+            e = math.exp(-m)
+            miss = e / (1.0 + e)
+            hit = 1.0 / (1.0 + e)
+        else:
+            e = math.exp(m)
+            miss = 1.0 / (1.0 + e)
+            hit = e / (1.0 + e)
+        return -2.0 * sign * miss * miss * hit
+
+    def slope_bound(self, margin_bound: float) -> float:
+        """Return 8/27, the maximum of 2 p^2 (1 - p), at p = 2/3."""
+        return 8.0 / 27.0
+
+    def curvature_bound(self, margin_bound: float) -> float:
+        """Return the maximum of |l''| = 2 p^2 (1 - p) |2 - 3 p| over p in [0, 1]."""
+        # d/dp of p^2 (1-p)(2-3p) = p (4 - 15 p + 12 p^2): the larger of its two inner extrema.
+        return max(
+            2.0 * p * p * (1.0 - p) * abs(2.0 - 3.0 * p)
+            for p in ((15.0 - math.sqrt(33.0)) / 24.0, (15.0 + math.sqrt(33.0)) / 24.0)
+        )
+
+    def value_bound(self, margin_bound: float) -> float:
+        """Return 1."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class SmoothedHinge(PairLoss):
+    """Huberised hinge loss: quadratic over a width h below the margin 1, linear further down.
+
+    Parameters
+    ----------
+    one_sided : bool, default=False
+        See `PairLoss`.
+    width : float, default=0.5
+        The width h of the quadratic part. The loss is 1/h-smooth and differs from the hinge by at
+        most h/2.
+
+    Examples
+    --------
+    >>> SmoothedHinge(width=0.5).value(0.0, 1.0, -1.0, 0.5)
+    0.75
+    """
+
+    width: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_positive("width", self.width)
+
+    @property
+    def parameter(self) -> float:
+        """The width."""
+        return self.width
+
+    @scalar
+    def value(score: float, y: float, y_partner: float, width: float) -> float:
+        """Return the loss of a pair."""
+        gap = 1.0 - (score if y > y_partner else -score)
+        if gap <= 0.0:
+            return 0.0
+        if gap < width:
+            return gap * gap / (2.0 * width)
+        return gap - 0.5 * width
+
+    @scalar
+    def derivative(score: float, y: float, y_partner: float, width: float) -> float:
+        """Return the derivative of the loss with respect to the score."""
+        sign = 1.0 if y > y_partner else -1.0
+        gap = 1.0 - sign * score
+        if gap <= 0.0:
+            return 0.0
+        return -sign * min(gap / width, 1.0)
+
+    def slope_bound(self, margin_bound: float) -> float:
+        """Return 1."""
+        return 1.0
+
+    def curvature_bound(self, margin_bound: float) -> float:
+        """Return 1/h."""
+        return 1.0 / self.width
+
+    def value_bound(self, margin_bound: float) -> float:
+        """Return 1 + M."""
+        return 1.0 + margin_bound
+
+
+LOSSES: dict[str, type[PairLoss]] = {
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+    "square": Square,
+    "logistic": Logistic,
+    "exponential": Exponential,
+    "loglink": LogLink,
+    "smoothed_hinge": SmoothedHinge,
+}
+
+
+def get_loss(loss: str | PairLoss) -> PairLoss:
+    """Return a loss given by name, or the loss itself.
+
+    Examples
+    --------
+    >>> get_loss("hinge")
+    Hinge(one_sided=False, margin=1.0)
+    """
+    if isinstance(loss, PairLoss):
+        return loss
+    if isinstance(loss, str) and loss in LOSSES:
+        return LOSSES[loss]()
+    names = ", ".join(repr(name) for name in LOSSES)
+    raise ValueError(f"loss must be one of {names} or a PairLoss, got {loss!r}.")

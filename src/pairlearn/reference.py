@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's algorithms in plain NumPy: the specification, and the oracle of the tests.
+
+Nothing here is fast. Every iterate is stored, every projection and every average is written as the
+paper writes it, and no kernel is involved. Indices are given, never drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.losses import PairLoss
+
+__all__ = ["average_of", "online_sgd", "pair_gradient", "pairwise_sgd"]
+
+Vector = NDArray[np.float64]
+
+
+def pair_gradient(
+    loss: PairLoss, w: Vector, x: Vector, y: float, x_partner: Vector, y_partner: float
+) -> Vector:
+    """Return the gradient of f(w; z, z') for the linear score <w, x - x'>."""
+    if loss.opposite_labels_only and y == y_partner:
+        return np.zeros_like(w)
+    if loss.one_sided and not y > y_partner:
+        return np.zeros_like(w)
+    difference = x - x_partner
+    slope = loss.derivative(float(w @ difference), y, y_partner, loss.parameter)
+    return slope * difference
+
+
+def pairwise_sgd(
+    loss: PairLoss,
+    X: Any,
+    y: Vector,
+    *,
+    partners: Sequence[tuple[int, Sequence[int]]],
+    step_sizes: Vector,
+    project: Callable[[Vector], Vector],
+    w_start: Vector,
+    example_weight: Vector | None = None,
+) -> list[Vector]:
+    """Return every iterate w_0, ..., w_T of Algorithm 1 for given pairs.
+
+    Parameters
+    ----------
+    loss : PairLoss
+        The pair loss.
+    X : ndarray of shape (n, d)
+        Examples.
+    y : ndarray of shape (n,)
+        Labels.
+    partners : sequence of (int, sequence of int)
+        For each step the current example i_t and the examples that it meets. Algorithm 1 has
+        one, i_{t-1}; with several the gradient is their mean (the remark after Theorem 6).
+    step_sizes : ndarray of shape (T,)
+        The step sizes eta_1, ..., eta_T.
+    project : callable
+        The projection onto W.
+    w_start : ndarray of shape (d,)
+        The starting point w_0.
+    example_weight : ndarray of shape (n,), optional
+        A pair weighs as much as the product of the weights of its two examples.
+
+    Returns
+    -------
+    list of ndarray
+        The T + 1 iterates.
+    """
+    weight = np.ones(len(y)) if example_weight is None else example_weight
+    iterates = [np.array(w_start, dtype=np.float64)]
+    for step_size, (current, others) in zip(step_sizes, partners, strict=True):
+        w = iterates[-1]
+        gradient = np.zeros_like(w)
+        for other in others:
+            pair_weight = weight[current] * weight[other] / len(others)
+            gradient = gradient + pair_weight * pair_gradient(
+                loss, w, X[current], y[current], X[other], y[other]
+            )
+        iterates.append(project(w - step_size * gradient))
+    return iterates
+
+
+def online_sgd(
+    loss: PairLoss,
+    X: Any,
+    y: Vector,
+    *,
+    step_sizes: Vector,
+    project: Callable[[Vector], Vector],
+    w_start: Vector,
+) -> list[Vector]:
+    """Return every iterate of Algorithm 2: example t meets example t - 1, in order of arrival."""
+    return pairwise_sgd(
+        loss,
+        X,
+        y,
+        partners=[(t, [t - 1]) for t in range(1, len(y))],
+        step_sizes=step_sizes,
+        project=project,
+        w_start=w_start,
+    )
+
+
+def average_of(iterates: Sequence[Vector], step_sizes: Vector, rule: str = "step_size") -> Vector:
+    """Return the average of the iterates w_0, ..., w_T under a rule of `pairlearn.averaging`.
+
+    Parameters
+    ----------
+    iterates : sequence of ndarray
+        The iterates w_0, ..., w_T.
+    step_sizes : ndarray of shape (T,)
+        The step sizes eta_1, ..., eta_T.
+    rule : str, default="step_size"
+        One of "step_size" (sum_j eta_j w_{j-2} with w_{-1} = w_0), "linear" (sum_j j w_{j-2}),
+        "uniform" (w_1, ..., w_T), "tail:F" (w_t for t > floor((1 - F) T)) and "last" (w_T).
+
+    Returns
+    -------
+    ndarray
+        The normalised average.
+    """
+    n_steps = len(step_sizes)
+    if n_steps == 0 or rule == "last":
+        return iterates[-1]
+    if rule in ("step_size", "linear"):
+        weights = step_sizes if rule == "step_size" else np.arange(1.0, n_steps + 1.0)
+        delayed = [iterates[max(j - 2, 0)] for j in range(1, n_steps + 1)]
+        return np.asarray(np.average(delayed, axis=0, weights=weights))
+    if rule == "uniform":
+        return np.asarray(np.mean(iterates[1:], axis=0))
+    fraction = float(rule.removeprefix("tail:"))
+    first = int(np.floor((1.0 - fraction) * n_steps)) + 1
+    return np.asarray(np.mean(iterates[first:], axis=0))

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scalar functions that a kernel calls by address.
+
+A function ``(score, y, y_partner, parameter) -> float`` is compiled once per process, on first
+use, and handed to a kernel as an integer. Kernels therefore never depend on the code of a loss:
+their cache on disk hits in every process and cannot go stale when a loss is edited.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Scalar", "scalar"]
+
+ScalarFunction = Callable[[float, float, float, float], float]
+
+
+class Scalar:
+    """A scalar function with a compiled twin.
+
+    Calling it runs the plain Python function; `address` compiles it (numba is imported only then).
+    Inside a class it behaves as a static method. Pickling keeps the Python function alone: an
+    address means nothing in another process.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(score, y, y_partner, parameter) -> float`` in the subset of Python that numba
+        compiles.
+
+    Examples
+    --------
+    >>> square = Scalar(lambda score, y, y_partner, parameter: score * score)
+    >>> square(3.0, 1.0, -1.0, 0.0)
+    9.0
+    """
+
+    def __init__(self, function: ScalarFunction) -> None:
+        self.function = function
+        self._compiled: Any = None
+        functools.update_wrapper(self, function)
+
+    def __call__(self, score: float, y: float, y_partner: float, parameter: float = 0.0) -> float:
+        """Run the plain Python function."""
+        return self.function(score, y, y_partner, parameter)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Scalar:
+        return self
+
+    def __reduce__(self) -> tuple[type[Scalar], tuple[ScalarFunction]]:
+        return (Scalar, (self.function,))
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.function.__qualname__})"
+
+    @property
+    def address(self) -> int:
+        """Address of the compiled function, valid in this process only."""
+        if self._compiled is None:
+            self._compiled = _compile(self.function)
+        return int(self._compiled.address)
+
+
+def scalar(function: ScalarFunction) -> Scalar:
+    """Mark a function of a `PairLoss` as compilable; see `Scalar`."""
+    return Scalar(function)
+
+
+def _compile(function: ScalarFunction) -> Any:
+    import numba
+
+    signature = "float64(float64, float64, float64, float64)"
+    try:
+        return numba.cfunc(signature, cache=True, error_model="numpy")(function)
+    except RuntimeError:
+        # Nowhere to put a cache: a prompt, a notebook cell, a read-only installation.
+        return numba.cfunc(signature, error_model="numpy")(function)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks whose messages name the value received, the rule and the cure."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "AssumptionWarning",
+    "DivergenceError",
+    "check_count",
+    "check_fraction",
+    "check_generator",
+    "check_labels",
+    "check_positive",
+    "check_vector",
+]
+
+
+class DivergenceError(ArithmeticError):
+    """The iterate stopped being finite: the step size is too large for the data."""
+
+
+class AssumptionWarning(UserWarning):
+    """A statement was evaluated outside the conditions under which it is proved."""
+
+
+def check_positive(name: str, value: float, *, allow_infinite: bool = False) -> float:
+    """Return `value` as a float if it is a positive number.
+
+    Examples
+    --------
+    >>> check_positive("radius", 2)
+    2.0
+    >>> check_positive("radius", -1)
+    Traceback (most recent call last):
+        ...
+    ValueError: radius must be a positive number, got -1; choose radius > 0.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {value!r}.") from None
+    if not number > 0 or (math.isinf(number) and not allow_infinite):
+        raise ValueError(f"{name} must be a positive number, got {value!r}; choose {name} > 0.")
+    return number
+
+
+def check_count(name: str, value: int, *, minimum: int = 1) -> int:
+    """Return `value` as an int if it is a whole number of at least `minimum`.
+
+    Examples
+    --------
+    >>> check_count("n_steps", 10)
+    10
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number, got {value!r}.")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}.")
+    return int(value)
+
+
+def check_fraction(name: str, value: float) -> float:
+    """Return `value` as a float if it lies strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> check_fraction("fraction", 0.5)
+    0.5
+    """
+    number = float(value)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
+    return number
+
+
+def check_generator(rng: Any) -> np.random.Generator:
+    """Return a `numpy.random.Generator` made from a seed, a generator or None.
+
+    Examples
+    --------
+    >>> int(check_generator(0).integers(10))
+    8
+    """
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, np.random.RandomState):
+        return np.random.default_rng(rng.randint(0, 2**32, size=4, dtype=np.uint32))
+    return np.random.default_rng(rng)
+
+
+def check_vector(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
+    """Return `value` as a finite float vector of the given length.
+
+    Examples
+    --------
+    >>> check_vector("w", [1, 2], 2)
+    array([1., 2.])
+    """
+    vector = np.asarray(value, dtype=np.float64)
+    if vector.shape != (length,):
+        raise ValueError(f"{name} must have shape ({length},), got {vector.shape}.")
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{name} contains NaN or infinity; remove or impute these values.")
+    return vector
+
+
+def check_labels(y: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Return `y` as a finite float vector with one entry for each of `n` examples.
+
+    Examples
+    --------
+    >>> check_labels([1, -1], 2)
+    array([ 1., -1.])
+    """
+    labels = np.ascontiguousarray(y, dtype=np.float64)
+    if labels.ndim != 1 or len(labels) != n:
+        raise ValueError(
+            f"y must hold one number for each of the {n} rows of X, got shape {labels.shape}."
+        )
+    if not np.isfinite(labels).all():
+        raise ValueError("y contains NaN or infinity; remove or correct these examples.")
+    return labels
