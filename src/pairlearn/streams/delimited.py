@@ -92,17 +92,22 @@ class CsvReader(Reader):
         self.max_line_bytes = check_count("max_line_bytes", max_line_bytes, minimum=16)
         self._given_names = None if names is None else tuple(names)
         self._open_file(0)
-        if self._blocks.source.is_empty:
-            raise ReadError(
-                f"{self._blocks.source.name} is empty; check that it was written completely."
-            )
-        self.layout: Layout = schema.layout(self._names, self._blocks.source.name)
+        source = self._blocks.source
+        try:
+            if source.is_empty:
+                raise ReadError(f"{source.name} is empty; check that it was written completely.")
+            self.layout: Layout = schema.layout(self._names, source.name)
+        except ReadError:
+            source.close()
+            raise
         self.feature_names = self.layout.feature_names
         self.n_features = self.layout.n_features
         self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
         self.position = self._place(Position(self.format))
 
     def _open_file(self, index: int) -> None:
+        if index or hasattr(self, "_blocks"):
+            self._blocks.source.close()
         self._blocks = Blocks(ByteSource(self.sources[index]), self.max_line_bytes)
         blocks = self._blocks
         blocks.refill()
@@ -164,7 +169,7 @@ class CsvReader(Reader):
         """
         if not 0 <= position.file < len(self.sources):
             raise ReadError("the saved position names a file that is not among the sources.")
-        if position.file != self._file or position.offset < self._blocks.offset:
+        if self._blocks.source.can_reopen or position.file != self._file:
             self._open_file(position.file)
         options, _, head = position.fingerprint.partition(":")
         matches = options == self._fingerprint() and self._blocks.source.matches(head)
@@ -174,13 +179,17 @@ class CsvReader(Reader):
         self.position = position
 
     def __iter__(self) -> Iterator[Chunk]:
-        while True:
-            yield from self._file_chunks()
+        if self._blocks.source.closed:
+            self.restore(self.position)
+        try:
+            while True:
+                yield from self._file_chunks()
+                if self._file + 1 == len(self.sources):
+                    break
+                self._open_file(self._file + 1)
+                self.position = self._place(self.position)
+        finally:
             self._blocks.source.close()
-            if self._file + 1 == len(self.sources):
-                break
-            self._open_file(self._file + 1)
-            self.position = self._place(self.position)
         if self.position.row == 0:
             name = self._blocks.source.name
             if self.position.refusals.count or not self.header:

@@ -83,14 +83,8 @@ class RowBuffer:
         if j in layout.levels:
             code = layout.code_of(j, value)
             if code == -2:
-                if j == layout.label:
-                    raise RefusedFieldError(_unexpected_label(shown(value), layout))
-                if layout.schema.unknown == "refuse":
-                    raise RefusedFieldError(
-                        f"{shown(value)} is not among its levels (unknown='ignore' accepts it)"
-                    )
-            column = len(layout.categories) if j == layout.label else layout.categories.index(j)
-            self.codes[row, column] = code
+                self.unknown(layout, j, value)
+            self.codes[row, self._code_column(layout, j)] = code
             return False
         number = parse_number(value, layout.schema.missing_tokens)
         if j == layout.label:
@@ -106,6 +100,24 @@ class RowBuffer:
             self.has_missing[row] = True
             return True
         return False
+
+    def store_missing_code(self, layout: Layout, row: int, j: int) -> None:
+        """Store the absence of a category."""
+        self.codes[row, self._code_column(layout, j)] = -1
+
+    @staticmethod
+    def _code_column(layout: Layout, j: int) -> int:
+        return len(layout.categories) if j == layout.label else layout.categories.index(j)
+
+    @staticmethod
+    def unknown(layout: Layout, j: int, value: str) -> None:
+        """Refuse a text that is not among the levels of column j, unless that is allowed."""
+        if j == layout.label:
+            raise RefusedFieldError(_unexpected_label(shown(value), layout))
+        if layout.schema.unknown == "refuse":
+            raise RefusedFieldError(
+                f"{shown(value)} is not among its levels (unknown='ignore' accepts it)"
+            )
 
     def take_in(self, stop: int, any_missing: bool, layout: Layout, checker: RowChecker) -> None:
         """Check rows ``count:stop`` and keep those that can be used."""

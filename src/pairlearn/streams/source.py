@@ -92,8 +92,17 @@ class ByteSource:
 
     def __init__(self, target: Any) -> None:
         self.offset = 0
+        self.closed = False
         self._plain = False
-        if isinstance(target, (str, os.PathLike)) and os.fspath(target) != "-":
+        self.can_reopen = isinstance(target, (str, os.PathLike)) and os.fspath(target) != "-"
+        try:
+            self._open_target(target)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_target(self, target: Any) -> None:
+        if self.can_reopen:
             path = check_file(target)
             self.name = str(path)
             with _open(path) as file:
@@ -238,10 +247,16 @@ class ByteSource:
                 )
 
     def close(self) -> None:
-        """Release the file; standard input stays open."""
-        if self._raw is not sys.stdin.buffer and not isinstance(self._raw, _Replay):
-            self._stream.close()
-            self._raw.close()
+        """Release the file; a pipe belongs to whoever opened it and stays open."""
+        if self.can_reopen and not self.closed:
+            for name in ("_stream", "_raw"):
+                file = getattr(self, name, None)
+                if file is not None:
+                    file.close()
+            self.closed = True
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def _name_of(target: Any) -> str:

@@ -59,11 +59,11 @@ class SvmlightReader(Reader):
     Examples
     --------
     >>> import io
-    >>> text = io.BytesIO(b"1 qid:3 1:0.5 4:2\n-1 qid:3 2:1e-3 # second\n")
+    >>> text = io.BytesIO(b"1 qid:3 1:0.5 4:2\n-1 qid:3 2:5e-1 # second\n")
     >>> [chunk] = SvmlightReader(text, n_features=4, qid=True)
     >>> chunk.X.toarray(), chunk.y, chunk.qid
-    (array([[0.5  , 0.   , 0.   , 2.   ], [0.   , 0.001, 0.   , 0.   ]]),
-     array([ 1., -1.]), array([3, 3]))
+    (array([[0.5, 0. , 0. , 2. ],
+           [0. , 0.5, 0. , 0. ]]), array([ 1., -1.]), array([3, 3]))
     """
 
     format = "svmlight"
@@ -123,6 +123,8 @@ class SvmlightReader(Reader):
         return max(1, width)
 
     def _open_file(self, index: int) -> None:
+        if index or hasattr(self, "_blocks"):
+            self._blocks.source.close()
         self._blocks = Blocks(ByteSource(self.sources[index]), self.max_line_bytes)
         self._blocks.refill()
         if index == 0 and self._blocks.source.is_empty:
@@ -151,7 +153,7 @@ class SvmlightReader(Reader):
         """Continue after `position`, which a reader of the same data has saved."""
         if not 0 <= position.file < len(self.sources):
             raise ReadError("the saved position names a file that is not among the sources.")
-        if position.file != self._file or position.offset < self._blocks.offset:
+        if self._blocks.source.can_reopen or position.file != self._file:
             self._open_file(position.file)
         options, _, head = position.fingerprint.partition(":")
         matches = options == self._fingerprint() and self._blocks.source.matches(head)
@@ -162,13 +164,17 @@ class SvmlightReader(Reader):
         self.position = position
 
     def __iter__(self) -> Iterator[Chunk]:
-        while True:
-            yield from self._file_chunks()
+        if self._blocks.source.closed:
+            self.restore(self.position)
+        try:
+            while True:
+                yield from self._file_chunks()
+                if self._file + 1 == len(self.sources):
+                    break
+                self._open_file(self._file + 1)
+                self.position = self._place(self.position)
+        finally:
             self._blocks.source.close()
-            if self._file + 1 == len(self.sources):
-                break
-            self._open_file(self._file + 1)
-            self.position = self._place(self.position)
         if self.position.row == 0:
             raise nothing_to_read(self._blocks.source.name, self.position.refusals)
 
