@@ -35,7 +35,7 @@ CASES = {
     "garbage": ("a.csv", bytes(range(256)) * 20, "is not text: it has a zero byte"),
     "other garbage": ("a.csv", b"\xff\xfea\x00", "UTF-16"),
     "zip": ("a.csv", b"PK\x03\x04....", "is a zip file, not text; unpack"),
-    "no label": ("a.csv", b"a,b,c\n1,2,3\n", "no label column 'target'; its columns: 'a', 'b', 'c'"),
+    "no label": ("a.csv", b"a,b\n1,2\n", "no label column 'target'; its columns: 'a', 'b'"),
     "ragged everywhere": ("a.csv", b"a,target\n1\n1,2,3\n", "it has 1 fields where 2 are expected"),
     "duplicated header": ("a.csv", b"a,a,target\n1,2,3\n", "more than one column named 'a'"),
     "no header": ("a.csv", b"1,2,3\n4,5,6\n", "pass header=False"),

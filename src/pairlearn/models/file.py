@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairlearn
-from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.record import ModelFileError, ModelRecord, check_plain
 from pairlearn.models.registry import check_record
 from pairlearn.streams.atomic import atomic_write
 
@@ -245,7 +245,8 @@ def _load(text: bytes, what: str) -> dict[str, Any]:
         raise ModelFileError(f"{what} is not JSON; it is damaged or not a model file.") from None
     if not isinstance(value, dict):
         raise ModelFileError(f"{what} is not a JSON object; it is not a model file.")
-    return value
+    checked: dict[str, Any] = check_plain(value, what)
+    return checked
 
 
 def _is_count(value: Any) -> bool:
@@ -274,7 +275,7 @@ def _arrays(header: dict[str, Any], body: memoryview) -> dict[str, NDArray[Any]]
             count *= side
         if stop - begin != count * dtype.itemsize or stop > len(body):
             raise ModelFileError(f"array {shown} does not fit its place; the file is damaged.")
-        if kind == "BOOL" and any(b > 1 for b in body[begin:stop]):
+        if kind == "BOOL" and (np.frombuffer(body[begin:stop], np.uint8) > 1).any():
             raise ModelFileError(f"array {shown} holds bytes that are neither true nor false.")
         try:
             arrays[name] = np.frombuffer(body[begin:stop], dtype=dtype).reshape(shape)

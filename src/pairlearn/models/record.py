@@ -52,6 +52,7 @@ def check_plain(value: Any, where: str, *, depth: int = 0) -> Any:
         for key in value:
             if not isinstance(key, str):
                 raise ModelFileError(f"{where} has the key {key!r}; keys must be texts.")
+            check_plain(key, f"a key of {where}")
         return {k: check_plain(v, f"{where}.{k}", depth=depth + 1) for k, v in value.items()}
     raise ModelFileError(
         f"{where} is a {type(value).__name__}; use numbers, texts, lists and dicts of them."
@@ -64,7 +65,7 @@ def _check_name(value: Any, where: str) -> str:
     return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ModelRecord:
     """What is known about one fitted model.
 
@@ -110,7 +111,7 @@ class ModelRecord:
 
         _check_name(self.estimator, "estimator")
         if not isinstance(self.library_version, str) or len(self.library_version) > MAX_NAME:
-            raise ModelFileError(f"library_version must be a text of at most {MAX_NAME} characters.")
+            raise ModelFileError(f"library_version must be a text of up to {MAX_NAME} characters.")
         if not isinstance(self.arrays, Mapping):
             raise ModelFileError("arrays must be a mapping from names to arrays.")
         put("arrays", {_check_name(k, "array name"): _array(k, v) for k, v in self.arrays.items()})

@@ -89,7 +89,7 @@ def spec_of(name: str) -> ModelSpec:
     if name not in _SPECS:
         known = ", ".join(registered()) or "none"
         raise ModelFileError(
-            f"it holds a model of {name[:60]!r}, which this version does not know (known: {known}); "
+            f"it holds a model of {name[:60]!r}, unknown to this version (known: {known}); "
             "upgrade pairlearn, or import the module that defines it first."
         )
     return _SPECS[name]
@@ -119,7 +119,8 @@ def check_record(record: ModelRecord, *, allow_unregistered: bool = False) -> No
             continue
         if array.dtype.name not in rule.dtypes:
             raise ModelFileError(
-                f"array {name!r} is {array.dtype.name}, {spec.name} needs {' or '.join(rule.dtypes)}."
+                f"array {name!r} is {array.dtype.name}, {spec.name} needs "
+                f"{' or '.join(rule.dtypes)}."
             )
         good = len(array.shape) == len(rule.shape)
         for side, wanted in zip(array.shape, rule.shape, strict=False):

@@ -106,8 +106,6 @@ class CsvReader(Reader):
         self.position = self._place(Position(self.format))
 
     def _open_file(self, index: int) -> None:
-        if index or hasattr(self, "_blocks"):
-            self._blocks.source.close()
         self._blocks = Blocks(ByteSource(self.sources[index]), self.max_line_bytes)
         blocks = self._blocks
         blocks.refill()
@@ -120,7 +118,7 @@ class CsvReader(Reader):
         if record is None:
             found: list[str] = []
         else:
-            found = next(csv.reader([record], delimiter=self.delimiter), [])
+            found = self._split(record, name)
         if not self.header:
             blocks.start = start
             found = [str(j) for j in range(len(found))]
@@ -145,6 +143,14 @@ class CsvReader(Reader):
                 f"{listed(self._names)}); read files of one shape together."
             )
         self._file = index
+
+    def _split(self, record: str, name: str) -> list[str]:
+        try:
+            return next(csv.reader([record], delimiter=self.delimiter, strict=True), [])
+        except csv.Error as error:
+            raise ReadError(
+                f"{name}:1: the first line cannot be split into fields ({error}); check its quotes."
+            ) from None
 
     def _fingerprint(self) -> str:
         options = (self.schema.key(), self.header, self._given_names, self.delimiter)

@@ -123,8 +123,6 @@ class SvmlightReader(Reader):
         return max(1, width)
 
     def _open_file(self, index: int) -> None:
-        if index or hasattr(self, "_blocks"):
-            self._blocks.source.close()
         self._blocks = Blocks(ByteSource(self.sources[index]), self.max_line_bytes)
         self._blocks.refill()
         if index == 0 and self._blocks.source.is_empty:
