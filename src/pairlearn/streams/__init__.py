@@ -15,6 +15,7 @@ from pairlearn.streams.delimited import CsvReader
 from pairlearn.streams.iterator import IteratorReader
 from pairlearn.streams.npy import NpyReader
 from pairlearn.streams.opening import open_reader
+from pairlearn.streams.progressive import ProgressiveAUC
 from pairlearn.streams.schema import Schema
 from pairlearn.streams.svmlight import SvmlightReader
 
@@ -25,6 +26,7 @@ __all__ = [
     "IteratorReader",
     "NpyReader",
     "Position",
+    "ProgressiveAUC",
     "ReadError",
     "Reader",
     "Refusal",
