@@ -5,16 +5,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
+from pairlearn.streams import progressive as progressive_module
 from pairlearn.streams.progressive import ProgressiveAUC
 
 
 def expected(scores, labels, window):
     s, y = scores[-window:], labels[-window:]
     return None if len(set(y)) < 2 else roc_auc_score(y, s)
+
+
+@pytest.fixture(autouse=True, params=[16, 0, 10**9], ids=["mixed", "slide", "sort"])
+def cost(request, monkeypatch):
+    """Both ways of updating, and the mixture of them that is shipped."""
+    monkeypatch.setattr(progressive_module, "_SLIDE_COST", request.param)
 
 
 @given(
@@ -25,7 +32,9 @@ def expected(scores, labels, window):
     ),
     window=st.integers(1, 40),
 )
-@settings(max_examples=150, deadline=None)
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_every_value_is_that_of_scikit_learn(data, window):
     auc = ProgressiveAUC(window)
     for k, (score, label) in enumerate(data):
@@ -74,7 +83,9 @@ def test_blocks_are_packed_again():
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=2, max_size=60),
        st.integers(1, 20), st.integers(0, 60))  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_a_saved_window_goes_on_exactly(data, window, cut):
     scores = [float(s) for s, _ in data]
     labels = [y for _, y in data]

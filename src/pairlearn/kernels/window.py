@@ -12,13 +12,15 @@ import numba
 import numpy as np
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+# without inlining, each call would count references to ten arrays up and down
+_part = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 
 # Positions in the vector of integers that belongs to a window.
 HEAD, SIZE, N_POSITIVE, TWICE_WINS, N_BLOCKS, N_FREE = range(6)
 STATE_SIZE = 6
 
 
-@_jit
+@_part
 def _find_block(score, order, n_blocks, keys, sizes):
     """Place in the directory of the first block whose last key is not below the score."""
     low, high = 0, n_blocks
@@ -32,52 +34,55 @@ def _find_block(score, order, n_blocks, keys, sizes):
     return low
 
 
-@_jit
-def _find_key(score, row, size):
+@_part
+def _find_key(score, keys, b, size):
     """Index of the first key that is not below the score."""
     low, high = 0, size
     while low < high:
         middle = (low + high) // 2
-        if row[middle] < score:
+        if keys[b, middle] < score:
             low = middle + 1
         else:
             high = middle
     return low
 
 
-@_jit
+@_part
 def _count(score, wanted, order, state, keys, labels, sizes, positives):
     """How many entries with label `wanted` lie below the score, and how many are equal to it."""
-    below, equal = 0, 0
     place = _find_block(score, order, state[N_BLOCKS], keys, sizes)
+    n_below, positive_below = 0, 0
     for k in range(place):
         b = order[k]
-        below += positives[b] if wanted else sizes[b] - positives[b]
+        n_below += sizes[b]
+        positive_below += positives[b]
+    n_equal, positive_equal = 0, 0
     k = place
-    first = True
     while k < state[N_BLOCKS]:
         b = order[k]
         if keys[b, 0] > score:
             break
         if keys[b, 0] == score and keys[b, sizes[b] - 1] == score:
-            equal += positives[b] if wanted else sizes[b] - positives[b]
+            n_equal += sizes[b]
+            positive_equal += positives[b]
         else:
-            i = 0
-            if first:
-                i = _find_key(score, keys[b], sizes[b])
-                for j in range(i):
-                    below += labels[b, j] == wanted
+            i = _find_key(score, keys, b, sizes[b])  # beyond the first block this is 0
+            n_below += i
+            for j in range(i):
+                positive_below += np.int64(labels[b, j])
             while i < sizes[b] and keys[b, i] == score:
-                equal += labels[b, i] == wanted
+                n_equal += 1
+                positive_equal += np.int64(labels[b, i])
                 i += 1
             if i < sizes[b]:
                 break
-        first = False
         k += 1
-    return below, equal
+    if wanted:
+        return positive_below, positive_equal
+    return n_below - positive_below, n_equal - positive_equal
 
 
-@_jit
+@_part
 def _gain(score, label, order, state, keys, labels, sizes, positives):
     """Twice the number of pairs in right order (a tie is half) that the example takes part in."""
     below, equal = _count(score, 1 - label, order, state, keys, labels, sizes, positives)
@@ -86,7 +91,7 @@ def _gain(score, label, order, state, keys, labels, sizes, positives):
     return 2 * (state[N_POSITIVE] - below - equal) + equal
 
 
-@_jit
+@_part
 def _insert(score, label, order, free, state, keys, labels, sizes, positives):
     place = min(
         _find_block(score, order, state[N_BLOCKS], keys, sizes), max(0, state[N_BLOCKS] - 1)
@@ -117,7 +122,7 @@ def _insert(score, label, order, free, state, keys, labels, sizes, positives):
         state[N_BLOCKS] += 1
         if score > keys[b, half - 1]:
             b = new
-    i = _find_key(score, keys[b], sizes[b])
+    i = _find_key(score, keys, b, sizes[b])
     for j in range(sizes[b], i, -1):
         keys[b, j] = keys[b, j - 1]
         labels[b, j] = labels[b, j - 1]
@@ -128,12 +133,12 @@ def _insert(score, label, order, free, state, keys, labels, sizes, positives):
     state[N_POSITIVE] += label
 
 
-@_jit
+@_part
 def _remove(score, label, order, free, state, keys, labels, sizes, positives):
     k = _find_block(score, order, state[N_BLOCKS], keys, sizes)
     while k < state[N_BLOCKS]:
         b = order[k]
-        i = _find_key(score, keys[b], sizes[b])
+        i = _find_key(score, keys, b, sizes[b])
         with_label = positives[b] if label else sizes[b] - positives[b]
         if with_label > 0:
             while i < sizes[b] and keys[b, i] == score and labels[b, i] != label:
@@ -156,8 +161,28 @@ def _remove(score, label, order, free, state, keys, labels, sizes, positives):
 
 
 @_jit
+def fill_blocks(n, sorted_keys, sorted_labels, order, free, state, keys, labels, sizes, positives):
+    """Write n entries, sorted by key, into half-full blocks."""
+    n_all, half = len(sizes), keys.shape[1] // 2
+    used = 0
+    for begin in range(0, n, half):
+        stop = min(n, begin + half)
+        sizes[used], positives[used] = stop - begin, 0
+        for i in range(begin, stop):
+            keys[used, i - begin] = sorted_keys[i]
+            labels[used, i - begin] = sorted_labels[i]
+            positives[used] += np.int64(sorted_labels[i])
+        order[used] = used
+        used += 1
+    state[N_BLOCKS] = used
+    state[N_FREE] = n_all - used
+    for k in range(n_all - used):
+        free[k] = n_all - 1 - k
+
+
+@_part
 def _pack(order, free, state, keys, labels, sizes, positives, spare_keys, spare_labels):
-    """Write all entries into half-full blocks, when splitting has used up the blocks."""
+    """Fill the blocks anew when splitting has used them up."""
     n = 0
     for k in range(state[N_BLOCKS]):
         b = order[k]
@@ -165,21 +190,7 @@ def _pack(order, free, state, keys, labels, sizes, positives, spare_keys, spare_
             spare_keys[n] = keys[b, i]
             spare_labels[n] = labels[b, i]
             n += 1
-    n_all, half = len(sizes), keys.shape[1] // 2
-    used = 0
-    for begin in range(0, n, half):
-        stop = min(n, begin + half)
-        sizes[used], positives[used] = stop - begin, 0
-        for i in range(begin, stop):
-            keys[used, i - begin] = spare_keys[i]
-            labels[used, i - begin] = spare_labels[i]
-            positives[used] += spare_labels[i]
-        order[used] = used
-        used += 1
-    state[N_BLOCKS] = used
-    state[N_FREE] = n_all - used
-    for k in range(n_all - used):
-        free[k] = n_all - 1 - k
+    fill_blocks(n, spare_keys, spare_labels, order, free, state, keys, labels, sizes, positives)
 
 
 @_jit

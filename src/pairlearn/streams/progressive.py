@@ -7,11 +7,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.validation import check_count
 
 __all__ = ["ProgressiveAUC"]
+
+# One example that slides in costs about as much as sorting this many.
+_SLIDE_COST = 16
 
 
 class ProgressiveAUC:
@@ -24,7 +27,8 @@ class ProgressiveAUC:
               \left(1[s_i > s_j] + \tfrac12\, 1[s_i = s_j]\right),
 
     kept as an integer while examples come and go: the value is exact, an update takes time
-    proportional to sqrt(window), and memory is proportional to `window` alone.
+    proportional to sqrt(window), and memory is proportional to `window` alone. Where a large
+    part of the window is exchanged at once it is sorted anew instead, when its value is asked.
 
     Parameters
     ----------
@@ -57,6 +61,7 @@ class ProgressiveAUC:
         self._spare_labels = np.zeros(self.window, dtype=np.int8)
         self._state = np.zeros(6, dtype=np.int64)
         self._state[5] = n_blocks
+        self._stale = False  # whether the blocks lag behind the ring
 
     def update(self, scores: ArrayLike, is_positive: ArrayLike) -> None:
         """Add examples in the order in which they were scored.
@@ -81,12 +86,48 @@ class ProgressiveAUC:
             raise ValueError("scores contain NaN or infinity; the model has diverged.")
         if not np.isin(labels, (0, 1)).all():
             raise ValueError("is_positive must hold True and False (or 1 and 0); pass y == 1.")
-        window.slide(
-            new, labels.astype(np.int8), self._ring_scores, self._ring_labels, self._order,
-            self._free, self._state, self._keys, self._labels, self._sizes, self._positives,
-            self._spare_keys, self._spare_labels,
-        )  # fmt: skip
+        if len(new) * _SLIDE_COST >= self.window:
+            self._exchange(new, labels.astype(np.int8))
+        else:
+            self._refresh()
+            window.slide(
+                new, labels.astype(np.int8), self._ring_scores, self._ring_labels, self._order,
+                self._free, self._state, self._keys, self._labels, self._sizes, self._positives,
+                self._spare_keys, self._spare_labels,
+            )  # fmt: skip
         self.n_seen += len(new)
+
+    def _exchange(self, scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
+        """Write many examples into the ring; the blocks follow when they are needed."""
+        last = slice(max(0, len(scores) - self.window), len(scores))
+        head = int(self._state[0])
+        places = (head + np.arange(len(scores))[last]) % self.window
+        self._ring_scores[places] = scores[last]
+        self._ring_labels[places] = labels[last]
+        self._state[0] = (head + len(scores)) % self.window
+        self._state[1] = size = min(self.window, int(self._state[1]) + len(scores))
+        # until the ring is full its first `size` places are the used ones
+        self._state[2] = int(self._ring_labels[:size].sum(dtype=np.int64))
+        self._stale = True
+
+    def _refresh(self) -> None:
+        """Sort the window into the blocks, and count its pairs."""
+        if not self._stale:
+            return
+        from pairlearn.kernels import window
+
+        size = int(self._state[1])
+        order = np.argsort(self._ring_scores[:size])
+        scores, labels = self._ring_scores[order], self._ring_labels[order]
+        window.fill_blocks(
+            size, scores, labels, self._order, self._free, self._state, self._keys,
+            self._labels, self._sizes, self._positives,
+        )  # fmt: skip
+        positive, negative = scores[labels == 1], scores[labels == 0]
+        below = np.searchsorted(negative, positive, side="left")
+        not_above = np.searchsorted(negative, positive, side="right")
+        self._state[3] = int(below.sum() + not_above.sum())
+        self._stale = False
 
     @property
     def n_positive(self) -> int:
@@ -101,6 +142,7 @@ class ProgressiveAUC:
     @property
     def value(self) -> float | None:
         """The AUC of the window; None while one of the classes is absent."""
+        self._refresh()
         pairs = self.n_positive * self.n_negative
         return int(self._state[3]) / (2 * pairs) if pairs else None
 
