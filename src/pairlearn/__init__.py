@@ -13,6 +13,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "pairings": ("FifoBuffer", "PreviousExample", "RandomPair"),
+    "solvers.pairwise_sgd": ("PairwiseSGD",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
     "domains": ("Ball", "WholeSpace"),
     "losses": (
