@@ -70,11 +70,11 @@ class AUCComparison:
     auc_a, auc_b : float
         The two estimates.
     difference : float
-        auc_a - auc_b.
+        The difference auc_a - auc_b.
     standard_error : float
         Standard error of the difference; NaN if a class has a single example.
     z : float
-        difference / standard_error; NaN where there is no positive standard error.
+        The ratio difference / standard_error; NaN where there is no positive standard error.
     p_value : float
         Two-sided p-value of equal AUCs.
     low, high : float

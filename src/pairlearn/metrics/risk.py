@@ -56,7 +56,7 @@ def pair_risk(
     With two distinct labels: O(n log n) for the hinge, squared and smoothed hinge, O(n) for the
     square and exponential losses, all pairs in blocks (O(n^2) time, O(n) memory) for the
     logistic and log-link losses. With more distinct labels: all pairs in blocks. A loss of your
-    own: all pairs, called from Python, which takes about a microsecond a pair.
+    own: all pairs, called from Python, which takes about two microseconds a pair.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def pair_risk_gradient(
     Returns
     -------
     ndarray of shape (n,)
-        dF_S / ds_i. Its entries add up to 0: the risk does not change when all scores shift.
+        The derivatives dF_S / ds_i. They add up to 0: shifting all scores leaves the risk alone.
 
     Notes
     -----
