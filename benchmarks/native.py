@@ -24,12 +24,9 @@ def run(effort: Effort) -> list[Row]:
 
 def kernel_call(steps: Steps) -> Any:
     """Return a function that runs our kernel over the plan."""
-    from pairlearn.kernels.dense import descend
+    from pairlearn.kernels.dense import HINGE, descend
 
-    from pairlearn import Hinge
-
-    address, flat = Hinge.derivative.address, steps.X.reshape(-1)
-    before, no_weights = np.zeros_like(steps.w), np.empty(0)
+    flat, before = steps.X.reshape(-1), np.zeros_like(steps.w)
 
     def call() -> None:
         status = descend(
@@ -41,13 +38,12 @@ def kernel_call(steps: Steps) -> Any:
             steps.paid,
             steps.active,
             len(steps.active),
-            no_weights,
             steps.w,
             steps.weighted_sum,
             before,
             steps.state,
             RADIUS,
-            address,
+            HINGE,
             MARGIN,
         )
         if status:

@@ -13,6 +13,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "estimators.auc": ("AUCClassifier",),
     "pairings": ("FifoBuffer", "PreviousExample", "RandomPair"),
     "solvers.pairwise_sgd": ("PairwiseSGD",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),

@@ -24,7 +24,7 @@ data, indices, indptr
     The examples in CSR form, no index twice in a row.
 norms, coefficients : float64, shape (n,)
     ||x||^2 of each row; the coefficients of the rows in A, modified in place.
-y, left, right, step_sizes, paid, active, example_weight, left_iterate
+y, left, right, step_sizes, paid, active, left_iterate
     As in the dense kernel.
 v, weighted_sum : float64, shape (d,)
     Modified in place. On entry and on return v is the iterate itself.
@@ -112,7 +112,6 @@ def descend_csr(
     paid,
     active,
     n_active,
-    example_weight,
     v,
     weighted_sum,
     coefficients,
@@ -132,7 +131,6 @@ def descend_csr(
     """Take the active steps of a plan; return a status."""
     one = np.uintp(1)
     d = np.uintp(len(v))
-    weighted = len(example_weight) > 0
     base = state[0]
     norm_squared = state[1]
     scale = 1.0
@@ -163,8 +161,6 @@ def descend_csr(
         if slope != slope:
             return LOSS_IS_NAN + 4 * np.int64(t)
         move = step_sizes[t] * slope
-        if weighted:
-            move *= example_weight[i] * example_weight[j]
         step = move / scale
         # <v, x_j> after the update along x_i, which shares features with x_j.
         met = 0.0

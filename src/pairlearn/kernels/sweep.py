@@ -40,7 +40,6 @@ def descend_models(
     paid,
     active,
     n_active,
-    example_weight,
     multipliers,
     radii,
     W,
@@ -63,7 +62,6 @@ def descend_models(
     real = X.dtype.type
     d = np.uintp(W.shape[0])
     n_models = np.uintp(W.shape[1])
-    weighted = len(example_weight) > 0
     for p in range(n_active):
         t = np.uintp(active[p])
         i = np.uintp(left[t])
@@ -76,9 +74,6 @@ def descend_models(
             difference = X[a + k] - X[b + k]
             for m in range(n_models):
                 scores[m] += difference * W[k, m]
-        weight = step_sizes[t]
-        if weighted:
-            weight *= example_weight[i] * example_weight[j]
         n_moving = 0
         for m in range(n_models):
             slope = 0.0
@@ -86,7 +81,7 @@ def descend_models(
                 slope = call_scalar(
                     slope_address, np.float64(shrink[m] * scores[m]), y[i], y[j], parameter
                 )
-            moves[m] = real(weight * multipliers[m] * slope)
+            moves[m] = real(step_sizes[t] * multipliers[m] * slope)
             owed[m] = real(0.0)
             if slope != 0.0:
                 n_moving += 1

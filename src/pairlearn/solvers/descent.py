@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import Ball, WholeSpace
+from pairlearn.losses import Hinge
 from pairlearn.pairings import Plan
 from pairlearn.problem import Problem
-from pairlearn.schedules import Constant, Schedule
+from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.validation import DivergenceError, check_vector
 
@@ -102,6 +103,8 @@ class Descent:
         self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
         loss = parts.problem.loss
         self._address = loss.derivative.address
+        #: The dense kernel has the hinge built in, under an address that no function has.
+        self._dense_address = 0 if type(loss) is Hinge else self._address
         self._parameter = loss.parameter
         self._one_sided = loss.one_sided
         self._all_pairs = not loss.opposite_labels_only
@@ -142,13 +145,12 @@ class Descent:
             self._paid[first : first + 1],
             plan.active,
             1,
-            _NO_WEIGHTS,
             self.w,
             self.weighted_sum,
             self.left_iterate,
             self.state,
             self.parts.domain.radius,
-            self._address,
+            self._dense_address,
             self._parameter,
         )
         self.n_gradients += 1
@@ -178,6 +180,9 @@ class Descent:
 
         left, right = plan.left[done : done + count], plan.right[done : done + count]
         now = slice(self.position, self.position + count)
+        step_sizes = self._step_sizes[now]
+        if len(example_weight):
+            step_sizes = step_sizes * example_weight[left] * example_weight[right]
         n_active = find_active(left, right, y, self._one_sided, self._all_pairs, self._active)
         self._moved_last = bool(n_active) and int(self._active[n_active - 1]) == count - 1
         self.n_gradients += int(n_active)
@@ -195,11 +200,10 @@ class Descent:
                 y,
                 left,
                 right,
-                self._step_sizes[now],
+                step_sizes,
                 self._paid[now],
                 self._active,
                 n_active,
-                example_weight,
                 self.w,
                 self.weighted_sum,
                 self._coefficients,
@@ -219,17 +223,16 @@ class Descent:
                 y,
                 left,
                 right,
-                self._step_sizes[now],
+                step_sizes,
                 self._paid[now],
                 self._active,
                 n_active,
-                example_weight,
                 self.w,
                 self.weighted_sum,
                 self.left_iterate,
                 self.state,
                 self.parts.domain.radius,
-                self._address,
+                self._dense_address,
                 self._parameter,
             )
         if status:
@@ -290,7 +293,7 @@ class Descent:
         parts, first = self.parts, block * BLOCK + 1
         count = BLOCK if self.horizon is None else min(BLOCK, self.horizon - first + 1)
         # A constant schedule gives the same arrays in every block but the first and the last.
-        same = isinstance(parts.schedule, Constant) and not parts.averaging.needs_horizon
+        same = parts.schedule.is_constant and not parts.averaging.needs_horizon
         if not (same and block > 1 and len(self._paid) == count):
             self._step_sizes = parts.schedule.step_sizes(first, count)
             self._paid = np.add.accumulate(

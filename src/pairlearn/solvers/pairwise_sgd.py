@@ -369,22 +369,37 @@ class Stream:
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, m)
         if m == 0:
             return self
-        self._settle()
+        saved = self.save()
         buffered = 0 if self._buffer is None else len(self._buffer_y)
         if buffered and len(self._buffer_weight) != buffered * (len(weight) > 0):
             raise ValueError("Give example_weight for every chunk of a stream or for none.")
         if self._buffer is not None and type(self._buffer) is not type(rows):
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
-        saved = descent.save()
-        source = copy.deepcopy(self._source)
         try:
             self._meet(rows, labels, weight)
         except BaseException:
-            descent.restore(saved)
-            self._source = source
+            self.restore(saved)
             raise
         self.n_examples += m
         return self
+
+    def save(self) -> dict[str, Any]:
+        """Return a copy of everything that the next step depends on."""
+        self._settle()
+        return {
+            "descent": self._descent.save(),
+            "source": copy.deepcopy(self._source),
+            "buffer": (self._buffer, self._buffer_y, self._buffer_weight),
+            "n_examples": self.n_examples,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go back to a state returned by `save`."""
+        self._descent.restore(saved["descent"])
+        self._source = saved["source"]
+        self._buffer, self._buffer_y, self._buffer_weight = saved["buffer"]
+        self.n_examples = saved["n_examples"]
+        self._turn = -1
 
     def _meet(self, rows: Any, labels: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
         descent, m = self._descent, len(labels)

@@ -29,6 +29,11 @@ class DenseRows:
         """The rows one after the other."""
         return self.X.reshape(-1)
 
+    def spread(self) -> tuple[NDArray[np.float64], float]:
+        """Return the mean row and the mean squared distance of a row from it."""
+        mean = self.X.mean(axis=0, dtype=np.float64)
+        return mean, float(((self.X - mean) ** 2).sum(dtype=np.float64) / len(self.X))
+
     def take(self, index: NDArray[np.int64]) -> DenseRows:
         """Return a copy of some rows."""
         return DenseRows(self.X[index])
@@ -38,8 +43,8 @@ class DenseRows:
         return DenseRows(np.concatenate([self.X, other.X]))
 
     def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return X w."""
-        return np.asarray(self.X @ w.astype(self.X.dtype, copy=False), dtype=np.float64)
+        """Return w X' for one parameter or for several in rows."""
+        return np.asarray(w.astype(self.X.dtype, copy=False) @ self.X.T, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,12 @@ class CsrRows:
         row_norms(self.data, self.indptr, norms)
         return norms
 
+    def spread(self) -> tuple[NDArray[np.float64], float]:
+        """Return the mean row and the mean squared distance of a row from it."""
+        n, d = self.shape
+        mean = np.bincount(self.indices, self.data, minlength=d) / n
+        return mean, max(float(self.norms.mean() - mean @ mean), 0.0)
+
     def take(self, index: NDArray[np.int64]) -> CsrRows:
         """Return a copy of some rows."""
         counts = np.diff(self.indptr)[index]
@@ -82,11 +93,11 @@ class CsrRows:
         )
 
     def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return X w."""
+        """Return w X' for one parameter or for several in rows."""
         import scipy.sparse
 
         X = scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
-        return np.asarray(X @ w, dtype=np.float64)
+        return np.asarray((X @ w.T).T, dtype=np.float64)
 
 
 Rows = DenseRows | CsrRows
@@ -102,8 +113,9 @@ def as_rows(X: Any, *, dtype: Any = None) -> Rows:
 
     Parameters
     ----------
-    X : array-like or sparse container of shape (n, d)
-        Examples. float32 and float64 stay what they are, everything else becomes float64.
+    X : array-like, sparse container or rows of shape (n, d)
+        Examples. float32 and float64 stay what they are, everything else becomes float64;
+        rows are returned as they are.
     dtype : dtype, optional
         The type to convert to.
 
@@ -112,6 +124,8 @@ def as_rows(X: Any, *, dtype: Any = None) -> Rows:
     DenseRows or CsrRows
         The rows; NaN and infinity are refused.
     """
+    if isinstance(X, Rows):
+        return X
     if is_sparse(X):
         matrix = X.tocsr()
         if not matrix.has_canonical_format:

@@ -17,7 +17,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Solution
-from pairlearn.solvers.rows import DenseRows, as_rows
+from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
 from pairlearn.validation import DivergenceError, check_count, check_generator, check_labels
 
 __all__ = ["Sweep", "SweepSolution"]
@@ -127,7 +127,7 @@ class Sweep:
         n_steps = check_count("n_steps", n_steps)
         generator = check_generator(rng)
         if not isinstance(rows, DenseRows):
-            return self._solve_apart(problem, X, labels, n_steps, generator, example_weight)
+            return self._solve_apart(problem, rows, labels, n_steps, generator, example_weight)
         source = self.pairing.offline(rows.shape[0], generator)
         run = _Run(self, problem, rows, labels, n_steps, example_weight)
         while run.n_steps < n_steps:
@@ -137,7 +137,7 @@ class Sweep:
     def _solve_apart(
         self,
         problem: Problem,
-        X: Any,
+        rows: CsrRows,
         y: NDArray[np.float64],
         n_steps: int,
         rng: np.random.Generator,
@@ -157,7 +157,7 @@ class Sweep:
                 models.append(
                     solver.solve(
                         problem,
-                        X,
+                        rows,
                         y,
                         n_steps=n_steps,
                         rng=seed,
@@ -166,7 +166,7 @@ class Sweep:
                 )
             except DivergenceError:
                 models.append(None)
-        lost = np.full(X.shape[1], math.nan)
+        lost = np.full(rows.shape[1], math.nan)
         return SweepSolution(
             np.array([lost if model is None else model.average for model in models]),
             np.array([lost if model is None else model.w for model in models]),
@@ -216,6 +216,8 @@ class _Run:
             raise ValueError("A sweep takes one pair at a step; use PreviousExample().")
         sweep, first, count = self.sweep, self.n_steps + 1, len(plan)
         steps = sweep.schedule.step_sizes(first, count)
+        if len(self.example_weight):
+            steps = steps * self.example_weight[plan.left] * self.example_weight[plan.right]
         paid = np.add.accumulate(
             sweep.averaging.owed(sweep.schedule, first, count, horizon=self.horizon)
         )
@@ -264,7 +266,6 @@ class _Run:
             paid,
             active,
             len(active),
-            self.example_weight,
             self.multipliers,
             self.radii,
             self.W,
@@ -289,9 +290,6 @@ class _Run:
         for begin in range(0, len(active), _PAIRS):
             position = active[begin : begin + _PAIRS]
             left, right = plan.left[position], plan.right[position]
-            pair_steps = steps[position]
-            if len(self.example_weight):
-                pair_steps = pair_steps * self.example_weight[left] * self.example_weight[right]
             D = X[left] - X[right]
             k = len(position)
             # The rows of `moves` are first the ends, then the sums of each model.
@@ -301,7 +299,7 @@ class _Run:
                 D @ D.T,
                 self.y[left],
                 self.y[right],
-                pair_steps,
+                steps[position],
                 paid[position],
                 self.multipliers,
                 self.radii,
