@@ -53,9 +53,7 @@ def test_gaps_stay_below_the_bounds(problem, step_size):
     }
     mean = convex_gap(200, **options)
     assert measured.mean() <= mean
-    sure = convex_gap_with_confidence(
-        200, supremum=supremum, failure_probability=0.01, **options
-    )
+    sure = convex_gap_with_confidence(200, supremum=supremum, failure_probability=0.01, **options)
     assert measured.max() <= sure
     assert mean < sure
 
@@ -213,9 +211,7 @@ def test_laws(n_steps, lipschitz, distance, step_size, n):
 
 def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="no constant for buffer_size"):
-        convex_gap(
-            10, lipschitz=1.0, distance=1.0, step_size=0.1, buffer_size=2, constants="paper"
-        )
+        convex_gap(10, lipschitz=1.0, distance=1.0, step_size=0.1, buffer_size=2, constants="paper")
     with pytest.raises(ValueError, match="self_pair_gap"):
         convex_gap(10, lipschitz=1.0, distance=1.0, step_size=0.1, self_pair_gap=-1.0)
     with pytest.raises(ValueError, match="one for each of the 10 steps"):

@@ -163,9 +163,10 @@ def test_the_square_loss_needs_twice_the_lipschitz_constant():
     down = pair_gradient(loss, -w, np.array([1.0]), 1.0, u, -1.0)
     assert np.linalg.norm(up - down) > 1.5 * lipschitz
     assert auc_gradient_change(problem, norm_bound=1.0, radius=radius) == 2 * lipschitz
-    assert auc_gradient_change(problem, norm_bound=1.0, radius=0.5) == problem.constants(
-        norm_bound=1.0, radius=0.5
-    ).lipschitz
+    assert (
+        auc_gradient_change(problem, norm_bound=1.0, radius=0.5)
+        == problem.constants(norm_bound=1.0, radius=0.5).lipschitz
+    )
 
 
 @given(st.integers(2, 10_000), st.integers(1, 10**7), st.floats(1e-6, 10))
