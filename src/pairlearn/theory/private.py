@@ -312,8 +312,8 @@ def private_single_pass_excess(
 
     Not in the paper: each example is in two pairs, so the sensitivity is 4 G eta surely, and
     fresh examples need no generalisation term (derivations, section 12). The bound is
-    D^2/(2 eta T) + 3 G^2 eta/2 + G sqrt(d) sigma with T = n - 1. For few examples it is below that of
-    Algorithm 3; for many, where the noise of one release is felt, above.
+    D^2/(2 eta T) + 3 G^2 eta/2 + G sqrt(d) sigma with T = n - 1. For few examples it is below
+    that of Algorithm 3; for many, where the noise of one release is felt, above.
 
     Parameters
     ----------
