@@ -9,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairlearn.averaging import DelayedByStepSize, DelayedLinear
-from pairlearn.losses import Logistic, SmoothedHinge
+from pairlearn.losses import Hinge, Logistic, LogLink, SmoothedHinge
+from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, StronglyConvex
+from pairlearn.scores import LinearScore
 from pairlearn.theory import (
     Advice,
     advise,
+    advise_auc,
     excess_nonsmooth,
     excess_online,
     excess_smooth,
@@ -219,3 +222,19 @@ def test_pictures_show_measurement_and_bound():
         expected = measured.expected if measured is stability else measured.bounds
         assert drawn[0].get_ydata() == pytest.approx(expected[expected > 0])
         plt.close(axes.figure)
+
+
+def test_advice_for_auc_takes_its_constants_from_the_problem():
+    problem = Problem(LinearScore(), Logistic())
+    advice = advise_auc(problem, 1000, norm_bound=1.0, radius=2.0)
+    lipschitz, smoothness, _ = problem.constants(norm_bound=1.0, radius=2.0)
+    plain = advise(1000, lipschitz=lipschitz, smoothness=smoothness, diameter=4.0, distance=2.0)
+    assert advice.bound < plain.bound  # a replaced example changes the gradient by G, not 2 G
+    assert advice.step_size > plain.step_size
+    assert advise_auc(problem, 1000, norm_bound=1.0, radius=2.0, setting="online").n_steps == 999
+    kink = advise_auc(Problem(LinearScore(), Hinge()), 50, norm_bound=1.0, radius=2.0)
+    assert kink.theorem == "Theorem 1"
+    with pytest.raises(ValueError, match="LogLink is not convex"):
+        advise_auc(Problem(LinearScore(), LogLink()), 50, norm_bound=1.0, radius=2.0)
+    with pytest.raises(ValueError, match="radius must be a positive number"):
+        advise_auc(problem, 50, norm_bound=1.0, radius=math.inf)

@@ -10,6 +10,7 @@ conditions). `advise` says which step size a bound recommends, `measure_stabilit
 from pairlearn.theory.advice import (
     Advice,
     advise,
+    advise_auc,
 )
 from pairlearn.theory.excess import (
     excess_nonsmooth,
@@ -98,6 +99,7 @@ __all__ = [
     "PrivateStage",
     "StabilityMeasurement",
     "advise",
+    "advise_auc",
     "auc_gradient_change",
     "binomial_upper",
     "chernoff_upper",

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, DelayedLinear
+from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule, StronglyConvex
 from pairlearn.theory.conventions import ConstantsChoice, check_constants
 from pairlearn.theory.excess import (
@@ -19,9 +20,10 @@ from pairlearn.theory.excess import (
     step_size_smooth,
 )
 from pairlearn.theory.optimization import strongly_convex_gap
+from pairlearn.theory.stability import auc_gradient_change
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["Advice", "advise"]
+__all__ = ["Advice", "advise", "advise_auc"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ def advise(
     setting: Literal["offline", "online"] = "offline",
     n_steps: int | None = None,
     distance: float | None = None,
+    gradient_change: float | None = None,
     constants: ConstantsChoice = "corrected",
 ) -> Advice:
     r"""Return the step size, horizon and averaging that the bounds recommend for a convex loss.
@@ -89,6 +92,9 @@ def advise(
         (the most that n examples allow).
     distance : float, optional
         A bound on \|w_0 - w*\|. Default: the diameter; for a ball and w_0 = 0 half of it.
+    gradient_change : float, optional
+        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`. It matters
+        offline, for corrected constants.
     constants : {"corrected", "paper"}, default="corrected"
         Which constants to use.
 
@@ -143,31 +149,86 @@ def advise(
             "the paper has no excess-risk bound for strongly convex losses with several passes; "
             "use setting='online' or strong_convexity=0."
         )
+    options: dict[str, Any] = {
+        "lipschitz": lipschitz,
+        "distance": distance,
+        "gradient_change": gradient_change,
+    }
     if math.isinf(smoothness):
         steps = n * n if n_steps is None else check_count("n_steps", n_steps)
-        eta = step_size_nonsmooth(
-            n, steps, lipschitz=lipschitz, distance=distance, constants=constants
-        )
-        bound = excess_nonsmooth(
-            n, steps, lipschitz=lipschitz, distance=distance, step_size=eta, constants=constants
-        )
+        eta = step_size_nonsmooth(n, steps, constants=constants, **options)
+        bound = excess_nonsmooth(n, steps, step_size=eta, constants=constants, **options)
         return Advice(Constant(eta), steps, DelayedByStepSize(), bound, "Theorem 1")
     steps = n if n_steps is None else check_count("n_steps", n_steps)
-    eta = step_size_smooth(
-        n,
-        steps,
-        lipschitz=lipschitz,
-        smoothness=smoothness,
-        distance=distance,
-        constants=constants,
-    )
+    eta = step_size_smooth(n, steps, smoothness=smoothness, constants=constants, **options)
     bound = excess_smooth(
-        n,
-        steps,
-        lipschitz=lipschitz,
-        smoothness=smoothness,
-        distance=distance,
-        step_size=eta,
-        constants=constants,
+        n, steps, smoothness=smoothness, step_size=eta, constants=constants, **options
     )
     return Advice(Constant(eta), steps, DelayedByStepSize(), bound, "Theorem 2")
+
+
+def advise_auc(
+    problem: Problem,
+    n: int,
+    *,
+    norm_bound: float,
+    radius: float,
+    setting: Literal["offline", "online"] = "offline",
+    n_steps: int | None = None,
+    constants: ConstantsChoice = "corrected",
+) -> Advice:
+    """Return what the bounds recommend for binary labels, a linear score and a ball about w_0 = 0.
+
+    The constants come from the problem: G and L from bounds on examples and model, the distance
+    to the minimiser is at most the radius, and a replaced example changes a gradient by
+    `auc_gradient_change`.
+
+    Parameters
+    ----------
+    problem : Problem
+        The score and the loss, which must be convex.
+    n : int
+        Number of examples.
+    norm_bound : float
+        A bound on the norm of an example.
+    radius : float
+        Radius of the ball that w lives in; it must be finite.
+    setting : {"offline", "online"}, default="offline"
+        See `advise`.
+    n_steps : int, optional
+        Number of steps; see `advise`.
+    constants : {"corrected", "paper"}, default="corrected"
+        Which constants to use.
+
+    Returns
+    -------
+    Advice
+        The recommendation and the value of the bound.
+
+    Examples
+    --------
+    >>> from pairlearn.losses import Logistic
+    >>> from pairlearn.scores import LinearScore
+    >>> problem = Problem(LinearScore(), Logistic())
+    >>> advice = advise_auc(problem, 10_000, norm_bound=1.0, radius=1.0)
+    >>> round(advice.step_size, 5), round(advice.bound, 4)
+    (0.00215, 0.0466)
+    """
+    if not problem.loss.convex:
+        raise ValueError(
+            f"{type(problem.loss).__name__} is not convex and has no excess-risk bound without "
+            "further conditions; see pl_excess."
+        )
+    check_positive("radius", radius)
+    lipschitz, smoothness, _ = problem.constants(norm_bound=norm_bound, radius=radius)
+    return advise(
+        n,
+        lipschitz=lipschitz,
+        smoothness=smoothness,
+        diameter=2.0 * radius,
+        distance=radius,
+        gradient_change=auc_gradient_change(problem, norm_bound=norm_bound, radius=radius),
+        setting=setting,
+        n_steps=n_steps,
+        constants=constants,
+    )

@@ -215,6 +215,26 @@ def step_size_nonsmooth(
 ) -> float:
     """Return the step size that makes `excess_nonsmooth` smallest, of order T^(-3/4).
 
+    Parameters
+    ----------
+    n : int
+        Number of examples.
+    n_steps : int
+        Number of steps, T.
+    lipschitz : float
+        G, the Lipschitz constant of the pair loss.
+    distance : float
+        A bound on ||w_0 - w*||, at most the diameter D.
+    gradient_change : float, optional
+        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
+    constants : {"corrected", "paper"}, default="corrected"
+        Which constants to use.
+
+    Returns
+    -------
+    float
+        The step size.
+
     Examples
     --------
     >>> round(step_size_nonsmooth(100, 10_000, lipschitz=1.0, distance=1.0), 6)
@@ -243,6 +263,28 @@ def step_size_smooth(
     constants: ConstantsChoice = "corrected",
 ) -> float:
     """Return the step size that makes `excess_smooth` smallest, at most 2 / L.
+
+    Parameters
+    ----------
+    n : int
+        Number of examples.
+    n_steps : int
+        Number of steps, T.
+    lipschitz : float
+        G, the Lipschitz constant of the pair loss.
+    smoothness : float
+        L, the Lipschitz constant of the gradient.
+    distance : float
+        A bound on ||w_0 - w*||, at most the diameter D.
+    gradient_change : float, optional
+        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
+    constants : {"corrected", "paper"}, default="corrected"
+        Which constants to use.
+
+    Returns
+    -------
+    float
+        The step size.
 
     Examples
     --------
@@ -275,6 +317,24 @@ def step_size_online(
     constants: ConstantsChoice = "corrected",
 ) -> float:
     """Return the step size that makes `excess_online` smallest, about D / (G sqrt(3 T)).
+
+    Parameters
+    ----------
+    n_steps : int
+        Number of steps, T.
+    lipschitz : float
+        G, the Lipschitz constant of the pair loss.
+    distance : float
+        A bound on ||w_0 - w*||, at most the diameter D.
+    buffer_size : int, default=1
+        How many previous examples each example meets.
+    constants : {"corrected", "paper"}, default="corrected"
+        Which constants to use.
+
+    Returns
+    -------
+    float
+        The step size.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -327,17 +327,15 @@ def measure_excess(
     excess = np.empty((n_runs, len(sizes)))
     bounds, paper = [], []
     for column, n in enumerate(sizes):
-        options = {
+        options: dict[str, Any] = {
             "lipschitz": lipschitz,
             "diameter": diameter,
             "distance": diameter / 2.0,  # w_0 = 0 is the centre of the ball
             "smoothness": smoothness,
         }
-        advice = advise(n, setting=setting, **options)  # type: ignore[arg-type]
+        advice = advise(n, setting=setting, **options)
         bounds.append(advice.bound)
-        paper.append(
-            advise(n, setting=setting, constants="paper", **options).bound  # type: ignore[arg-type]
-        )
+        paper.append(advise(n, setting=setting, constants="paper", **options).bound)
         etas = np.full(advice.n_steps, advice.step_size)
         for run in range(n_runs):
             sample = problem.draw(n, rng)

@@ -104,6 +104,26 @@ def gradient_norm_step_size(
 ) -> float:
     """Return the step size that makes `gradient_norm_nonconvex` smallest, of order 1/sqrt(t).
 
+    Parameters
+    ----------
+    n_steps : int
+        Number of steps, T.
+    initial_risk : float
+        F_S(w_0).
+    smoothness : float
+        L, the Lipschitz constant of the gradient.
+    gradient_moment : float
+        alpha_0, see the module.
+    n : int, optional
+        Number of examples; None for a stream of fresh examples.
+    constants : {"corrected", "paper"}, default="corrected"
+        Which constants to use.
+
+    Returns
+    -------
+    float
+        The step size.
+
     Examples
     --------
     >>> round(gradient_norm_step_size(1000, initial_risk=1.0, smoothness=1.0,
@@ -357,6 +377,20 @@ def pl_horizon(n: int, *, smoothness: float, pl_constant: float) -> int:
     """Return the number of steps that Theorem 3 recommends, up to a constant.
 
     T = n^((2L+mu)/(4L+mu)) mu^(-(4L+2mu)/(4L+mu)), rounded up.
+
+    Parameters
+    ----------
+    n : int
+        Number of examples.
+    smoothness : float
+        L, the Lipschitz constant of the gradient.
+    pl_constant : float
+        mu.
+
+    Returns
+    -------
+    int
+        The number of steps.
 
     Examples
     --------

@@ -95,5 +95,7 @@ def plot_excess(measurement: ExcessMeasurement, *, ax: Any = None) -> Any:
     _line(ax, sizes, measurement.bounds, "corrected bound", color="C1")
     _line(ax, sizes, measurement.paper, "paper's bound", color="C3", linestyle="--")
     ax.set(xscale="log", yscale="log", xlabel="examples", ylabel="excess risk")
+    ax.set_xticks(sizes, [str(size) for size in sizes.tolist()])
+    ax.minorticks_off()
     ax.legend(fontsize="small")
     return ax

@@ -353,6 +353,18 @@ def private_single_pass_step_size(
 ) -> float:
     """Return the step size that makes `private_single_pass_excess` smallest, at most 2 / L.
 
+    Parameters
+    ----------
+    problem : PrivateProblem
+        Constants and privacy parameters; the smoothness must be finite.
+    gradient_change : float, optional
+        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
+
+    Returns
+    -------
+    float
+        The step size.
+
     Examples
     --------
     >>> problem = PrivateProblem(10_000, 8, lipschitz=1.0, diameter=1.0, epsilon=1.0, delta=1e-6,

@@ -63,6 +63,20 @@ def chernoff_upper(mean: float, *, failure_probability: float) -> float:
 def binomial_upper(n_trials: int, probability: float, *, failure_probability: float) -> int:
     """Return the smallest q with Pr(Binomial > q) <= failure_probability.
 
+    Parameters
+    ----------
+    n_trials : int
+        Number of trials.
+    probability : float
+        Probability of success.
+    failure_probability : float
+        The probability of exceeding the bound.
+
+    Returns
+    -------
+    int
+        The quantile.
+
     Examples
     --------
     >>> binomial_upper(1000, 0.01, failure_probability=0.01)
@@ -208,6 +222,22 @@ def erm_sensitivity(
     An example is in 2 (n - 1) of the n (n - 1) ordered pairs; with c the change of a pair
     gradient the bound is 2 c / (alpha n) (proof of Theorem 12, and derivations, section 9).
 
+    Parameters
+    ----------
+    n : int
+        Number of examples.
+    lipschitz : float
+        G, the Lipschitz constant of the pair loss.
+    strong_convexity : float
+        alpha.
+    gradient_change : float, optional
+        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
+
+    Returns
+    -------
+    float
+        The bound.
+
     Examples
     --------
     >>> erm_sensitivity(100, lipschitz=1.0, strong_convexity=0.5)
@@ -224,6 +254,18 @@ def gaussian_privacy_loss(noise_multiplier: float, *, epsilon: float) -> float:
     """Return the exact delta of the Gaussian mechanism with sensitivity 1 (Balle and Wang, 2018).
 
     delta = Phi(1/(2s) - eps s) - e^eps Phi(-1/(2s) - eps s), s being the noise multiplier.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise divided by the sensitivity.
+    epsilon : float
+        The privacy parameter.
+
+    Returns
+    -------
+    float
+        The smallest delta for which the release is (epsilon, delta)-private.
 
     Examples
     --------

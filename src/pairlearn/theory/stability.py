@@ -90,6 +90,18 @@ def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = 
 def generalization_gap(stability: float, *, lipschitz: float) -> float:
     """Return 2 G times the argument stability, a bound on |E[F_S - F]| (Lemma 1).
 
+    Parameters
+    ----------
+    stability : float
+        The argument stability, E||A(S) - A(S')||.
+    lipschitz : float
+        G, the Lipschitz constant of the pair loss.
+
+    Returns
+    -------
+    float
+        The bound.
+
     Examples
     --------
     >>> generalization_gap(0.25, lipschitz=2.0)
