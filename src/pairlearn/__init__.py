@@ -41,6 +41,7 @@ _HOME = {
     "problem": ("Problem",),
     "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),
     "scores": ("LinearScore",),
+    "theory": ("Advice", "advise", "advise_auc"),
     "validation": ("AssumptionWarning", "DivergenceError"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
