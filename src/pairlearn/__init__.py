@@ -13,6 +13,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "estimators.auc": ("AUCClassifier",),
+    "pairings": ("FifoBuffer", "PreviousExample", "RandomPair"),
+    "solvers.pairwise_sgd": ("PairwiseSGD",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
     "domains": ("Ball", "WholeSpace"),
     "losses": (
@@ -26,9 +29,19 @@ _HOME = {
         "SquaredHinge",
         "scalar",
     ),
+    "metrics": (
+        "AUCComparison",
+        "AUCInterval",
+        "compare_auc",
+        "pair_risk",
+        "pair_risk_gradient",
+        "roc_auc",
+        "roc_auc_interval",
+    ),
     "problem": ("Problem",),
     "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),
     "scores": ("LinearScore",),
+    "theory": ("Advice", "advise", "advise_auc"),
     "validation": ("AssumptionWarning", "DivergenceError"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ class Schedule:
     """
 
     step_size: float
+
+    #: Whether every step size is the same.
+    is_constant: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_positive("step_size", self.step_size)
@@ -50,6 +53,8 @@ class Constant(Schedule):
     >>> Constant(0.5).step_sizes(1, 3)
     array([0.5, 0.5, 0.5])
     """
+
+    is_constant: ClassVar[bool] = True
 
     def _shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.ones_like(steps)

@@ -1,0 +1,713 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""AUC maximisation as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pairlearn.averaging import (
+    Averaging,
+    DelayedByStepSize,
+    DelayedLinear,
+    LastIterate,
+    Tail,
+    Uniform,
+)
+from pairlearn.domains import Ball, WholeSpace
+from pairlearn.estimators.calibration import (
+    Isotonic,
+    Sigmoid,
+    choose_threshold,
+    fit_isotonic,
+    fit_sigmoid,
+)
+from pairlearn.estimators.progress import ProgressBar
+from pairlearn.estimators.selection import choose, pair_scale, relative_radii, relative_steps
+from pairlearn.losses import PairLoss, get_loss
+from pairlearn.metrics import roc_auc
+from pairlearn.pairings import FifoBuffer, Pairing, PreviousExample, RandomPair
+from pairlearn.problem import Problem
+from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream, Trace, check_weights
+from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
+
+__all__ = ["AUCClassifier"]
+
+_T = TypeVar("_T")
+
+_SCHEDULES: dict[str, type[Schedule]] = {
+    "constant": Constant,
+    "inverse_sqrt": InverseSqrt,
+    "inverse_time": InverseTime,
+}
+_AVERAGINGS: dict[str, type[Averaging]] = {
+    "step_size": DelayedByStepSize,
+    "linear": DelayedLinear,
+    "uniform": Uniform,
+    "tail": Tail,
+    "last": LastIterate,
+}
+#: Steps of a run with n_passes="auto": this many, but from 1 to 200 passes.
+_AUTO_STEPS = 500_000
+#: Threshold and calibration use at most so many training scores of each class.
+_SCORES_PER_CLASS = 5_000
+#: A stream with step_size="auto" trains a grid on so many examples, then keeps the best.
+_WARM_UP = 4096
+#: Relative step sizes of that grid; the schedule is c / sqrt(t).
+_STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+#: Scores of a stream that threshold and calibration are found from.
+_WINDOW = 4096
+
+
+class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Linear classifier that maximises the area under the ROC curve.
+
+    Minimises the pair risk
+
+    .. math:: F_S(w) = \frac{1}{n(n-1)} \sum_{i \neq j} \ell(y_i \langle w, x_i - x_j \rangle)
+              \, 1[y_i \neq y_j]
+
+    over a ball by stochastic gradient descent, pairing each example with the previous one
+    (Algorithm 1 of the paper; `partial_fit` is Algorithm 2).
+
+    Parameters
+    ----------
+    loss : str or PairLoss, default="hinge"
+        "hinge", "squared_hinge", "square", "logistic", "exponential", "loglink",
+        "smoothed_hinge", or a loss of your own.
+    step_size : float or "auto", default="auto"
+        The scale of the step sizes. "auto" trains a grid of step sizes and radii on one sample
+        path and keeps the best by AUC on held-out training data; in `partial_fit`, by the AUC of
+        predictions made before learning, over the first 4096 examples.
+    radius : float or "auto", default="auto"
+        Radius of the ball that the coefficients live in; infinity for none. "auto" is chosen
+        together with the step size; in `partial_fit`, and with a given step size, it means none.
+    n_passes : float or "auto", default="auto"
+        Number of steps in units of the number of examples. "auto" takes 500,000 steps, but at
+        least 1 and at most 200 passes.
+    schedule : str or Schedule, default="auto"
+        "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`, whose
+        horizon is not known), "inverse_time", or a schedule, whose scale is then multiplied by
+        the step size.
+    averaging : str or Averaging, default="step_size"
+        "step_size" (the paper's average), "linear", "uniform", "tail", "last", or a rule.
+    pairing : str or Pairing, default="previous"
+        "previous", "random" (uniform pairs; not for `partial_fit`), "fifo" (the last
+        `buffer_size` examples), or a pairing.
+    buffer_size : int, default=1
+        Number of examples that each one meets with ``pairing="fifo"``.
+    threshold : float or str, default="balanced_accuracy"
+        Scores above the threshold are predicted positive. A criterion ("balanced_accuracy",
+        "accuracy", "f1") is maximised on training scores.
+    calibrate : {"sigmoid", "isotonic"}, default="sigmoid"
+        How `predict_proba` maps scores to probabilities: fitted on training scores and monotone.
+    validation_fraction : float, default=0.2
+        Share of the training data held out to choose step size and radius. With fewer than 200
+        held-out examples of the rarer class all parts are held out in turn (cross-validation).
+        The final model is trained on all data.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied with `sample_weight`. A pair weighs the product of
+        its two examples, and only pairs of opposite classes count, so weights of the classes
+        alone scale the loss and do not change the optimum: AUC has no class prior to correct.
+    dtype : dtype or None, default=None
+        float32 or float64 to convert the data, None to train in the type of the data.
+    random_state : int, RandomState, Generator or None, default=None
+        Source of the sampled indices.
+    verbose : int, default=0
+        1 shows a progress bar on stderr.
+    callbacks : sequence of callable or None, default=None
+        Each is called between blocks of steps with (step, seconds, risk).
+    warm_start : bool, default=False
+        Whether `fit` starts from the coefficients of the previous fit.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The labels; the second is the positive one.
+    coef_ : ndarray of shape (1, n_features)
+        Coefficients.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold, so that `decision_function` is positive where `predict` is.
+    threshold_ : float
+        The cut on ``X @ coef_[0]``.
+    step_size_, radius_ : float
+        The values used.
+    held_out_auc_ : float or None
+        The AUC by which step size and radius were chosen.
+    n_steps_, n_gradients_ : int
+        Steps taken and pairs evaluated.
+    trace_ : Trace
+        What happened on the way.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Features are not scaled. A warning names StandardScaler when their scales differ by orders of
+    magnitude. `sample_weight` multiplies gradients; weights of zero leave an example out of all
+    pairs but not out of the sampled path.
+
+    References
+    ----------
+    Yang, Lei, Wang, Yang, Ying. Simple stochastic and online gradient descent algorithms for
+    pairwise learning. NeurIPS 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from pairlearn import AUCClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = AUCClassifier(random_state=0).fit(scale(X), y)
+    >>> bool(clf.score(scale(X), y) > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str | PairLoss = "hinge",
+        *,
+        step_size: float | str = "auto",
+        radius: float | str = "auto",
+        n_passes: float | str = "auto",
+        schedule: str | Schedule = "auto",
+        averaging: str | Averaging = "step_size",
+        pairing: str | Pairing = "previous",
+        buffer_size: int = 1,
+        threshold: float | str = "balanced_accuracy",
+        calibrate: str = "sigmoid",
+        validation_fraction: float = 0.2,
+        class_weight: dict[Any, float] | str | None = None,
+        dtype: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callable[[int, float, float], None]] | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.step_size = step_size
+        self.radius = radius
+        self.n_passes = n_passes
+        self.schedule = schedule
+        self.averaging = averaging
+        self.pairing = pairing
+        self.buffer_size = buffer_size
+        self.threshold = threshold
+        self.calibrate = calibrate
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.dtype = dtype
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    # --------------------------------------------------------------------------- training
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on stored examples (Algorithm 1).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Two kinds of labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            A pair weighs the product of the weights of its two examples, scaled so that the
+            mean weight of an opposite pair is 1.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        problem = self._problem()
+        rows, labels = self._examples(X, y, reset=True, minimum=2)
+        classes = _two_classes(labels)
+        signs = np.where(labels == classes[1], 1.0, -1.0)
+        rng = self._generator()
+        _warn_of_scales(rows, rng)
+        weight = self._pair_weights(sample_weight, labels, classes, signs)
+        n = len(signs)
+        n_steps = self._n_steps(n)
+        pairing, averaging = self._pairing(), self._averaging()
+        shape = self._schedule(default="constant")
+        start = None
+        if self.warm_start and hasattr(self, "coef_"):
+            start = self.coef_[0]
+            if len(start) != rows.shape[1]:
+                raise ValueError(
+                    f"warm_start: X has {rows.shape[1]} features, the model has {len(start)}."
+                )
+        held_out_auc = None
+        step_size, radius = self._given_step_size(), self._given_radius()
+        if step_size is None or (radius is None and self.step_size == "auto"):
+            scale = pair_scale(rows, signs, rng)
+            choice = choose(
+                problem,
+                rows,
+                signs,
+                n_steps=n_steps,
+                pairing=pairing if isinstance(pairing, RandomPair) else PreviousExample(),
+                schedule=shape,
+                averaging=averaging,
+                step_sizes=relative_steps(scale) if step_size is None else (step_size,),
+                radii=relative_radii(scale) if radius is None else (radius,),
+                validation_fraction=check_fraction("validation_fraction", self.validation_fraction),
+                example_weight=weight,
+                rng=rng,
+            )
+            step_size, radius, held_out_auc = choice.step_size, choice.radius, choice.auc
+        radius = np.inf if radius is None else radius
+        solver = PairwiseSGD(pairing, shape.scaled(step_size), _domain(radius), averaging)
+        with contextlib.ExitStack() as stack:
+            callbacks = list(self.callbacks or ())
+            if self.verbose:
+                callbacks.append(stack.enter_context(ProgressBar(n_steps, held_out_auc)))
+            solution = solver.solve(
+                problem,
+                rows,
+                signs,
+                n_steps=n_steps,
+                rng=rng,
+                w_start=start,
+                example_weight=weight if len(weight) else None,
+                callbacks=callbacks,
+            )
+        self.classes_ = classes
+        self.step_size_, self.radius_ = step_size, radius
+        self.held_out_auc_ = held_out_auc
+        self.trace_ = solution.trace
+        self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
+        self._stream: _StreamLearner | None = None
+        self._decide_from(rows, signs, solution.average, rng)
+        return self
+
+    def _decide_from(
+        self, rows: Rows, signs: NDArray[np.float64], w: NDArray[np.float64], rng: Any
+    ) -> None:
+        """Set the coefficients, and threshold and calibration from training scores."""
+        self.coef_ = w[np.newaxis]
+        keep, weight = [], []
+        for sign in (-1.0, 1.0):
+            members = np.flatnonzero(signs == sign)
+            count = len(members)
+            if count > _SCORES_PER_CLASS:
+                members = rng.choice(members, _SCORES_PER_CLASS, replace=False)
+            keep.append(members)
+            weight.append(np.full(len(members), count / max(len(members), 1)))
+        index = np.concatenate(keep)
+        scores = rows.take(index).scores(w)
+        self._decide(scores, signs[index] > 0, np.concatenate(weight))
+
+    def _decide(
+        self,
+        scores: NDArray[np.float64],
+        positive: NDArray[np.bool_],
+        weight: NDArray[np.float64],
+    ) -> None:
+        if isinstance(self.threshold, str):
+            self.threshold_ = choose_threshold(scores, positive, weight, self.threshold)
+        else:
+            self.threshold_ = float(self.threshold)
+        self.intercept_ = np.array([-self.threshold_])
+        if self.calibrate == "isotonic":
+            self._calibrator: Sigmoid | Isotonic = fit_isotonic(scores, positive, weight)
+        else:
+            self._calibrator = fit_sigmoid(scores, positive, weight)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from the next chunk of a stream, in order (Algorithm 2).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (2,), optional
+            Both labels; needed in the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
+
+        Returns
+        -------
+        self
+            The classifier. A chunk that fails leaves it as it was.
+        """
+        first = getattr(self, "_stream", None) is None
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        problem = self._problem()
+        rows, labels = self._examples(X, y, reset=first, minimum=1)
+        if classes is not None:
+            known = np.unique(np.asarray(classes))
+            if len(known) != 2:
+                raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
+            if not first and not np.array_equal(known, self.classes_):
+                raise ValueError(
+                    f"classes={known.tolist()} differ from those of the first call, "
+                    f"{self.classes_.tolist()}."
+                )
+        else:
+            known = self.classes_
+        unknown = np.setdiff1d(labels, known)
+        if len(unknown):
+            raise ValueError(
+                f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}."
+            )
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
+            )
+        signs = np.where(labels == known[1], 1.0, -1.0)
+        weight = self._example_weights(sample_weight, labels)
+        learner = getattr(self, "_stream", None) or _StreamLearner(self, problem, rows, signs)
+        learner.learn(rows, signs, weight if len(weight) else None)
+        self._stream = learner
+        self.classes_ = known
+        stream = learner.best
+        self.coef_ = stream.average[np.newaxis]
+        self.step_size_, self.radius_ = learner.step_size, learner.radius
+        self.held_out_auc_ = learner.progressive_auc
+        self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
+        self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
+        self._stale = True
+        return self
+
+    def _freshen(self) -> None:
+        """Find threshold and calibration of a stream from its latest progressive scores."""
+        if self._stream is not None and self._stale:
+            scores, positive = self._stream.window()
+            if positive.any() and not positive.all():
+                self._decide(scores, positive, np.ones(len(scores)))
+            else:
+                # Only one class so far: the sign of the score is all there is.
+                self.threshold_ = 0.0 if isinstance(self.threshold, str) else self.threshold
+                self.intercept_ = np.array([-self.threshold_])
+                self._calibrator = Sigmoid(1.0, -self.threshold_)
+            self._stale = False
+
+    # ------------------------------------------------------------------------- prediction
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return scores minus the threshold.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Positive where `predict` says positive; the order is that of the scores.
+        """
+        check_is_fitted(self, "coef_")
+        self._freshen()
+        return np.asarray(self._scores(X) + self.intercept_[0])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        decision = self.decision_function(X)
+        return np.asarray(self.classes_[(decision > 0).astype(np.intp)])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return calibrated probabilities, increasing in the score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities of ``classes_``.
+        """
+        check_is_fitted(self, "coef_")
+        self._freshen()
+        positive = self._calibrator(self._scores(X))
+        return np.column_stack([1.0 - positive, positive])
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the AUC, which is what the classifier maximises (not the accuracy).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels, both of them present.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            The area under the ROC curve.
+        """
+        decision = self.decision_function(X)
+        return roc_auc(np.asarray(y) == self.classes_[1], decision, sample_weight=sample_weight)
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(X @ self.coef_[0], dtype=np.float64)
+
+    # ------------------------------------------------------------------------- parameters
+
+    def _generator(self) -> np.random.Generator:
+        if isinstance(self.random_state, np.random.Generator | np.random.RandomState):
+            return check_generator(self.random_state)
+        return np.random.default_rng(self.random_state)
+
+    def _problem(self) -> Problem:
+        if self.calibrate not in ("sigmoid", "isotonic"):
+            raise ValueError(f'calibrate must be "sigmoid" or "isotonic", got {self.calibrate!r}.')
+        return Problem(LinearScore(), get_loss(self.loss))
+
+    def _given_step_size(self) -> float | None:
+        if self.step_size == "auto":
+            return None
+        return check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+
+    def _given_radius(self) -> float | None:
+        if self.radius == "auto":
+            return None
+        return check_positive("radius", self.radius, allow_infinite=True)  # type: ignore[arg-type]
+
+    def _n_steps(self, n: int) -> int:
+        if self.n_passes == "auto":
+            return int(np.clip(_AUTO_STEPS, n, 200 * n))
+        passes = check_positive("n_passes", self.n_passes)  # type: ignore[arg-type]
+        return max(int(np.ceil(passes * n)), 1)
+
+    def _schedule(self, *, default: str) -> Schedule:
+        schedule = default if self.schedule == "auto" else self.schedule
+        if isinstance(schedule, Schedule):
+            return schedule
+        return _named("schedule", schedule, _SCHEDULES)(1.0)
+
+    def _averaging(self) -> Averaging:
+        if isinstance(self.averaging, Averaging):
+            return self.averaging
+        return _named("averaging", self.averaging, _AVERAGINGS)()
+
+    def _pairing(self) -> Pairing:
+        if isinstance(self.pairing, Pairing):
+            return self.pairing
+        size = check_count("buffer_size", self.buffer_size)
+        makers: dict[str, Callable[[], Pairing]] = {
+            "previous": PreviousExample,
+            "random": RandomPair,
+            "fifo": lambda: FifoBuffer(size),
+        }
+        return _named("pairing", self.pairing, makers)()
+
+    def _examples(
+        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int
+    ) -> tuple[Rows, NDArray[Any]]:
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32] if self.dtype is None else self.dtype,
+            order="C",
+            reset=reset,
+            ensure_min_samples=minimum,
+        )
+        check_classification_targets(y)
+        return as_rows(X), np.asarray(y)
+
+    def _example_weights(
+        self, sample_weight: ArrayLike | None, labels: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        if sample_weight is None and self.class_weight is None:
+            return np.empty(0)
+        weight = check_weights(
+            np.ones(len(labels)) if sample_weight is None else sample_weight, len(labels)
+        )
+        if self.class_weight is not None:
+            from sklearn.utils.class_weight import compute_sample_weight
+
+            weight = weight * compute_sample_weight(self.class_weight, labels)
+        return weight
+
+    def _pair_weights(
+        self,
+        sample_weight: ArrayLike | None,
+        labels: NDArray[Any],
+        classes: NDArray[Any],
+        signs: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return weights whose products over opposite pairs have mean 1."""
+        weight = self._example_weights(sample_weight, labels)
+        if not len(weight):
+            return weight
+        means = [float(weight[signs == sign].mean()) for sign in (-1.0, 1.0)]
+        if not min(means) > 0:
+            raise ValueError(
+                f"sample_weight leaves no example of one of the classes {classes.tolist()}; "
+                "both need a positive weight."
+            )
+        return np.asarray(weight / np.sqrt(means[0] * means[1]))
+
+
+class _StreamLearner:
+    """One stream, or a grid of streams of which the best is kept after the warm-up."""
+
+    def __init__(
+        self, owner: AUCClassifier, problem: Problem, rows: Rows, signs: NDArray[np.float64]
+    ) -> None:
+        shape = owner._schedule(default="inverse_sqrt")
+        averaging, pairing, rng = owner._averaging(), owner._pairing(), owner._generator()
+        step_size, radius = owner._given_step_size(), owner._given_radius()
+        self.radius = np.inf if radius is None else radius
+        if step_size is None:
+            mean, spread = rows.spread()
+            scale = 2.0 * spread if spread > 0 else float(mean @ mean)
+            self._steps = [c / scale if scale > 0 else c for c in _STREAM_STEPS]
+        else:
+            self._steps = [step_size]
+        self._dtype = rows.X.dtype if isinstance(rows, DenseRows) else np.float64
+        self._streams: list[Stream] = [
+            PairwiseSGD(pairing, shape.scaled(step), _domain(self.radius), averaging).start(
+                problem, rows.shape[1], rng=copy.deepcopy(rng), dtype=self._dtype
+            )
+            for step in self._steps
+        ]
+        self._progress = np.zeros(len(self._steps))
+        self._pairs = 0.0
+        self._scores = np.empty((len(self._steps), 0))
+        self._positive = np.empty(0, dtype=bool)
+        self._best = 0
+
+    @property
+    def best(self) -> Stream:
+        return self._streams[self._best]
+
+    @property
+    def step_size(self) -> float:
+        return self._steps[self._best]
+
+    @property
+    def progressive_auc(self) -> float | None:
+        """AUC of predictions made before learning, over the chunks so far."""
+        return float(self._progress[self._best] / self._pairs) if self._pairs else None
+
+    def window(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the latest progressive scores of the best model and their labels."""
+        return self._scores[self._best], self._positive
+
+    def learn(
+        self,
+        rows: Rows,
+        signs: NDArray[np.float64],
+        weight: NDArray[np.float64] | None,
+    ) -> None:
+        if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
+            rows = DenseRows(rows.X.astype(self._dtype))
+        averages = np.array([stream.average for stream in self._streams])
+        scores = np.atleast_2d(rows.scores(averages))
+        saved = [stream.save() for stream in self._streams]
+        try:
+            for stream in self._streams:
+                stream.learn_many(rows, signs, example_weight=weight)
+        except BaseException:
+            for stream, state in zip(self._streams, saved, strict=True):
+                stream.restore(state)
+            raise
+        positive = signs > 0
+        n_pairs = float(positive.sum()) * float((~positive).sum())
+        if n_pairs:
+            self._progress += [n_pairs * roc_auc(positive, row) for row in scores]
+            self._pairs += n_pairs
+        self._scores = np.concatenate([self._scores, scores], axis=1)[:, -_WINDOW:]
+        self._positive = np.concatenate([self._positive, positive])[-_WINDOW:]
+        self._best = int(np.argmax(self._progress))
+        if len(self._streams) > 1 and self.best.n_examples >= _WARM_UP:
+            best = self._best
+            self._streams, self._steps = [self._streams[best]], [self._steps[best]]
+            self._progress, self._scores = self._progress[[best]], self._scores[[best]]
+            self._best = 0
+
+
+def _named(name: str, value: Any, table: Mapping[str, Callable[..., _T]]) -> Callable[..., _T]:
+    if not isinstance(value, str) or value not in table:
+        raise ValueError(f"{name} must be one of {sorted(table)} or an object, got {value!r}.")
+    return table[value]
+
+
+def _domain(radius: float) -> WholeSpace | Ball:
+    return WholeSpace() if np.isinf(radius) else Ball(radius)
+
+
+def _two_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    classes = np.unique(labels)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"y has {len(classes)} classes. Train one classifier per pair of classes "
+            "(sklearn.multiclass.OneVsOneClassifier)."
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            f"AUC needs examples of both classes, but y has one class: {classes.tolist()}. "
+            "Add examples of the other class."
+        )
+    return np.asarray(classes)
+
+
+def _warn_of_scales(rows: Rows, rng: np.random.Generator) -> None:
+    """Warn when the scales of the features differ by orders of magnitude."""
+    if not isinstance(rows, DenseRows):
+        return
+    n = rows.shape[0]
+    part = rows.X if n <= 1000 else rows.X[rng.integers(0, n, 1000)]
+    deviation = part.std(axis=0, dtype=np.float64)
+    moving = deviation[deviation > 0]
+    if len(moving) > 1 and moving.max() > 1e3 * moving.min():
+        warnings.warn(
+            f"The standard deviations of the features range from {moving.min():.2g} to "
+            f"{moving.max():.2g}; gradient descent hardly sees the small ones. Scale the features, "
+            "for example with sklearn.preprocessing.StandardScaler.",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels that make a plan: expand a random key to indices, keep the active pairs.
+
+Arrays
+------
+key : uint64
+    Drawn by the caller's generator, one per array of indices.
+left, right : int32 or int64, shape (n_steps,)
+    The examples that meet at each step.
+active : int32, shape (n_steps + 1,)
+    Receives the positions of the steps whose pair can change the parameter.
+"""
+
+import numpy as np
+
+from pairlearn.kernels._native import kernel
+
+
+@kernel
+def draw_indices(key, n, out):
+    """Fill `out` with i.i.d. uniform indices below `n` (n < 2**32).
+
+    SplitMix64 of the key and a counter gives 64 bits u, and the index is floor(u n / 2**64):
+    its probability differs from 1/n by less than 2**-64.
+    """
+    bound = np.uint64(n)
+    half = np.uint64(32)
+    low_mask = np.uint64(0xFFFFFFFF)
+    for k in range(len(out)):
+        z = key + np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+        out[k] = ((z >> half) * bound + (((z & low_mask) * bound) >> half)) >> half
+
+
+@kernel
+def skip_own_index(left, right):
+    """Turn uniform indices below n - 1 in `right` into uniform indices other than `left`."""
+    for t in range(len(left)):
+        right[t] += right[t] >= left[t]
+
+
+@kernel
+def find_active(left, right, y, one_sided, all_pairs, active):
+    """Write the positions of the active pairs to `active`, without a branch; return their number.
+
+    A pair is active when its labels differ (`one_sided`: when the left one is larger), or always.
+    """
+    count = 0
+    for t in range(len(left)):
+        y_left = y[np.uintp(left[t])]
+        y_right = y[np.uintp(right[t])]
+        active[count] = t
+        count += (y_left > y_right) | ((y_left < y_right) & (not one_sided)) | all_pairs
+    return count

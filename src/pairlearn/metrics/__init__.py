@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How good scores are: the area under the ROC curve with its uncertainty, and exact pair risks."""
+
+from pairlearn.metrics.auc import roc_auc
+from pairlearn.metrics.delong import AUCComparison, AUCInterval, compare_auc, roc_auc_interval
+from pairlearn.metrics.risk import pair_risk, pair_risk_gradient
+
+__all__ = [
+    "AUCComparison",
+    "AUCInterval",
+    "compare_auc",
+    "pair_risk",
+    "pair_risk_gradient",
+    "roc_auc",
+    "roc_auc_interval",
+]

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of labels, scores and weights that every metric shares."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Vector", "check_scores", "check_weights", "is_positive"]
+
+Vector = NDArray[np.float64]
+
+
+def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
+    """Return `scores` as a finite float vector (of length `n`, if given)."""
+    vector = np.asarray(scores, dtype=np.float64)
+    if vector.ndim != 1:
+        raise ValueError(
+            f"{name} must be a vector with one number for each example, got shape {vector.shape}."
+        )
+    if n is not None and len(vector) != n:
+        raise ValueError(
+            f"{name} holds {len(vector)} numbers for {n} labels; give one score for each label."
+        )
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{name} contains NaN or infinity; every example needs a finite score.")
+    return vector
+
+
+def check_weights(sample_weight: ArrayLike | None, n: int) -> Vector:
+    """Return the weights of `n` examples, all 1 if none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = check_scores("sample_weight", sample_weight, n)
+    if (weight < 0.0).any():
+        raise ValueError(
+            f"sample_weight must not be negative, got {weight.min()}; "
+            "use 0 to leave an example out."
+        )
+    return weight
+
+
+def is_positive(y: ArrayLike) -> NDArray[np.bool_]:
+    """Return which examples carry the larger of exactly two labels."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must be a vector of labels, got shape {labels.shape}.")
+    classes = np.unique(labels)
+    if len(classes) != 2:
+        shown = ", ".join(map(str, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
+        raise ValueError(
+            f"y must hold exactly two classes, got {len(classes)} ({shown}); "
+            "the AUC compares examples of one class with examples of the other."
+        )
+    return np.asarray(labels == classes[1])

@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The running state of pairwise SGD: what Algorithms 1 and 2 carry from step to step.
+
+Steps are counted in *blocks* of fixed length. Step sizes and owed weights are lowered to arrays
+once per block, and the weighted sum is flushed to float64 at its end. A block depends on the step
+counter alone, never on how the steps were handed over, so that a stream gives the same bits
+whatever the sizes of its chunks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.averaging import Averaging
+from pairlearn.domains import Ball, WholeSpace
+from pairlearn.losses import Hinge
+from pairlearn.pairings import Plan
+from pairlearn.problem import Problem
+from pairlearn.schedules import Schedule
+from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.validation import DivergenceError, check_vector
+
+__all__ = ["BLOCK", "Descent", "Parts"]
+
+#: Steps per block.
+BLOCK = 16384
+
+_NO_WEIGHTS = np.empty(0)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a pairwise learner that a descent needs."""
+
+    problem: Problem
+    schedule: Schedule
+    domain: WholeSpace | Ball
+    averaging: Averaging
+
+
+class Descent:
+    """The iterate, its weighted sum and the step counter.
+
+    Parameters
+    ----------
+    parts : Parts
+        Problem, schedule, domain and averaging rule.
+    n_features : int
+        Length of the parameter.
+    dtype : dtype, default=float64
+        Type of the iterate: the type of dense data, float64 for sparse data.
+    w_start : array-like of shape (n_features,), optional
+        The starting point w_0, zero by default. It is projected onto the domain.
+    horizon : int, optional
+        The number of steps, for averaging rules that must know it.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        n_features: int,
+        *,
+        dtype: Any = np.float64,
+        w_start: Any = None,
+        horizon: int | None = None,
+    ) -> None:
+        if parts.averaging.needs_horizon and horizon is None:
+            raise ValueError(
+                f"{type(parts.averaging).__name__} averaging needs the number of steps beforehand; "
+                "for a stream use DelayedByStepSize()."
+            )
+        self.parts = parts
+        self.horizon = horizon
+        start = np.zeros(n_features) if w_start is None else w_start
+        start = parts.domain.project(check_vector("w_start", start, n_features))
+        self.w: NDArray[Any] = start.astype(dtype)
+        self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
+        self.left_iterate: NDArray[Any] = self.w.copy()
+        #: The part of the weighted sum that belongs to finished blocks.
+        self.total = np.zeros(n_features)
+        at_start = parts.averaging.at_start(parts.schedule)
+        #: `paid` up to which the current iterate is paid (it is owed paid[now] - base), and, for
+        #: sparse rows, the squared norm of the iterate.
+        self.state = np.array([-at_start, 0.0])
+        #: The averaging weight of w_0 and of finished blocks.
+        self.weight = at_start
+        self.n_steps = 0
+        #: Number of evaluated pairs.
+        self.n_gradients = 0
+        self.position = 0
+        self._moved_last = False
+        self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
+        self._paid: NDArray[np.float64] = _NO_WEIGHTS
+        self._block_of = -1
+        self._active = np.empty(BLOCK + 1, dtype=np.int32)
+        self._scratch: tuple[NDArray[Any], ...] = ()
+        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
+        self._pending_rows: CsrRows | None = None
+        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
+        loss = parts.problem.loss
+        self._address = loss.derivative.address
+        #: The dense kernel has the hinge built in, under an address that no function has.
+        self._dense_address = 0 if type(loss) is Hinge else self._address
+        self._parameter = loss.parameter
+        self._one_sided = loss.one_sided
+        self._all_pairs = not loss.opposite_labels_only
+
+    # ---------------------------------------------------------------------------- the steps
+
+    def advance(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        plan: Plan,
+        example_weight: NDArray[np.float64] = _NO_WEIGHTS,
+    ) -> None:
+        """Take the steps of a plan."""
+        done = 0
+        while done < len(plan):
+            self._open_block()
+            count = min(len(plan) - done, BLOCK - self.position)
+            if plan.offsets is None:
+                self._take_pairs(rows, y, plan, done, count, example_weight)
+            else:
+                self._take_buffers(rows, y, plan, done, count, example_weight)
+            done += count
+            self._count(count)
+
+    def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
+        """Take one step with one active pair: `advance` without its overhead."""
+        from pairlearn.kernels.dense import descend
+
+        self._open_block()
+        first = self.position
+        status = descend(
+            flat,
+            y,
+            plan.left,
+            plan.right,
+            self._step_sizes[first : first + 1],
+            self._paid[first : first + 1],
+            plan.active,
+            1,
+            self.w,
+            self.weighted_sum,
+            self.left_iterate,
+            self.state,
+            self.parts.domain.radius,
+            self._dense_address,
+            self._parameter,
+        )
+        self.n_gradients += 1
+        self._moved_last = True
+        if status:
+            self._fail(int(status))
+        self._count(1)
+
+    def step_nothing(self) -> None:
+        """Take one step whose pair is inactive."""
+        self._open_block()
+        self._moved_last = False
+        self._count(1)
+
+    def _take_pairs(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        plan: Plan,
+        done: int,
+        count: int,
+        example_weight: NDArray[np.float64],
+    ) -> None:
+        from pairlearn.kernels.dense import descend
+        from pairlearn.kernels.plan import find_active
+        from pairlearn.kernels.sparse import descend_csr
+
+        left, right = plan.left[done : done + count], plan.right[done : done + count]
+        now = slice(self.position, self.position + count)
+        step_sizes = self._step_sizes[now]
+        if len(example_weight):
+            step_sizes = step_sizes * example_weight[left] * example_weight[right]
+        n_active = find_active(left, right, y, self._one_sided, self._all_pairs, self._active)
+        self._moved_last = bool(n_active) and int(self._active[n_active - 1]) == count - 1
+        self.n_gradients += int(n_active)
+        if isinstance(rows, CsrRows):
+            self._collect_from(rows)
+            if self.position == 0 or self.n_steps == 0:
+                # Rounding errors of the running norm do not outlive a block.
+                self.state[1] = self.w @ self.w
+            keeps_left = self.horizon is None or self.n_steps + count == self.horizon
+            status = descend_csr(
+                rows.data,
+                rows.indices,
+                rows.indptr,
+                rows.norms,
+                y,
+                left,
+                right,
+                step_sizes,
+                self._paid[now],
+                self._active,
+                n_active,
+                self.w,
+                self.weighted_sum,
+                self._coefficients,
+                self._scratch[0],
+                self.left_iterate,
+                self.state,
+                self.parts.domain.radius,
+                self._address,
+                self._parameter,
+                self.parts.averaging.keeps_sum,
+                keeps_left,
+                *self._scratch[1:],
+            )
+        else:
+            status = descend(
+                rows.flat,
+                y,
+                left,
+                right,
+                step_sizes,
+                self._paid[now],
+                self._active,
+                n_active,
+                self.w,
+                self.weighted_sum,
+                self.left_iterate,
+                self.state,
+                self.parts.domain.radius,
+                self._dense_address,
+                self._parameter,
+            )
+        if status:
+            self._fail(int(status))
+
+    def _take_buffers(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        plan: Plan,
+        done: int,
+        count: int,
+        example_weight: NDArray[np.float64],
+    ) -> None:
+        from pairlearn.kernels.dense import descend_buffer
+
+        if isinstance(rows, CsrRows):
+            raise ValueError(
+                "A buffer of several examples needs dense rows; pass X.toarray(), or pair with "
+                "PreviousExample()."
+            )
+        assert plan.offsets is not None
+        offsets = plan.offsets[done : done + count + 1]
+        counts = np.diff(offsets)
+        now = slice(self.position, self.position + count)
+        status = descend_buffer(
+            rows.flat,
+            y,
+            plan.left[done : done + count],
+            plan.right,
+            offsets,
+            0,
+            count,
+            self._step_sizes[now] / np.maximum(counts, 1),
+            self._paid[now],
+            example_weight,
+            self.w,
+            self.weighted_sum,
+            self.left_iterate,
+            self.state,
+            self.parts.domain.radius,
+            self._address,
+            self._parameter,
+            self._one_sided,
+            self._all_pairs,
+            np.empty(int(counts.max(initial=1))),
+        )
+        self._moved_last = True
+        self.n_gradients += int(offsets[-1] - offsets[0])
+        if status:
+            self._fail(int(status))
+
+    def _open_block(self) -> None:
+        """Lower schedule and averaging to the arrays of the current block."""
+        block = self.n_steps // BLOCK
+        if block == self._block_of:
+            return
+        parts, first = self.parts, block * BLOCK + 1
+        count = BLOCK if self.horizon is None else min(BLOCK, self.horizon - first + 1)
+        # A constant schedule gives the same arrays in every block but the first and the last.
+        same = parts.schedule.is_constant and not parts.averaging.needs_horizon
+        if not (same and block > 1 and len(self._paid) == count):
+            self._step_sizes = parts.schedule.step_sizes(first, count)
+            self._paid = np.add.accumulate(
+                parts.averaging.owed(parts.schedule, first, count, horizon=self.horizon)
+            )
+        self._block_of = block
+
+    def _count(self, count: int) -> None:
+        self.n_steps += count
+        self.position += count
+        if self.position == BLOCK:
+            if self._pending_rows is None:
+                self.total += self.weighted_sum
+                self.weighted_sum[:] = 0.0
+            self.state[0] -= self._paid[-1]
+            self.weight += float(self._paid[-1])
+            self.position = 0
+
+    def _fail(self, status: int) -> None:
+        step = self.n_steps + (status >> 2) + 1
+        loss = self.parts.problem.loss
+        if status & 3 == 2:
+            raise DivergenceError(
+                f"{type(loss).__name__} returned NaN at step {step}; "
+                f"check its derivative with finite scores."
+            )
+        raise DivergenceError(
+            f"The iterate stopped being finite at step {step} with step sizes of about "
+            f"{float(self._step_sizes[0]):.3g}; take a smaller step_size, a Ball domain (radius), "
+            "or scale the features (StandardScaler)."
+        )
+
+    # --------------------------------------------------------------------------- the average
+
+    @property
+    def average(self) -> NDArray[np.float64]:
+        """The average of the iterates so far, by the averaging rule, in float64."""
+        averaging, schedule = self.parts.averaging, self.parts.schedule
+        w = self.w.astype(np.float64)
+        if self.n_steps == 0 or not averaging.keeps_sum:
+            return w
+        self.settle()
+        early = averaging.paid_early(schedule, self.n_steps)
+        last = averaging.owed_to_last(self.n_steps)
+        paid = float(self._paid[self.position - 1]) if self.position else 0.0
+        before_last = self.left_iterate if self._moved_last else w
+        weighted = self.total + self.weighted_sum + (paid - float(self.state[0]) + last) * w
+        weighted -= early * before_last
+        return np.asarray(weighted / (self.weight + paid + last - early))
+
+    # ------------------------------------------------------------------- copies and scratch
+
+    def save(self) -> dict[str, Any]:
+        """Return a copy of everything that the next step depends on."""
+        self.settle()
+        return {
+            "w": self.w.copy(),
+            "weighted_sum": self.weighted_sum.copy(),
+            "left_iterate": self.left_iterate.copy(),
+            "total": self.total.copy(),
+            "state": self.state.copy(),
+            "weight": self.weight,
+            "n_steps": self.n_steps,
+            "n_gradients": self.n_gradients,
+            "position": self.position,
+            "moved_last": self._moved_last,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go back to a state returned by `save`."""
+        self._pending_rows = None
+        for name in ("w", "weighted_sum", "left_iterate", "total", "state"):
+            getattr(self, name)[:] = saved[name]
+        self.weight = float(saved["weight"])
+        self.n_steps = int(saved["n_steps"])
+        self.n_gradients = int(saved["n_gradients"])
+        self.position = int(saved["position"])
+        self._moved_last = bool(saved["moved_last"])
+        self._paid = _NO_WEIGHTS
+        self._block_of = -1
+        self._open_block()
+
+    def _collect_from(self, rows: CsrRows) -> None:
+        """Prepare for sparse steps on `rows`."""
+        if not self._scratch:
+            floats = (np.empty(BLOCK) for _ in range(3))
+            self._scratch = (np.empty(len(self.w)), *floats, np.empty(BLOCK, dtype=np.int32))
+        if self._pending_rows is not rows:
+            self.settle()
+            self._pending_rows, self._coefficients = rows, np.zeros(rows.shape[0])
+
+    def settle(self) -> None:
+        """Add what sparse steps have left to add to the weighted sum."""
+        from pairlearn.kernels.sparse import add_rows
+
+        rows = self._pending_rows
+        if rows is not None:
+            add_rows(rows.data, rows.indices, rows.indptr, self._coefficients, self.weighted_sum)
+            self._pending_rows = None
+
+
+@dataclass(frozen=True)
+class _PairPlan:
+    """A plan of one step, kept so that learning one example allocates nothing."""
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    active: NDArray[np.int32]
+
+    @classmethod
+    def between(cls, left: int, right: int) -> _PairPlan:
+        make = [np.array([value], dtype=np.int32) for value in (left, right, 0)]
+        return cls(*make)

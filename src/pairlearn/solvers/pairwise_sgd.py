@@ -1,0 +1,477 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairwise SGD: the paper's Algorithm 1 on stored examples and Algorithm 2 on a stream."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.averaging import Averaging, DelayedByStepSize
+from pairlearn.domains import Ball, WholeSpace
+from pairlearn.pairings import Pairing, Plan, PreviousExample
+from pairlearn.problem import Problem
+from pairlearn.schedules import Constant, Schedule
+from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
+from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.validation import check_count, check_generator, check_labels
+
+__all__ = ["Callback", "PairwiseSGD", "Solution", "Stream", "Trace"]
+
+#: Called between blocks with the step, the seconds since the start and the running pair risk.
+Callback = Callable[[int, float, float], None]
+
+_NO_WEIGHTS = np.empty(0)
+#: How many pairs of a block the running risk is estimated from.
+_RISK_PAIRS = 1024
+
+
+@dataclass
+class Trace:
+    """What happened on the way."""
+
+    n_steps: int = 0
+    #: Pairs whose loss was differentiated.
+    n_gradients: int = 0
+    #: Steps at which an example met itself (i_t = i_{t-1}).
+    n_repeats: int = 0
+    seconds: float = 0.0
+    #: (step, seconds, running pair risk) after each block, when callbacks were given.
+    history: list[tuple[int, float, float]] = field(default_factory=list)
+    #: Whether Ctrl-C ended the run.
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The result of a run."""
+
+    #: The average by the averaging rule: the output of Algorithm 1.
+    average: NDArray[np.float64]
+    #: The last iterate.
+    w: NDArray[np.float64]
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class PairwiseSGD:
+    r"""Stochastic gradient descent on pairs.
+
+    At step t the iterate moves to
+    w_t = Proj(w_{t-1} - eta_t grad f(w_{t-1}; z_{i_t}, z_{i_{t-1}})),
+    and the output is a weighted average of the iterates.
+
+    Parameters
+    ----------
+    pairing : Pairing, default=PreviousExample()
+        Who meets whom.
+    schedule : Schedule, default=Constant(0.1)
+        The step sizes.
+    domain : WholeSpace or Ball, default=WholeSpace()
+        Where the parameter may live.
+    averaging : Averaging, default=DelayedByStepSize()
+        Which average of the iterates is returned.
+
+    References
+    ----------
+    Yang, Lei, Wang, Yang, Ying. Simple stochastic and online gradient descent algorithms for
+    pairwise learning. NeurIPS 2021. Algorithms 1 and 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairlearn import Ball, Constant, Hinge, LinearScore, PairwiseSGD, Problem
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    >>> solver = PairwiseSGD(schedule=Constant(0.1), domain=Ball(10.0))
+    >>> solution = solver.solve(Problem(LinearScore(), Hinge()), X, y, n_steps=2000, rng=0)
+    >>> bool(solution.average[0] > 5 * abs(solution.average[1:]).max())
+    True
+    """
+
+    pairing: Pairing = field(default_factory=PreviousExample)
+    schedule: Schedule = field(default_factory=lambda: Constant(0.1))
+    domain: WholeSpace | Ball = field(default_factory=WholeSpace)
+    averaging: Averaging = field(default_factory=DelayedByStepSize)
+
+    def _parts(self, problem: Problem) -> Parts:
+        return Parts(problem, self.schedule, self.domain, self.averaging)
+
+    def solve(
+        self,
+        problem: Problem,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_steps: int | None = None,
+        n_passes: float | None = None,
+        rng: Any = None,
+        w_start: ArrayLike | None = None,
+        example_weight: ArrayLike | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> Solution:
+        """Run Algorithm 1 on stored examples.
+
+        Parameters
+        ----------
+        problem : Problem
+            Score and loss.
+        X : array-like or sparse container of shape (n, d)
+            Examples; float32 and float64 are used as they are.
+        y : array-like of shape (n,)
+            Labels, -1 and +1 for AUC.
+        n_steps : int, optional
+            The number T of steps.
+        n_passes : float, optional
+            The number of steps in units of n. Give one of `n_steps` and `n_passes`.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices.
+        w_start : array-like of shape (d,), optional
+            The starting point, zero by default.
+        example_weight : array-like of shape (n,), optional
+            The gradient of a pair is multiplied by the weights of both of its examples.
+        callbacks : sequence of callable
+            Each is called between blocks of steps with (step, seconds, risk), where risk is an
+            estimate of the pair loss at the current iterate from the pairs of the block.
+
+        Returns
+        -------
+        Solution
+            The average, the last iterate and the trace. Ctrl-C ends the run early, with a
+            warning, and returns what there is.
+        """
+        rows = as_rows(X)
+        labels = check_labels(y, rows.shape[0])
+        n = rows.shape[0]
+        if n < 2:
+            raise ValueError(f"Pairs need at least 2 examples, got {n}.")
+        if (n_steps is None) == (n_passes is None):
+            raise ValueError("Give one of n_steps and n_passes.")
+        if n_steps is None:
+            assert n_passes is not None
+            n_steps = math.ceil(float(n_passes) * n)
+        n_steps = check_count("n_steps", n_steps, minimum=0)
+        weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
+        generator = check_generator(rng)
+        descent = Descent(
+            self._parts(problem),
+            rows.shape[1],
+            dtype=_iterate_dtype(rows),
+            w_start=w_start,
+            horizon=n_steps,
+        )
+        source = self.pairing.offline(n, generator)
+        trace = Trace()
+        begin = time.perf_counter()
+        try:
+            while descent.n_steps < n_steps:
+                plan = source.draw(min(BLOCK, n_steps - descent.n_steps))
+                descent.advance(rows, labels, plan, weight)
+                trace.n_repeats += plan.n_repeats
+                if callbacks:
+                    risk = _running_risk(problem, rows, labels, plan, descent.w)
+                    seconds = time.perf_counter() - begin
+                    trace.history.append((descent.n_steps, seconds, risk))
+                    for callback in callbacks:
+                        callback(descent.n_steps, seconds, risk)
+        except KeyboardInterrupt:
+            trace.interrupted = True
+            warnings.warn(
+                f"Interrupted after {descent.n_steps} of {n_steps} steps; the model is the average "
+                "so far.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        trace.seconds = time.perf_counter() - begin
+        trace.n_steps, trace.n_gradients = descent.n_steps, descent.n_gradients
+        return Solution(descent.average, descent.w.astype(np.float64), trace)
+
+    def start(
+        self,
+        problem: Problem,
+        n_features: int,
+        *,
+        rng: Any = None,
+        dtype: Any = np.float64,
+        w_start: ArrayLike | None = None,
+    ) -> Stream:
+        """Start Algorithm 2 on a stream of examples with `n_features` features.
+
+        Parameters
+        ----------
+        problem : Problem
+            Score and loss.
+        n_features : int
+            Number of features.
+        rng : int or numpy.random.Generator, optional
+            Source of randomness, for pairings that need one.
+        dtype : dtype, default=float64
+            Type of the iterate on dense chunks; sparse chunks need float64.
+        w_start : array-like of shape (n_features,), optional
+            The starting point, zero by default.
+
+        Returns
+        -------
+        Stream
+            An online learner with `learn_one` and `learn_many`.
+        """
+        n_features = check_count("n_features", n_features)
+        descent = Descent(self._parts(problem), n_features, dtype=dtype, w_start=w_start)
+        return Stream(self.pairing, descent, check_generator(rng))
+
+
+class Stream:
+    """Algorithm 2: each arriving example meets remembered ones, by default the previous one.
+
+    Made by `PairwiseSGD.start`. Feeding a stream in chunks of any sizes gives the same result,
+    bit for bit on dense rows. Memory is the parameter and the remembered examples.
+
+    Parameters
+    ----------
+    pairing : Pairing
+        Who meets whom.
+    descent : Descent
+        The running state.
+    rng : numpy.random.Generator
+        Source of randomness, for pairings that need one.
+
+    Examples
+    --------
+    >>> from pairlearn import Constant, Hinge, LinearScore, PairwiseSGD, Problem
+    >>> solver = PairwiseSGD(schedule=Constant(0.1))
+    >>> stream = solver.start(Problem(LinearScore(), Hinge()), 2, rng=0)
+    >>> stream.learn_one([1.0, 0.0], 1.0).learn_one([-1.0, 0.0], -1.0).w
+    array([0.2, 0. ])
+    """
+
+    def __init__(self, pairing: Pairing, descent: Descent, rng: np.random.Generator) -> None:
+        self._descent = descent
+        self._source = pairing.online(rng)
+        self._meets_previous = isinstance(pairing, PreviousExample)
+        self._buffer: Rows | None = None
+        self._buffer_y = _NO_WEIGHTS
+        self._buffer_weight = _NO_WEIGHTS
+        #: Number of examples received.
+        self.n_examples = 0
+        # Two rows that take turns as current and previous example of `learn_one`.
+        d = len(descent.w)
+        self._turns = DenseRows(np.zeros((2, d), dtype=descent.w.dtype))
+        self._turn_y = np.zeros(2)
+        self._plans = (_PairPlan.between(0, 1), _PairPlan.between(1, 0))
+        self._turn = -1
+
+    @property
+    def average(self) -> NDArray[np.float64]:
+        """The average of the iterates so far: the output of Algorithm 2."""
+        return self._descent.average
+
+    @property
+    def w(self) -> NDArray[np.float64]:
+        """The last iterate."""
+        return self._descent.w.astype(np.float64)
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps, one less than the number of examples when each meets the previous."""
+        return self._descent.n_steps
+
+    @property
+    def n_gradients(self) -> int:
+        """Number of pairs whose loss was differentiated."""
+        return self._descent.n_gradients
+
+    def learn_one(self, x: ArrayLike, y: float) -> Stream:
+        """Learn from one dense example.
+
+        Parameters
+        ----------
+        x : array-like of shape (d,)
+            The example.
+        y : float
+            Its label.
+
+        Returns
+        -------
+        Stream
+            Itself.
+        """
+        descent = self._descent
+        if not self._meets_previous or (self._buffer is not None and self._turn < 0):
+            return self.learn_many(np.asarray(x)[np.newaxis], np.array([y], dtype=np.float64))
+        turn = 1 - self._turn if self._turn >= 0 else 0
+        row = self._turns.X[turn]
+        backup = row.copy() if self._turn >= 0 else None
+        row[:] = x
+        label = float(y)
+        if not math.isfinite(label + float(row.dot(row))):
+            bad = row.copy()
+            if backup is not None:
+                row[:] = backup
+            if not np.isfinite(bad).all() or not math.isfinite(label):
+                raise ValueError(
+                    "The example contains NaN or infinity; skip it or impute the values."
+                )
+            row[:] = bad
+        self._turn_y[turn] = label
+        if self._turn >= 0:
+            previous = float(self._turn_y[1 - turn])
+            if (
+                label > previous
+                or (label < previous and not descent._one_sided)
+                or descent._all_pairs
+            ):
+                try:
+                    descent.step_pair(self._turns.flat, self._turn_y, self._plans[turn])
+                except ArithmeticError:
+                    descent.w[:] = descent.left_iterate
+                    raise
+            else:
+                descent.step_nothing()
+        self._turn = turn
+        self.n_examples += 1
+        return self
+
+    def learn_many(
+        self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None
+    ) -> Stream:
+        """Learn from a chunk of examples, in the order of its rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse container of shape (m, d)
+            Examples.
+        y : array-like of shape (m,)
+            Labels.
+        example_weight : array-like of shape (m,), optional
+            Weights; a pair weighs the product of both. Once given they are always needed.
+
+        Returns
+        -------
+        Stream
+            Itself. A chunk that fails leaves the stream as it was.
+        """
+        descent = self._descent
+        rows = as_rows(X, dtype=None if hasattr(X, "tocsr") else descent.w.dtype)
+        m, d = rows.shape
+        if d != len(descent.w):
+            raise ValueError(f"X has {d} features, but the stream has {len(descent.w)}.")
+        if not isinstance(rows, DenseRows) and descent.w.dtype != np.float64:
+            raise TypeError("Sparse chunks need dtype=float64 at the start of the stream.")
+        labels = check_labels(y, m)
+        weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, m)
+        if m == 0:
+            return self
+        saved = self.save()
+        buffered = 0 if self._buffer is None else len(self._buffer_y)
+        if buffered and len(self._buffer_weight) != buffered * (len(weight) > 0):
+            raise ValueError("Give example_weight for every chunk of a stream or for none.")
+        if self._buffer is not None and type(self._buffer) is not type(rows):
+            raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
+        try:
+            self._meet(rows, labels, weight)
+        except BaseException:
+            self.restore(saved)
+            raise
+        self.n_examples += m
+        return self
+
+    def save(self) -> dict[str, Any]:
+        """Return a copy of everything that the next step depends on."""
+        self._settle()
+        return {
+            "descent": self._descent.save(),
+            "source": copy.deepcopy(self._source),
+            "buffer": (self._buffer, self._buffer_y, self._buffer_weight),
+            "n_examples": self.n_examples,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go back to a state returned by `save`."""
+        self._descent.restore(saved["descent"])
+        self._source = saved["source"]
+        self._buffer, self._buffer_y, self._buffer_weight = saved["buffer"]
+        self.n_examples = saved["n_examples"]
+        self._turn = -1
+
+    def _meet(self, rows: Any, labels: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
+        descent, m = self._descent, len(labels)
+        if self._meets_previous and isinstance(rows, DenseRows):
+            # Only the first pair crosses the border of the chunk: the chunk is never copied.
+            if self._buffer is not None:
+                border = self._buffer.followed_by(rows.take(np.array([0])))  # type: ignore[arg-type]
+                descent.advance(
+                    border,
+                    np.concatenate([self._buffer_y, labels[:1]]),
+                    Plan(np.array([1], dtype=np.int32), np.array([0], dtype=np.int32)),
+                    np.concatenate([self._buffer_weight, weight[:1]]),
+                )
+            order = np.arange(m, dtype=np.int32)
+            descent.advance(rows, labels, Plan(order[1:], order[:-1]), weight)
+            keep = np.array([m - 1])
+        else:
+            arrival = self._source.arrive(labels)
+            if self._buffer is not None:
+                rows = self._buffer.followed_by(rows)
+                labels = np.concatenate([self._buffer_y, labels])
+                weight = np.concatenate([self._buffer_weight, weight])
+            descent.advance(rows, labels, arrival.plan, weight)
+            descent.settle()
+            keep = arrival.keep
+        self._buffer, self._buffer_y = rows.take(keep), labels[keep]
+        self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
+
+    def _settle(self) -> None:
+        """Move the last example of `learn_one` to the buffer."""
+        if self._turn >= 0:
+            keep = np.array([self._turn])
+            self._buffer, self._buffer_y = self._turns.take(keep), self._turn_y[keep]
+            self._turn = -1
+
+
+def check_weights(example_weight: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Return weights as non-negative finite numbers, one for each of `n` examples.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], 2)
+    array([1., 2.])
+    """
+    weight = np.ascontiguousarray(example_weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"example_weight must have shape ({n},), got {weight.shape}.")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("example_weight must hold finite numbers of at least 0.")
+    return weight
+
+
+def _iterate_dtype(rows: Rows) -> Any:
+    return rows.X.dtype if isinstance(rows, DenseRows) else np.float64
+
+
+def _running_risk(
+    problem: Problem, rows: Rows, y: NDArray[np.float64], plan: Plan, w: NDArray[Any]
+) -> float:
+    """Return the mean pair loss at w over up to `_RISK_PAIRS` steps of a plan."""
+    loss = problem.loss
+    current = plan.left[:_RISK_PAIRS]
+    first = plan.right if plan.offsets is None else plan.right[plan.offsets[:-1]]
+    other = first[: len(current)]
+    scores = rows.take(np.concatenate([current, other])).scores(w.astype(np.float64))
+    total = 0.0
+    for i, j, s in zip(
+        current, other, scores[: len(current)] - scores[len(current) :], strict=True
+    ):
+        if loss.opposite_labels_only and y[i] == y[j]:
+            continue
+        if loss.one_sided and not y[i] > y[j]:
+            continue
+        total += loss.value(float(s), float(y[i]), float(y[j]), loss.parameter)
+    return total / max(len(current), 1)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Examples as kernels see them: flat dense rows or CSR arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "is_sparse"]
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """Rows of a C-contiguous float32 or float64 array."""
+
+    X: NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of features."""
+        return (self.X.shape[0], self.X.shape[1])
+
+    @property
+    def flat(self) -> NDArray[Any]:
+        """The rows one after the other."""
+        return self.X.reshape(-1)
+
+    def spread(self) -> tuple[NDArray[np.float64], float]:
+        """Return the mean row and the mean squared distance of a row from it."""
+        mean = self.X.mean(axis=0, dtype=np.float64)
+        return mean, float(((self.X - mean) ** 2).sum(dtype=np.float64) / len(self.X))
+
+    def take(self, index: NDArray[np.int64]) -> DenseRows:
+        """Return a copy of some rows."""
+        return DenseRows(self.X[index])
+
+    def followed_by(self, other: DenseRows) -> DenseRows:
+        """Return these rows with others below them."""
+        return DenseRows(np.concatenate([self.X, other.X]))
+
+    def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return w X' for one parameter or for several in rows."""
+        return np.asarray(w.astype(self.X.dtype, copy=False) @ self.X.T, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class CsrRows:
+    """Rows of a CSR matrix."""
+
+    data: NDArray[Any]
+    indices: NDArray[Any]
+    indptr: NDArray[Any]
+    n_features: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of features."""
+        return (len(self.indptr) - 1, self.n_features)
+
+    @cached_property
+    def norms(self) -> NDArray[np.float64]:
+        """Squared norm of each row."""
+        from pairlearn.kernels.sparse import row_norms
+
+        norms = np.empty(self.shape[0])
+        row_norms(self.data, self.indptr, norms)
+        return norms
+
+    def spread(self) -> tuple[NDArray[np.float64], float]:
+        """Return the mean row and the mean squared distance of a row from it."""
+        n, d = self.shape
+        mean = np.bincount(self.indices, self.data, minlength=d) / n
+        return mean, max(float(self.norms.mean() - mean @ mean), 0.0)
+
+    def take(self, index: NDArray[np.int64]) -> CsrRows:
+        """Return a copy of some rows."""
+        counts = np.diff(self.indptr)[index]
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        position = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1][index] - indptr[:-1], counts)
+        return CsrRows(self.data[position], self.indices[position], indptr, self.n_features)
+
+    def followed_by(self, other: CsrRows) -> CsrRows:
+        """Return these rows with others below them."""
+        return CsrRows(
+            np.concatenate([self.data, other.data]),
+            np.concatenate([self.indices, other.indices]),
+            np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]),
+            self.n_features,
+        )
+
+    def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return w X' for one parameter or for several in rows."""
+        import scipy.sparse
+
+        X = scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
+        return np.asarray((X @ w.T).T, dtype=np.float64)
+
+
+Rows = DenseRows | CsrRows
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell a SciPy sparse container without importing SciPy."""
+    return hasattr(X, "tocsr")
+
+
+def as_rows(X: Any, *, dtype: Any = None) -> Rows:
+    """Return X as rows that a kernel can read, copying only when it must.
+
+    Parameters
+    ----------
+    X : array-like, sparse container or rows of shape (n, d)
+        Examples. float32 and float64 stay what they are, everything else becomes float64;
+        rows are returned as they are.
+    dtype : dtype, optional
+        The type to convert to.
+
+    Returns
+    -------
+    DenseRows or CsrRows
+        The rows; NaN and infinity are refused.
+    """
+    if isinstance(X, Rows):
+        return X
+    if is_sparse(X):
+        matrix = X.tocsr()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        data = _real(matrix.data, dtype)
+        _check_finite(data)
+        return CsrRows(data, matrix.indices, matrix.indptr, matrix.shape[1])
+    array = np.ascontiguousarray(_real(np.asarray(X), dtype))
+    if array.ndim != 2:
+        raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")
+    _check_finite(array)
+    return DenseRows(array)
+
+
+def _real(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    if dtype is None:
+        dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.float64
+    return array.astype(dtype, copy=False)
+
+
+def _check_finite(array: NDArray[Any]) -> None:
+    # A finite sum proves that every entry is finite, in one pass and without a mask.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum(dtype=np.float64)
+    if not np.isfinite(total) and not np.isfinite(array).all():
+        raise ValueError("X contains NaN or infinity; remove these rows or impute the values.")

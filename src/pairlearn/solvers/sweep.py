@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many models on one sample path: a grid of step sizes and radii for little more than one run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.averaging import Averaging, DelayedByStepSize
+from pairlearn.domains import Ball, WholeSpace
+from pairlearn.pairings import Pairing, Plan, PreviousExample
+from pairlearn.problem import Problem
+from pairlearn.schedules import Constant, Schedule
+from pairlearn.solvers.descent import BLOCK
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Solution
+from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
+from pairlearn.validation import DivergenceError, check_count, check_generator, check_labels
+
+__all__ = ["Sweep", "SweepSolution"]
+
+#: From this many features on, blocks of pairs and matrix products are faster.
+_MANY_FEATURES = 64
+#: Pairs per block of the matrix form.
+_PAIRS = 64
+
+_NO_WEIGHTS = np.empty(0)
+
+
+@dataclass(frozen=True)
+class SweepSolution:
+    """The models of a sweep, in the order of the given step sizes and radii."""
+
+    #: Averages, shape (n_models, n_features); NaN for a model that diverged.
+    averages: NDArray[np.float64]
+    #: Last iterates, shape (n_models, n_features).
+    w: NDArray[np.float64]
+    #: Whether each model stopped being finite.
+    diverged: NDArray[np.bool_]
+    n_gradients: int
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Pairwise SGD for several step sizes and radii at once.
+
+    All models see the same examples in the same order, so that they differ by their
+    hyper-parameters alone; each equals the model that `PairwiseSGD` finds on that path.
+
+    Parameters
+    ----------
+    step_sizes : sequence of float
+        The scale of the schedule of each model.
+    radii : sequence of float
+        The radius of each model's ball, infinity for none; as many as there are step sizes.
+    pairing : Pairing, default=PreviousExample()
+        Who meets whom, one pair at a step.
+    schedule : Schedule, default=Constant(1.0)
+        The shape of the step sizes; its own scale is multiplied by each of `step_sizes`.
+    averaging : Averaging, default=DelayedByStepSize()
+        Which average of the iterates is returned.
+
+    Examples
+    --------
+    >>> from pairlearn import Hinge, LinearScore, Problem
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    >>> sweep = Sweep((0.01, 0.1, 1.0), (np.inf, np.inf, 1.0))
+    >>> solution = sweep.solve(Problem(LinearScore(), Hinge()), X, y, n_steps=500, rng=0)
+    >>> solution.averages.shape
+    (3, 3)
+    """
+
+    step_sizes: tuple[float, ...]
+    radii: tuple[float, ...]
+    pairing: Pairing = field(default_factory=PreviousExample)
+    schedule: Schedule = field(default_factory=lambda: Constant(1.0))
+    averaging: Averaging = field(default_factory=DelayedByStepSize)
+
+    def __post_init__(self) -> None:
+        if len(self.step_sizes) != len(self.radii) or not self.step_sizes:
+            raise ValueError(
+                f"Give as many radii as step sizes, at least one: got {len(self.step_sizes)} step "
+                f"sizes and {len(self.radii)} radii."
+            )
+        if not all(value > 0 for value in (*self.step_sizes, *self.radii)):
+            raise ValueError("Step sizes and radii of a sweep must be positive.")
+
+    def solve(
+        self,
+        problem: Problem,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_steps: int,
+        rng: Any = None,
+        example_weight: NDArray[np.float64] = _NO_WEIGHTS,
+    ) -> SweepSolution:
+        """Train all models.
+
+        Parameters
+        ----------
+        problem : Problem
+            Score and loss.
+        X : array-like or sparse container of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels.
+        n_steps : int
+            The number T of steps.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices, the same path for every model.
+        example_weight : ndarray of shape (n,), optional
+            A pair weighs the product of its examples' weights.
+
+        Returns
+        -------
+        SweepSolution
+            Averages and last iterates.
+        """
+        rows = as_rows(X)
+        labels = check_labels(y, rows.shape[0])
+        n_steps = check_count("n_steps", n_steps)
+        generator = check_generator(rng)
+        if not isinstance(rows, DenseRows):
+            return self._solve_apart(problem, rows, labels, n_steps, generator, example_weight)
+        source = self.pairing.offline(rows.shape[0], generator)
+        run = _Run(self, problem, rows, labels, n_steps, example_weight)
+        while run.n_steps < n_steps:
+            run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
+        return run.solution()
+
+    def _solve_apart(
+        self,
+        problem: Problem,
+        rows: CsrRows,
+        y: NDArray[np.float64],
+        n_steps: int,
+        rng: np.random.Generator,
+        example_weight: NDArray[np.float64],
+    ) -> SweepSolution:
+        """Train the models one by one on the same path: sparse rows have nothing to share."""
+        seed = int(rng.integers(2**63))
+        models: list[Solution | None] = []
+        for step_size, radius in zip(self.step_sizes, self.radii, strict=True):
+            solver = PairwiseSGD(
+                self.pairing,
+                self.schedule.scaled(step_size),
+                WholeSpace() if math.isinf(radius) else Ball(radius),
+                self.averaging,
+            )
+            try:
+                models.append(
+                    solver.solve(
+                        problem,
+                        rows,
+                        y,
+                        n_steps=n_steps,
+                        rng=seed,
+                        example_weight=example_weight if len(example_weight) else None,
+                    )
+                )
+            except DivergenceError:
+                models.append(None)
+        lost = np.full(rows.shape[1], math.nan)
+        return SweepSolution(
+            np.array([lost if model is None else model.average for model in models]),
+            np.array([lost if model is None else model.w for model in models]),
+            np.array([model is None for model in models]),
+            max((model.trace.n_gradients for model in models if model is not None), default=0),
+        )
+
+
+class _Run:
+    """The state of all models of a sweep."""
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        problem: Problem,
+        rows: DenseRows,
+        y: NDArray[np.float64],
+        horizon: int,
+        example_weight: NDArray[np.float64],
+    ) -> None:
+        self.sweep, self.loss, self.rows, self.y = sweep, problem.loss, rows, y
+        self.horizon, self.example_weight = horizon, example_weight
+        self.n_models, d = len(sweep.step_sizes), rows.shape[1]
+        self.dtype = rows.X.dtype
+        self.by_rows = d < _MANY_FEATURES
+        shape = (d, self.n_models) if self.by_rows else (self.n_models, d)
+        self.W = np.zeros(shape, dtype=self.dtype)
+        self.weighted_sum = np.zeros_like(self.W)
+        self.left_iterate = np.zeros_like(self.W)
+        self.total = np.zeros(shape)
+        self.multipliers = np.array(sweep.step_sizes)
+        self.radii = np.array(sweep.radii, dtype=np.float64)
+        self.diverged = np.zeros(self.n_models, dtype=np.uint8)
+        at_start = sweep.averaging.at_start(sweep.schedule)
+        self.base = np.full(self.n_models, -at_start)
+        self.weight = at_start
+        self.n_steps = self.n_gradients = 0
+        self._active = np.empty(BLOCK + 1, dtype=np.int32)
+        self._scratch = [np.ones(self.n_models, dtype=self.dtype) for _ in range(5)]
+        self._moved_last = False
+
+    def advance(self, plan: Plan) -> None:
+        """Take the steps of a plan."""
+        from pairlearn.kernels.plan import find_active
+
+        if plan.offsets is not None:
+            raise ValueError("A sweep takes one pair at a step; use PreviousExample().")
+        sweep, first, count = self.sweep, self.n_steps + 1, len(plan)
+        steps = sweep.schedule.step_sizes(first, count)
+        if len(self.example_weight):
+            steps = steps * self.example_weight[plan.left] * self.example_weight[plan.right]
+        paid = np.add.accumulate(
+            sweep.averaging.owed(sweep.schedule, first, count, horizon=self.horizon)
+        )
+        loss = self.loss
+        n_active = int(
+            find_active(
+                plan.left,
+                plan.right,
+                self.y,
+                loss.one_sided,
+                not loss.opposite_labels_only,
+                self._active,
+            )
+        )
+        active = self._active[:n_active]
+        self._moved_last = bool(n_active) and int(active[-1]) == count - 1
+        self.n_gradients += n_active
+        # The last pair is taken alone when the iterate before it will be needed.
+        apart = self._moved_last and first + count - 1 == self.horizon
+        take = self._by_rows if self.by_rows else self._by_blocks
+        take(plan, steps, paid, active[: n_active - apart])
+        if apart:
+            self.left_iterate[:] = self.W
+            take(plan, steps, paid, active[n_active - 1 :])
+        self.n_steps += count
+        self.total += self.weighted_sum
+        self.weighted_sum[:] = 0.0
+        self.base -= paid[-1]
+        self.weight += float(paid[-1])
+
+    def _by_rows(
+        self,
+        plan: Plan,
+        steps: NDArray[np.float64],
+        paid: NDArray[np.float64],
+        active: NDArray[np.int32],
+    ) -> None:
+        from pairlearn.kernels.sweep import descend_models
+
+        descend_models(
+            self.rows.flat,
+            self.y,
+            plan.left,
+            plan.right,
+            steps,
+            paid,
+            active,
+            len(active),
+            self.multipliers,
+            self.radii,
+            self.W,
+            self.weighted_sum,
+            self.base,
+            self.diverged,
+            self.loss.derivative.address,
+            self.loss.parameter,
+            *self._scratch,
+        )
+
+    def _by_blocks(
+        self,
+        plan: Plan,
+        steps: NDArray[np.float64],
+        paid: NDArray[np.float64],
+        active: NDArray[np.int32],
+    ) -> None:
+        from pairlearn.kernels.sweep import descend_block
+
+        n_models, X = self.n_models, self.rows.X
+        for begin in range(0, len(active), _PAIRS):
+            position = active[begin : begin + _PAIRS]
+            left, right = plan.left[position], plan.right[position]
+            D = X[left] - X[right]
+            k = len(position)
+            # The rows of `moves` are first the ends, then the sums of each model.
+            moves, shrinkage = np.empty((2 * n_models, k)), np.empty((n_models, 2))
+            descend_block(
+                self.W @ D.T,
+                D @ D.T,
+                self.y[left],
+                self.y[right],
+                steps[position],
+                paid[position],
+                self.multipliers,
+                self.radii,
+                np.einsum("md,md->m", self.W, self.W),
+                self.base,
+                self.diverged,
+                self.loss.derivative.address,
+                self.loss.parameter,
+                moves[:n_models],
+                moves[n_models:],
+                shrinkage,
+                np.empty(k),
+                np.empty(k),
+                np.empty(k),
+            )
+            shrinkage = shrinkage.astype(self.dtype, copy=False)
+            change = moves.astype(self.dtype, copy=False) @ D
+            self.weighted_sum += shrinkage[:, 1:] * self.W
+            self.weighted_sum += change[n_models:]
+            self.W *= shrinkage[:, :1]
+            self.W += change[:n_models]
+
+    def solution(self) -> SweepSolution:
+        """Return averages and last iterates, a model in each row."""
+        averaging, schedule = self.sweep.averaging, self.sweep.schedule
+        arrays = (self.W, self.total, self.left_iterate)
+        W, total, before = ((a.T if self.by_rows else a).astype(np.float64) for a in arrays)
+        diverged = self.diverged.astype(bool)
+        averages = W.copy()
+        if averaging.keeps_sum:
+            early = averaging.paid_early(schedule, self.n_steps)
+            last = averaging.owed_to_last(self.n_steps)
+            averages = total + (last - self.base)[:, np.newaxis] * W
+            averages -= early * (before if self._moved_last else W)
+            averages /= self.weight + last - early
+        averages[diverged] = math.nan
+        return SweepSolution(averages, W, diverged, self.n_gradients)

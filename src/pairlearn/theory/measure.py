@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measurements beside the bounds: neighbouring runs side by side, excess risk against n."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn import reference
+from pairlearn.theory.advice import advise
+from pairlearn.theory.conventions import AverageRule
+from pairlearn.theory.problems import FiniteProblem
+from pairlearn.theory.stability import (
+    realized_stability,
+    stability_nonsmooth,
+    stability_smooth,
+)
+from pairlearn.validation import check_count, check_generator, check_positive
+
+__all__ = [
+    "ExcessMeasurement",
+    "StabilityMeasurement",
+    "fitted_slope",
+    "measure_excess",
+    "measure_stability",
+    "run_path",
+]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class StabilityMeasurement:
+    """Distances of neighbouring models, and the bounds on them.
+
+    Parameters
+    ----------
+    steps : ndarray of shape (k,)
+        The numbers of steps at which the distance was taken.
+    distances : ndarray of shape (n_runs, k)
+        Distance of the two models in each run.
+    realized : ndarray of shape (n_runs, k)
+        The bound of `realized_stability` for the index path of the run; it holds surely.
+    expected : ndarray of shape (k,)
+        The corrected bound on the mean over index paths.
+    paper : ndarray of shape (k,)
+        The paper's bound on the same.
+    """
+
+    steps: NDArray[np.intp]
+    distances: Vector
+    realized: Vector
+    expected: Vector
+    paper: Vector
+
+    @property
+    def mean(self) -> Vector:
+        """Mean distance over the runs."""
+        return np.asarray(self.distances.mean(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class ExcessMeasurement:
+    """Excess risks for several numbers of examples, and the bounds on them.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (k,)
+        The numbers of examples.
+    excess : ndarray of shape (n_runs, k)
+        F(average) - F(w*) in each run.
+    bounds : ndarray of shape (k,)
+        The corrected bound on the mean.
+    paper : ndarray of shape (k,)
+        The bound that the paper's constants give, at the step size that they recommend.
+    """
+
+    sizes: NDArray[np.intp]
+    excess: Vector
+    bounds: Vector
+    paper: Vector
+
+    @property
+    def mean(self) -> Vector:
+        """Mean excess risk over the runs."""
+        return np.asarray(self.excess.mean(axis=0))
+
+
+def fitted_slope(x: Sequence[float] | Vector, y: Sequence[float] | Vector) -> float:
+    """Return the slope of the least-squares line through (log x, log y).
+
+    Examples
+    --------
+    >>> round(fitted_slope([1.0, 10.0, 100.0], [5.0, 0.5, 0.05]), 6)
+    -1.0
+    """
+    horizontal = np.log(np.asarray(x, dtype=np.float64))
+    vertical = np.log(np.asarray(y, dtype=np.float64))
+    return float(np.polyfit(horizontal, vertical, 1)[0])
+
+
+def run_path(
+    problem: FiniteProblem,
+    sample: NDArray[np.intp],
+    indices: NDArray[np.intp],
+    step_sizes: Vector,
+) -> list[Vector]:
+    """Return all iterates of Algorithm 1 from w_0 = 0 for a given sample and index path.
+
+    This is the one place where a model is trained; a faster solver can stand here.
+
+    Parameters
+    ----------
+    problem : FiniteProblem
+        The problem.
+    sample : ndarray of shape (n,)
+        The examples, as positions in ``problem.points``.
+    indices : ndarray of shape (T + 1,)
+        The path i_0, ..., i_T; 0, 1, ..., n - 1 is Algorithm 2.
+    step_sizes : ndarray of shape (T,)
+        The step sizes.
+
+    Returns
+    -------
+    list of ndarray
+        w_0, ..., w_T.
+
+    Examples
+    --------
+    >>> from pairlearn.theory.problems import hinge_problem
+    >>> run_path(hinge_problem(), np.array([0, 2]), np.array([0, 1]), np.array([0.1]))
+    [array([0.]), array([0.2])]
+    """
+    X, y = problem.examples(sample)
+    current, previous = indices[1:].tolist(), indices[:-1].tolist()
+    return reference.pairwise_sgd(
+        problem.loss,
+        X,
+        y,
+        partners=[(now, [before]) for now, before in zip(current, previous, strict=True)],
+        step_sizes=step_sizes,
+        project=problem.domain.project,
+        w_start=np.zeros(problem.n_features),
+    )
+
+
+def _averages(iterates: list[Vector], steps: NDArray[np.intp]) -> Vector:
+    """Return the paper's average at each of the given numbers of steps, for constant steps."""
+    path = np.asarray(iterates)
+    summed = np.concatenate([path[:1], path[0] + np.cumsum(path, axis=0)])
+    # Sum of w_{j-2} for j = 1, ..., t with w_{-1} = w_0: w_0 once more, then w_0, ..., w_{t-2}.
+    return np.asarray(summed[steps - 1] / steps[:, None])
+
+
+def measure_stability(
+    problem: FiniteProblem,
+    n: int,
+    *,
+    n_steps: int,
+    step_size: float,
+    averaging: Literal["step_size", "last"] = "step_size",
+    n_runs: int = 20,
+    n_points: int = 12,
+    rng: int | np.random.Generator | None = None,
+) -> StabilityMeasurement:
+    """Train on neighbouring data sets with the same indices and return the models' distance.
+
+    In each run a data set and an index path are drawn, one example of the data set is replaced
+    by another draw that differs from it, and both data sets are learned along the same path.
+
+    Parameters
+    ----------
+    problem : FiniteProblem
+        The problem, with a convex loss.
+    n : int
+        Number of examples.
+    n_steps : int
+        Number of steps.
+    step_size : float
+        The constant step size; when it is at most 2 / L the smooth bounds are used.
+    averaging : {"step_size", "last"}, default="step_size"
+        Whether to compare the paper's averages or the last iterates.
+    n_runs : int, default=20
+        Number of pairs of runs.
+    n_points : int, default=12
+        Number of times at which the distance is taken, evenly spaced on a logarithmic scale.
+    rng : int, Generator or None
+        Randomness.
+
+    Returns
+    -------
+    StabilityMeasurement
+        Distances and bounds.
+
+    Examples
+    --------
+    >>> from pairlearn.theory.problems import hinge_problem
+    >>> measured = measure_stability(hinge_problem(), 50, n_steps=100, step_size=0.01, rng=0)
+    >>> bool(np.all(measured.distances <= measured.realized))
+    True
+    """
+    rng = check_generator(rng)
+    check_count("n", n, minimum=2)
+    check_count("n_steps", n_steps, minimum=3)
+    check_positive("step_size", step_size)
+    if averaging not in ("step_size", "last"):
+        raise ValueError(f"averaging must be 'step_size' or 'last', got {averaging!r}.")
+    if not problem.loss.convex:
+        raise ValueError("the stability bounds are for convex losses.")
+    lipschitz, smoothness, _ = problem.constants
+    smooth = step_size * smoothness <= 2.0
+    steps = np.unique(np.geomspace(3, n_steps, n_points).round().astype(np.intp))
+    etas = np.full(n_steps, float(step_size))
+    distances, realized = [], []
+    for _ in range(check_count("n_runs", n_runs)):
+        sample = problem.draw(n, rng)
+        indices = rng.integers(n, size=n_steps + 1)
+        replaced = int(rng.integers(n))
+        neighbour = sample.copy()
+        while neighbour[replaced] == sample[replaced]:
+            neighbour[replaced] = problem.draw(1, rng)[0]
+        paths = [run_path(problem, data, indices, etas) for data in (sample, neighbour)]
+        if averaging == "last":
+            models = [np.asarray(path)[steps] for path in paths]
+        else:
+            models = [_averages(path, steps) for path in paths]
+        distances.append(np.linalg.norm(models[0] - models[1], axis=1))
+        realized.append(
+            [
+                realized_stability(
+                    indices[: t + 1],
+                    etas[:t],
+                    n=n,
+                    lipschitz=lipschitz,
+                    smoothness=smoothness if smooth else np.inf,
+                    averaging=averaging,
+                )[replaced]
+                for t in steps.tolist()
+            ]
+        )
+    return StabilityMeasurement(
+        steps=steps,
+        distances=np.asarray(distances),
+        realized=np.asarray(realized),
+        expected=_stability_bounds(problem, n, steps, step_size, averaging, "corrected"),
+        paper=_stability_bounds(problem, n, steps, step_size, averaging, "paper"),
+    )
+
+
+def _stability_bounds(
+    problem: FiniteProblem,
+    n: int,
+    steps: NDArray[np.intp],
+    step_size: float,
+    averaging: AverageRule,
+    constants: Literal["paper", "corrected"],
+) -> Vector:
+    lipschitz, smoothness, _ = problem.constants
+    values = []
+    for t in steps.tolist():
+        if step_size * smoothness <= 2.0:
+            value = stability_smooth(
+                n,
+                t,
+                lipschitz=lipschitz,
+                smoothness=smoothness,
+                step_size=step_size,
+                averaging=averaging,
+                constants=constants,
+            )
+        else:
+            value = stability_nonsmooth(
+                n,
+                t,
+                lipschitz=lipschitz,
+                step_size=step_size,
+                averaging=averaging,
+                constants=constants,
+            )
+        values.append(value)
+    return np.asarray(values)
+
+
+def measure_excess(
+    problem: FiniteProblem,
+    sizes: Sequence[int],
+    *,
+    setting: Literal["offline", "online"] = "online",
+    n_runs: int = 20,
+    rng: int | np.random.Generator | None = None,
+) -> ExcessMeasurement:
+    """Train with the recommended step size and return the excess risk for several sizes.
+
+    Parameters
+    ----------
+    problem : FiniteProblem
+        The problem, with a convex loss.
+    sizes : sequence of int
+        Numbers of examples.
+    setting : {"online", "offline"}, default="online"
+        See `advise`. Offline, a loss with a kink takes n^2 steps.
+    n_runs : int, default=20
+        Number of runs for each size.
+    rng : int, Generator or None
+        Randomness.
+
+    Returns
+    -------
+    ExcessMeasurement
+        Excess risks and bounds.
+
+    Examples
+    --------
+    >>> from pairlearn.theory.problems import hinge_problem
+    >>> measured = measure_excess(hinge_problem(), [50, 100], n_runs=5, rng=0)
+    >>> bool(np.all(measured.mean <= measured.bounds))
+    True
+    """
+    rng = check_generator(rng)
+    check_count("n_runs", n_runs)
+    lipschitz, smoothness, _ = problem.constants
+    diameter = problem.domain.diameter
+    excess = np.empty((n_runs, len(sizes)))
+    bounds, paper = [], []
+    for column, n in enumerate(sizes):
+        options: dict[str, Any] = {
+            "lipschitz": lipschitz,
+            "diameter": diameter,
+            "distance": diameter / 2.0,  # w_0 = 0 is the centre of the ball
+            "smoothness": smoothness,
+        }
+        advice = advise(n, setting=setting, **options)
+        bounds.append(advice.bound)
+        paper.append(advise(n, setting=setting, constants="paper", **options).bound)
+        etas = np.full(advice.n_steps, advice.step_size)
+        for run in range(n_runs):
+            sample = problem.draw(n, rng)
+            if setting == "online":
+                indices = np.arange(n)
+            else:
+                indices = rng.integers(n, size=advice.n_steps + 1)
+            iterates = run_path(problem, sample, indices, etas)
+            average = reference.average_of(iterates, etas, "step_size")
+            excess[run, column] = problem.excess_risk(average)
+    return ExcessMeasurement(
+        sizes=np.asarray(sizes, dtype=np.intp),
+        excess=excess,
+        bounds=np.asarray(bounds),
+        paper=np.asarray(paper),
+    )

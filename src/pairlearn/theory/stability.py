@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far the model moves when one example is replaced, and what that says of generalisation.
+
+Step t *touches* an example when it is one of i_t, i_{t-1}. Between touches the two runs apply the
+same map to two points, which does not drive them apart (smooth losses, eta <= 2/L) or only by
+eta^2 in the square (non-smooth losses); a touch drives them apart by at most eta times the change
+of the gradient, ``gradient_change`` (2 G, or G for linear AUC).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.losses import (
+    Exponential,
+    Hinge,
+    Logistic,
+    LogLink,
+    SmoothedHinge,
+    Square,
+    SquaredHinge,
+)
+from pairlearn.problem import Problem
+from pairlearn.theory.conventions import (
+    AverageRule,
+    ConstantsChoice,
+    StepSize,
+    check_constants,
+    check_step_size,
+    iterate_weights,
+    require_contraction,
+    tail_mass,
+    total_tail,
+    touch_probability,
+)
+from pairlearn.validation import check_count, check_positive
+
+__all__ = [
+    "auc_gradient_change",
+    "generalization_gap",
+    "realized_stability",
+    "stability_nonsmooth",
+    "stability_smooth",
+]
+
+_NEVER_INCREASING = (Hinge, SquaredHinge, Logistic, Exponential, LogLink, SmoothedHinge)
+
+
+def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = math.inf) -> float:
+    r"""Return how much a pair gradient can change when one of its examples is replaced.
+
+    For binary labels, the linear score and a loss that never increases with the margin, it is G
+    and not 2 G: the gradients are -a s (x - u) and -b s (x' - u) with a, b in [0, sup\|l'\|], and
+    the norm of their difference is at most 2 B max(a, b) (derivations, section 1).
+
+    Parameters
+    ----------
+    problem : Problem
+        The score and the loss.
+    norm_bound : float
+        A bound B on the norm of an example.
+    radius : float, default=inf
+        The radius of the ball that w lives in.
+
+    Returns
+    -------
+    float
+        G for the losses for which it is proved, 2 G for any other. The labels must be binary.
+
+    Examples
+    --------
+    >>> from pairlearn.losses import Hinge, Square
+    >>> from pairlearn.scores import LinearScore
+    >>> auc_gradient_change(Problem(LinearScore(), Hinge()), norm_bound=1.0)
+    2.0
+    >>> auc_gradient_change(Problem(LinearScore(), Square()), norm_bound=1.0, radius=1.0)
+    24.0
+    """
+    lipschitz = problem.constants(norm_bound=norm_bound, radius=radius).lipschitz
+    loss = problem.loss
+    monotone = type(loss) in _NEVER_INCREASING
+    if type(loss) is Square:
+        monotone = problem.score.pair_norm_bound(norm_bound) * radius <= loss.margin
+    return lipschitz if monotone else 2.0 * lipschitz
+
+
+def generalization_gap(stability: float, *, lipschitz: float) -> float:
+    """Return 2 G times the argument stability, a bound on |E[F_S - F]| (Lemma 1).
+
+    Parameters
+    ----------
+    stability : float
+        The argument stability, E||A(S) - A(S')||.
+    lipschitz : float
+        G, the Lipschitz constant of the pair loss.
+
+    Returns
+    -------
+    float
+        The bound.
+
+    Examples
+    --------
+    >>> generalization_gap(0.25, lipschitz=2.0)
+    1.0
+    """
+    return 2.0 * check_positive("lipschitz", lipschitz) * stability
+
+
+def _change(lipschitz: float, gradient_change: float | None) -> float:
+    check_positive("lipschitz", lipschitz)
+    if gradient_change is None:
+        return 2.0 * lipschitz
+    return check_positive("gradient_change", gradient_change)
+
+
+def stability_nonsmooth(
+    n: int,
+    n_steps: int,
+    *,
+    lipschitz: float,
+    step_size: StepSize,
+    averaging: AverageRule = "step_size",
+    gradient_change: float | None = None,
+    constants: ConstantsChoice = "corrected",
+) -> float:
+    r"""Return the uniform argument stability of Algorithm 1 for convex losses (Theorem 4).
+
+    Parameters
+    ----------
+    n : int
+        Number of examples.
+    n_steps : int
+        Number of steps, t.
+    lipschitz : float
+        G, the Lipschitz constant of the pair loss.
+    step_size : float or array of shape (n_steps,)
+        The step size eta; the paper's statement is for a constant one.
+    averaging : {"step_size", "linear", "uniform", "last"}, default="step_size"
+        Which average of the iterates is returned.
+    gradient_change : float, optional
+        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
+    constants : {"corrected", "paper"}, default="corrected"
+        The paper states 2 sqrt(e) G eta (sqrt(5 t) + 2 t/n) for the last iterate and the average
+        alike. Corrected, with c the gradient change and p = 2/n - 1/n^2:
+        c eta (sqrt((1-p) t) + p t) for the last iterate and
+        c eta (2/3 (1-p)^(1/2) (t-1)^(3/2)/t + p (t-1)(t-2)/(2t)) for the paper's average.
+
+    Returns
+    -------
+    float
+        A bound on E\|A(S) - A(S')\| for neighbouring S and S'.
+
+    Examples
+    --------
+    >>> round(stability_nonsmooth(100, 100, lipschitz=1.0, step_size=0.1), 3)
+    1.493
+    >>> round(stability_nonsmooth(100, 100, lipschitz=1.0, step_size=0.1, constants="paper"), 3)
+    8.033
+    """
+    corrected = check_constants(constants)
+    steps = check_step_size(step_size, n_steps)
+    probability = touch_probability(n)
+    if not corrected:
+        if not isinstance(steps, float):
+            raise ValueError("the paper's Theorem 4 is for one constant step_size, got several.")
+        root = math.sqrt(5.0 * n_steps) + 2.0 * n_steps / n
+        return 2.0 * math.sqrt(math.e) * check_positive("lipschitz", lipschitz) * steps * root
+    change = _change(lipschitz, gradient_change)
+    touched = probability * total_tail(steps, n_steps, averaging)
+    if isinstance(steps, float) and averaging == "last":
+        spread = steps * math.sqrt(n_steps)
+    elif isinstance(steps, float) and averaging == "step_size":
+        # The sum of sqrt(m) over m <= t - 2 is at most 2/3 (t - 1)^(3/2).
+        spread = steps * 2.0 / 3.0 * (n_steps - 1.0) ** 1.5 / n_steps
+    else:
+        path = np.full(n_steps, steps) if isinstance(steps, float) else steps
+        roots = np.concatenate([[0.0], np.sqrt(np.cumsum(path**2))])
+        spread = float(iterate_weights(path, averaging) @ roots)
+    return change * (math.sqrt(1.0 - probability) * spread + touched)
+
+
+def stability_smooth(
+    n: int,
+    n_steps: int,
+    *,
+    lipschitz: float,
+    smoothness: float,
+    step_size: StepSize,
+    averaging: AverageRule = "step_size",
+    gradient_change: float | None = None,
+    constants: ConstantsChoice = "corrected",
+) -> float:
+    r"""Return the uniform argument stability of Algorithm 1 for convex smooth losses (Theorem 5).
+
+    Parameters
+    ----------
+    n : int
+        Number of examples.
+    n_steps : int
+        Number of steps, t.
+    lipschitz : float
+        G, the Lipschitz constant of the pair loss.
+    smoothness : float
+        L, the Lipschitz constant of its gradient. Steps must be at most 2 / L.
+    step_size : float or array of shape (n_steps,)
+        The step sizes.
+    averaging : {"step_size", "linear", "uniform", "last"}, default="step_size"
+        Which average of the iterates is returned.
+    gradient_change : float, optional
+        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
+    constants : {"corrected", "paper"}, default="corrected"
+        The paper states (4 G / n) sum_j eta_j. Corrected: (2/n - 1/n^2) c sum_j eta_j m_j, where
+        m_j is the weight of w_j, ..., w_t in the average (1 for the last iterate, and about half
+        of it altogether for the paper's average).
+
+    Returns
+    -------
+    float
+        A bound on E\|A(S) - A(S')\| for neighbouring S and S'.
+
+    Examples
+    --------
+    >>> options = dict(lipschitz=1.0, smoothness=1.0, step_size=0.1)
+    >>> round(stability_smooth(100, 100, **options), 4)
+    0.1931
+    >>> stability_smooth(100, 100, **options, constants="paper")
+    0.4
+    """
+    corrected = check_constants(constants)
+    steps = check_step_size(step_size, n_steps)
+    probability = touch_probability(n)
+    require_contraction(steps, smoothness, corrected=corrected)
+    if not corrected:
+        total = n_steps * steps if isinstance(steps, float) else float(steps.sum())
+        return 4.0 * check_positive("lipschitz", lipschitz) * total / n
+    change = _change(lipschitz, gradient_change)
+    return change * probability * total_tail(steps, n_steps, averaging)
+
+
+def realized_stability(
+    indices: ArrayLike,
+    step_sizes: ArrayLike,
+    *,
+    n: int,
+    lipschitz: float,
+    smoothness: float = math.inf,
+    averaging: AverageRule = "step_size",
+    gradient_change: float | None = None,
+) -> NDArray[np.float64]:
+    r"""Return, for a given index path, how far the model moves when example i is replaced.
+
+    The indices do not depend on the data, so this holds surely, for every path and every
+    neighbour: no expectation and no failure probability (derivations, section 3).
+
+    Parameters
+    ----------
+    indices : array of shape (T + 1,)
+        The path i_0, i_1, ..., i_T.
+    step_sizes : array of shape (T,)
+        The step sizes eta_1, ..., eta_T.
+    n : int
+        Number of examples.
+    lipschitz : float
+        G, the Lipschitz constant of the (convex) pair loss.
+    smoothness : float, default=inf
+        L; when finite, steps must be at most 2 / L and the smaller smooth bound is returned.
+    averaging : {"step_size", "linear", "uniform", "last"}, default="step_size"
+        Which average of the iterates is returned.
+    gradient_change : float, optional
+        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Smooth losses: c sum_j eta_j m_j over the steps j that touch example i, m_j being the
+        weight of w_j, ..., w_T in the average. Non-smooth losses: the average of
+        c (sqrt(sum of eta_j^2 over other steps) + sum of eta_j over touching steps), where steps
+        before the first touch do not count. The maximum is the sensitivity of the whole.
+
+    Examples
+    --------
+    >>> realized_stability([0, 1, 2, 2], [1.0, 1.0, 1.0], n=4, lipschitz=1.0, smoothness=1.0,
+    ...                    averaging="last")
+    array([2., 4., 4., 0.])
+    """
+    path = np.asarray(indices)
+    steps = np.asarray(step_sizes, dtype=np.float64)
+    check_count("n", n, minimum=2)
+    if path.ndim != 1 or not np.issubdtype(path.dtype, np.integer):
+        raise ValueError("indices must be a vector of whole numbers, i_0, i_1, ..., i_T.")
+    if len(path) != len(steps) + 1:
+        raise ValueError(
+            f"indices must hold one number more than step_sizes (i_0 comes before the first step), "
+            f"got {len(path)} and {len(steps)}."
+        )
+    if path.min() < 0 or path.max() >= n:
+        raise ValueError(f"indices must lie between 0 and n - 1 = {n - 1}.")
+    checked = check_step_size(steps, len(steps))
+    change = _change(lipschitz, gradient_change)
+    share = steps * tail_mass(steps, averaging)
+    current, previous = path[1:], path[:-1]
+    moved = np.bincount(current, weights=share, minlength=n)
+    fresh = current != previous
+    moved += np.bincount(previous[fresh], weights=share[fresh], minlength=n)
+    if not math.isinf(smoothness):
+        require_contraction(checked, smoothness, corrected=True)
+        return np.asarray(change * moved, dtype=np.float64)
+    weights = iterate_weights(steps, averaging)[1:]
+    for example in np.unique(path):
+        touches = (current == example) | (previous == example)
+        after = (np.cumsum(touches) > 0) & ~touches
+        moved[example] += float(weights @ np.sqrt(np.cumsum(np.where(after, steps**2, 0.0))))
+    return np.asarray(change * moved, dtype=np.float64)
