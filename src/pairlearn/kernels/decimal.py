@@ -52,8 +52,17 @@ _TENS = np.array([10**k for k in range(20)], dtype=np.uint64)
 _ROOM = np.array([10 ** (19 - k) for k in range(9)], dtype=np.uint64)
 _EXACT_TENS = np.array([10.0**k for k in range(23)], dtype=np.float64)
 
-jit = numba.njit(cache=True, nogil=True, error_model="numpy")
-jit_inline = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+
+def jit(function=None, **options):
+    """Compile lazily without fast mathematics, cache where that is possible, release the GIL."""
+    if function is None:
+        return lambda function: jit(function, **options)
+    options = {"nogil": True, "error_model": "numpy", **options}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:
+        # No writable place for a cache (a container with an odd user): compile in each process.
+        return numba.njit(**options)(function)
 
 
 @intrinsic
@@ -153,7 +162,7 @@ def _nearest_double(w, q):
     return True, _as_double(bits)
 
 
-@jit_inline
+@jit(forceinline=True)
 def scan_number(p):
     """Read a decimal at p; return where it stopped, whether `value` is right, and `value`."""
     c = byte_at(p)

@@ -8,12 +8,12 @@ rank among the other class, which is a sum over the directory and a search in on
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-_jit = numba.njit(cache=True, nogil=True, error_model="numpy")
-# without inlining, each call would count references to ten arrays up and down
-_part = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+from pairlearn.kernels.decimal import jit
+
+# Without inlining, each call would count references to ten arrays up and down.
+_part = jit(forceinline=True)
 
 # Positions in the vector of integers that belongs to a window.
 HEAD, SIZE, N_POSITIVE, TWICE_WINS, N_BLOCKS, N_FREE = range(6)
@@ -160,7 +160,7 @@ def _remove(score, label, order, free, state, keys, labels, sizes, positives):
         k += 1
 
 
-@_jit
+@jit
 def fill_blocks(n, sorted_keys, sorted_labels, order, free, state, keys, labels, sizes, positives):
     """Write n entries, sorted by key, into half-full blocks."""
     n_all, half = len(sizes), keys.shape[1] // 2
@@ -193,7 +193,7 @@ def _pack(order, free, state, keys, labels, sizes, positives, spare_keys, spare_
     fill_blocks(n, spare_keys, spare_labels, order, free, state, keys, labels, sizes, positives)
 
 
-@_jit
+@jit
 def slide(
     scores, classes, ring_scores, ring_labels, order, free, state, keys, labels, sizes, positives,
     spare_keys, spare_labels,

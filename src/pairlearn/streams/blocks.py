@@ -14,7 +14,7 @@ from pairlearn.streams.source import ByteSource
 __all__ = ["Blocks"]
 
 GUARD = 16
-BLOCK = 1 << 20
+BLOCK = 1 << 18
 NEWLINE = 10
 
 
