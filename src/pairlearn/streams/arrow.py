@@ -224,12 +224,13 @@ class ArrowReader(Reader):
         layout, n = self.layout, batch.num_rows
         rows = RowBuffer(layout, n)
         rows.lines[:] = np.arange(offset + 1, offset + n + 1)
-        columns = [self._numbers(batch, j) for j in layout.numbers]
-        # a few hundred rows at a time, so that the written rows stay in the cache
-        for begin in range(0, n, 256):
-            part = slice(begin, begin + 256)
-            for k, column in enumerate(columns):
-                rows.values[part, k] = column[part]
+        from pairlearn.kernels.columns import gather
+
+        columns = [
+            np.ascontiguousarray(self._numbers(batch, j), dtype=np.float64) for j in layout.numbers
+        ]
+        addresses = np.array([column.ctypes.data for column in columns], dtype=np.intp)
+        finite = gather(addresses, rows.values)
         for slot, j in enumerate((layout.label, layout.qid)):
             if j is not None and j not in layout.levels:
                 rows.extra[:, slot] = self._numbers(batch, j)
@@ -238,8 +239,8 @@ class ArrowReader(Reader):
         if layout.label is not None and layout.label in layout.levels:
             rows.codes[:, -1] = self._codes(batch, layout.label, checker)
         any_missing = bool((rows.codes == -1).any())
-        if not np.isfinite(rows.values).all():
-            any_missing = True
+        if not finite or layout.schema.dtype == "float32":
+            any_missing |= not finite
             for row, k in np.argwhere(np.isinf(rows.values)).tolist():
                 name = layout.names[layout.numbers[k]]
                 checker.mark(row, f"column {name!r}: the value is infinite or too large")
