@@ -101,6 +101,35 @@ def _defer(deferred, n, row, column, begin, stop, quoted):
 
 
 @jit
+def _read_numbers(p, j, delimiter, kinds, slots, values, extra, row):
+    """Read plain numbers from field j on; return where and at which field that ended.
+
+    Also returns whether the record ended; otherwise p is the first byte of a field that needs
+    a closer look. Apart from the rest so that the loop keeps its variables in registers.
+    """
+    while j < len(kinds):
+        kind = kinds[np.uint64(j)]
+        if kind != NUMBER and kind != EXTRA:
+            break
+        stop, known, value = scan_number(p)
+        c = byte_at(stop)
+        more = c == delimiter
+        if not known or not (
+            more or c == _NEWLINE or (c == _RETURN and byte_at(stop + 1) == _NEWLINE)
+        ):
+            break
+        if kind == NUMBER:
+            values[row, np.uint64(slots[np.uint64(j)])] = value
+        else:
+            extra[row, np.uint64(slots[np.uint64(j)])] = value
+        j += 1
+        if not more:
+            return stop, j, True
+        p = stop + 1
+    return p, j, False
+
+
+@jit
 def parse_csv(
     base, end, final, delimiter, kinds, slots, levels, hashes, bounds, codes_of, text,
     values, extra, codes, lines, has_missing, row_limit, deferred, problems, state,
@@ -148,113 +177,99 @@ def parse_csv(
         missing = False
         j = 0
         while True:
+            p, j, ended = _read_numbers(p, j, delimiter, kinds, slots, values, extra, row)
+            if ended:
+                break
             kind = SKIP
             if j < n_columns:
                 kind = kinds[j]
             begin = p
             stop = p
             quoted = False
-            settled = False
-            if kind == NUMBER or kind == EXTRA:
-                while byte_at(p) == _SPACE:
-                    p += 1
-                p, known, value = scan_number(p)
-                c = byte_at(p)
-                if known and (
-                    c == delimiter or c == _NEWLINE or (c == _RETURN and byte_at(p + 1) == _NEWLINE)
-                ):
-                    settled = True
-                    if kind == NUMBER:
-                        values[row, np.uint64(slots[j])] = value
-                    else:
-                        extra[row, np.uint64(slots[j])] = value
-                else:
-                    p = begin
-            if not settled:
-                doubled = False
-                c = byte_at(p)
-                if c == _QUOTE:
-                    quoted = True
-                    p += 1
-                    begin = p
-                    while p < stop_at:
-                        c = byte_at(p)
-                        if c == _QUOTE:
-                            if byte_at(p + 1) != _QUOTE or p + 1 >= stop_at:
-                                break
-                            doubled = True
-                            p += 1
-                        elif c == _NEWLINE:
-                            extra_lines += 1
-                        p += 1
-                    if p >= stop_at:
-                        if final:
-                            status = OPEN_QUOTE
-                        else:
-                            status = -1
-                        break
-                    stop = p
-                    p += 1
+            doubled = False
+            c = byte_at(p)
+            if c == _QUOTE:
+                quoted = True
+                p += 1
+                begin = p
+                while p < stop_at:
                     c = byte_at(p)
-                    if c != delimiter and c != _NEWLINE and (
-                        c != _RETURN or byte_at(p + 1) != _NEWLINE
-                    ):  # fmt: skip
-                        if reason == 0:
-                            reason = TEXT_AFTER_QUOTE
-                            detail = j
-                        while c != delimiter and c != _NEWLINE:
-                            p += 1
-                            c = byte_at(p)
-                else:
+                    if c == _QUOTE:
+                        if byte_at(p + 1) != _QUOTE or p + 1 >= stop_at:
+                            break
+                        doubled = True
+                        p += 1
+                    elif c == _NEWLINE:
+                        extra_lines += 1
+                    p += 1
+                if p >= stop_at:
+                    if final:
+                        status = OPEN_QUOTE
+                    else:
+                        status = -1
+                    break
+                stop = p
+                p += 1
+                c = byte_at(p)
+                if c != delimiter and c != _NEWLINE and (
+                    c != _RETURN or byte_at(p + 1) != _NEWLINE
+                ):  # fmt: skip
+                    if reason == 0:
+                        reason = TEXT_AFTER_QUOTE
+                        detail = j
                     while c != delimiter and c != _NEWLINE:
                         p += 1
                         c = byte_at(p)
-                    stop = p
-                    if c == _NEWLINE and stop > begin and byte_at(stop - 1) == _RETURN:
-                        stop -= 1
-                if kind != SKIP and reason == 0:
-                    slot = np.uint64(slots[j])
-                    if kind == NUMBER or kind == EXTRA:
-                        left, right = begin, stop
-                        while left < right and (byte_at(left) == _SPACE or byte_at(left) == _TAB):
-                            left += 1
-                        while left < right and (
-                            byte_at(right - 1) == _SPACE or byte_at(right - 1) == _TAB
-                        ):
-                            right -= 1
-                        value = math.nan
-                        if left == right:
-                            missing = True
-                        else:
-                            after, known, value = scan_number(left)
-                            if not known or after != right:
-                                value = math.nan
-                                n_deferred = _defer(
-                                    deferred, n_deferred, row, j, left - base, right - base, quoted
-                                )
-                        if kind == NUMBER:
-                            values[row, slot] = value
-                        else:
-                            extra[row, slot] = value
-                    elif begin == stop:
+            else:
+                while c != delimiter and c != _NEWLINE:
+                    p += 1
+                    c = byte_at(p)
+                stop = p
+                if c == _NEWLINE and stop > begin and byte_at(stop - 1) == _RETURN:
+                    stop -= 1
+            if kind != SKIP and reason == 0:
+                slot = np.uint64(slots[j])
+                if kind == NUMBER or kind == EXTRA:
+                    left, right = begin, stop
+                    while left < right and (byte_at(left) == _SPACE or byte_at(left) == _TAB):
+                        left += 1
+                    while left < right and (
+                        byte_at(right - 1) == _SPACE or byte_at(right - 1) == _TAB
+                    ):
+                        right -= 1
+                    value = math.nan
+                    if left == right:
                         missing = True
-                        codes[row, slot] = -1
-                    elif doubled:
+                    else:
+                        after, known, value = scan_number(left)
+                        if not known or after != right:
+                            value = math.nan
+                            n_deferred = _defer(
+                                deferred, n_deferred, row, j, left - base, right - base, quoted
+                            )
+                    if kind == NUMBER:
+                        values[row, slot] = value
+                    else:
+                        extra[row, slot] = value
+                elif begin == stop:
+                    missing = True
+                    codes[row, slot] = -1
+                elif doubled:
+                    n_deferred = _defer(
+                        deferred, n_deferred, row, j, begin - base, stop - base, quoted
+                    )
+                elif kind == HASHED:
+                    codes[row, slot] = np.int64(_hash(begin, stop) % np.uint64(levels[j, 0]))
+                else:
+                    found = _find_level(
+                        begin, stop, levels[j, 0], levels[j, 1], hashes, bounds, text
+                    )
+                    if found >= 0:
+                        codes[row, slot] = codes_of[found]
+                    else:
                         n_deferred = _defer(
                             deferred, n_deferred, row, j, begin - base, stop - base, quoted
                         )
-                    elif kind == HASHED:
-                        codes[row, slot] = np.int64(_hash(begin, stop) % np.uint64(levels[j, 0]))
-                    else:
-                        found = _find_level(
-                            begin, stop, levels[j, 0], levels[j, 1], hashes, bounds, text
-                        )
-                        if found >= 0:
-                            codes[row, slot] = codes_of[found]
-                        else:
-                            n_deferred = _defer(
-                                deferred, n_deferred, row, j, begin - base, stop - base, quoted
-                            )
             j += 1
             c = byte_at(p)
             if c == delimiter:
