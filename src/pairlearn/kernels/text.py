@@ -158,7 +158,7 @@ def parse_csv(
         if c == _RETURN and byte_at(p + 1) == _NEWLINE:
             if p + 1 >= stop_at and not final:
                 break
-            p += 2
+            p = min(p + 2, stop_at)
             line += 1
             continue
         if row >= row_limit:

@@ -307,7 +307,8 @@ class _Parser:
                 blocks.skip_line()
                 state[text.LINE] += 1
             elif status == text.DONE:
-                if blocks.final:
+                # a full chunk is delivered before waiting for more of a slow pipe
+                if blocks.final or rows.count == self._chunk_rows:
                     break
                 if not blocks.refill():
                     self._skip_long_line(blocks, int(state[text.LINE]), checker)
