@@ -16,7 +16,14 @@ import math
 
 import numpy as np
 
-from pairlearn.kernels.decimal import byte_at, jit, scan_number
+from pairlearn.kernels.decimal import (
+    byte_at,
+    integer_at,
+    jit,
+    put_double,
+    put_single,
+    scan_number,
+)
 
 # What stopped a parser.
 DONE = 0  # the block is used up, to its last complete record
@@ -36,12 +43,11 @@ SKIP, NUMBER, EXTRA, HASHED, LEVELS = range(5)
 # Why a row was refused by the kernel itself.
 RAGGED = 1
 TEXT_AFTER_QUOTE = 2
-BAD_LABEL = 3
-BAD_ENTRY = 4
-BAD_QID = 5
-NOT_ASCENDING = 6
-INDEX_TOO_SMALL = 7
-INDEX_TOO_LARGE = 8
+BAD_ENTRY = 3
+BAD_QID = 4
+NOT_ASCENDING = 5
+INDEX_TOO_SMALL = 6
+INDEX_TOO_LARGE = 7
 
 # A deferred field: row, column (or entry), first byte, byte after the last, and whether the
 # field stood in quotes.
@@ -101,15 +107,18 @@ def _defer(deferred, n, row, column, begin, stop, quoted):
 
 
 @jit
-def _read_numbers(p, j, delimiter, kinds, slots, values, extra, row):
+def _read_numbers(p, j, n_columns, delimiter, places, row):
     """Read plain numbers from field j on; return where and at which field that ended.
 
     Also returns whether the record ended; otherwise p is the first byte of a field that needs
-    a closer look. Apart from the rest so that the loop keeps its variables in registers.
+    a closer look. Apart from the rest, and without arrays, whose references would be counted at
+    each call, so that the loop keeps its variables in registers. `places` is the address of two
+    integers for each column: where its number of the first row goes (0: not a number; odd:
+    single precision), and the distance in bytes from row to row.
     """
-    while j < len(kinds):
-        kind = kinds[np.uint64(j)]
-        if kind != NUMBER and kind != EXTRA:
+    while j < n_columns:
+        place = integer_at(places + 16 * j)
+        if place == 0:
             break
         stop, known, value = scan_number(p)
         c = byte_at(stop)
@@ -118,10 +127,11 @@ def _read_numbers(p, j, delimiter, kinds, slots, values, extra, row):
             more or c == _NEWLINE or (c == _RETURN and byte_at(stop + 1) == _NEWLINE)
         ):
             break
-        if kind == NUMBER:
-            values[row, np.uint64(slots[np.uint64(j)])] = value
+        place += row * integer_at(places + 16 * j + 8)
+        if place & 1:
+            put_single(place - 1, value)
         else:
-            extra[row, np.uint64(slots[np.uint64(j)])] = value
+            put_double(place, value)
         j += 1
         if not more:
             return stop, j, True
@@ -131,15 +141,16 @@ def _read_numbers(p, j, delimiter, kinds, slots, values, extra, row):
 
 @jit
 def parse_csv(
-    base, end, final, delimiter, kinds, slots, levels, hashes, bounds, codes_of, text,
+    base, end, final, delimiter, places, kinds, slots, levels, hashes, bounds, codes_of, text,
     values, extra, codes, lines, has_missing, row_limit, deferred, problems, state,
 ):  # fmt: skip
     """Parse records from ``base + state[POSITION]`` up to ``base + end``.
 
     Column j of the file goes by ``kinds[j]`` to column ``slots[j]`` of `values` (features),
     `extra` (label, query) or `codes` (categories; ``levels[j]`` is the number of buckets of a
-    hashed column, or the first and last entry of its levels). An empty field gives NaN or -1
-    and sets ``has_missing[row]``.
+    hashed column, or the first and last entry of its levels); `places` is the address of the
+    same for numbers, see `_read_numbers`. An empty field gives NaN or -1 and sets
+    ``has_missing[row]``.
     """
     n_columns = len(kinds)
     p = base + state[POSITION]
@@ -177,7 +188,7 @@ def parse_csv(
         missing = False
         j = 0
         while True:
-            p, j, ended = _read_numbers(p, j, delimiter, kinds, slots, values, extra, row)
+            p, j, ended = _read_numbers(p, j, n_columns, delimiter, places, row)
             if ended:
                 break
             kind = SKIP
@@ -203,10 +214,7 @@ def parse_csv(
                         extra_lines += 1
                     p += 1
                 if p >= stop_at:
-                    if final:
-                        status = OPEN_QUOTE
-                    else:
-                        status = -1
+                    status = OPEN_QUOTE if final else -1
                     break
                 stop = p
                 p += 1
