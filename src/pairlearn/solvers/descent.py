@@ -27,7 +27,7 @@ from pairlearn.validation import DivergenceError, check_vector
 __all__ = ["BLOCK", "Descent", "Parts"]
 
 #: Steps per block.
-BLOCK = 16384
+BLOCK = 32768
 
 _NO_WEIGHTS = np.empty(0)
 
@@ -68,6 +68,8 @@ class Descent:
         w_start: Any = None,
         horizon: int | None = None,
     ) -> None:
+        from pairlearn.kernels.dense import descend
+
         if parts.averaging.needs_horizon and horizon is None:
             raise ValueError(
                 f"{type(parts.averaging).__name__} averaging needs the number of steps beforehand; "
@@ -102,6 +104,8 @@ class Descent:
         self._pending_rows: CsrRows | None = None
         self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
         loss = parts.problem.loss
+        self._descend = descend
+        self._radius = parts.domain.radius
         self._address = loss.derivative.address
         #: The dense kernel has the hinge built in, under an address that no function has.
         self._dense_address = 0 if type(loss) is Hinge else self._address
@@ -132,11 +136,10 @@ class Descent:
 
     def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
         """Take one step with one active pair: `advance` without its overhead."""
-        from pairlearn.kernels.dense import descend
-
-        self._open_block()
+        if self._block_of != self.n_steps // BLOCK:
+            self._open_block()
         first = self.position
-        status = descend(
+        status = self._descend(
             flat,
             y,
             plan.left,
@@ -149,7 +152,7 @@ class Descent:
             self.weighted_sum,
             self.left_iterate,
             self.state,
-            self.parts.domain.radius,
+            self._radius,
             self._dense_address,
             self._parameter,
         )
@@ -174,7 +177,6 @@ class Descent:
         count: int,
         example_weight: NDArray[np.float64],
     ) -> None:
-        from pairlearn.kernels.dense import descend
         from pairlearn.kernels.plan import find_active
         from pairlearn.kernels.sparse import descend_csr
 
@@ -210,7 +212,7 @@ class Descent:
                 self._scratch[0],
                 self.left_iterate,
                 self.state,
-                self.parts.domain.radius,
+                self._radius,
                 self._address,
                 self._parameter,
                 self.parts.averaging.keeps_sum,
@@ -218,7 +220,7 @@ class Descent:
                 *self._scratch[1:],
             )
         else:
-            status = descend(
+            status = self._descend(
                 rows.flat,
                 y,
                 left,
@@ -231,7 +233,7 @@ class Descent:
                 self.weighted_sum,
                 self.left_iterate,
                 self.state,
-                self.parts.domain.radius,
+                self._radius,
                 self._dense_address,
                 self._parameter,
             )
@@ -273,7 +275,7 @@ class Descent:
             self.weighted_sum,
             self.left_iterate,
             self.state,
-            self.parts.domain.radius,
+            self._radius,
             self._address,
             self._parameter,
             self._one_sided,
