@@ -82,6 +82,7 @@ class Descent:
         self.w: NDArray[Any] = start.astype(dtype)
         self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
         self.left_iterate: NDArray[Any] = self.w.copy()
+        self._difference: NDArray[Any] = np.zeros_like(self.w)
         #: The part of the weighted sum that belongs to finished blocks.
         self.total = np.zeros(n_features)
         at_start = parts.averaging.at_start(parts.schedule)
@@ -151,6 +152,7 @@ class Descent:
             self.w,
             self.weighted_sum,
             self.left_iterate,
+            self._difference,
             self.state,
             self._radius,
             self._dense_address,
@@ -232,6 +234,7 @@ class Descent:
                 self.w,
                 self.weighted_sum,
                 self.left_iterate,
+                self._difference,
                 self.state,
                 self._radius,
                 self._dense_address,
