@@ -10,6 +10,7 @@ lowest deviation), so the deviations are on the small side.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -291,16 +292,16 @@ def format_beside(rows: list[Beside]) -> str:
     --------
     >>> rows = beside(published_table("table1"), {("ours", "usps"): (0.93, 0.005)})
     >>> print(format_beside(rows))
-    method column here            paper           difference within sd
-    ours   usps   0.930 +- 0.005  0.926 +- 0.006  +0.004     within
+    method column here           paper          difference within sd
+    ours   usps   0.930 +- 0.005 0.926 +- 0.006 +0.004     within
     """
     head = ("method", "column", "here", "paper", "difference", "within sd")
     body = [
         (
             entry.row,
             entry.column,
-            f"{entry.mean:.3f} +- {entry.sd:.3f} ",
-            f"{entry.published.mean:.3f} +- {entry.published.sd:.3f} ",
+            _mean_sd(entry.mean, entry.sd),
+            _mean_sd(entry.published.mean, entry.published.sd),
             f"{entry.difference:+.3f}",
             entry.verdict,
         )
@@ -311,3 +312,8 @@ def format_beside(rows: list[Beside]) -> str:
         " ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in (head, *body)
     )
+
+
+def _mean_sd(mean: float, sd: float) -> str:
+    # One split has no standard deviation.
+    return f"{mean:.3f}" if math.isnan(sd) else f"{mean:.3f} +- {sd:.3f}"

@@ -136,6 +136,10 @@ def _number(value: float | None, pattern: str = "{:.4f}") -> Cell:
     return Cell(pattern.format(value), value)
 
 
+def _mean_sd(mean: float, sd: float) -> str:
+    return f"{mean:.3f}" if math.isnan(sd) else f"{mean:.3f} ± {sd:.3f}"
+
+
 def _seconds(value: float) -> Cell:
     return Cell("<0.001" if value < 1e-3 else f"{value:.3g}", value)
 
@@ -244,8 +248,8 @@ def beside_table(rows: Sequence[Beside], *, name: str = "beside-the-paper") -> T
             [
                 row.column,
                 row.row,
-                Cell(f"{row.mean:.3f} ± {row.sd:.3f}", row.mean),
-                Cell(f"{row.published.mean:.3f} ± {row.published.sd:.3f}", row.published.mean),
+                Cell(_mean_sd(row.mean, row.sd), row.mean),
+                Cell(_mean_sd(row.published.mean, row.published.sd), row.published.mean),
                 _number(row.difference, "{:+.3f}"),
                 row.verdict,
             ]
