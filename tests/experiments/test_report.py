@@ -13,6 +13,7 @@ from pairlearn.experiments.report import write_report
 from pairlearn.experiments.runner import HONEST, PAPER, Comparison, Failure
 from pairlearn.experiments.store import Result
 from pairlearn.experiments.tables import auc_rows, cost_rows, difference_rows, paper_rows
+from pairlearn.experiments.trajectories import trajectories
 
 
 def result(dataset, split, method, auc, **changes):
@@ -208,3 +209,40 @@ def test_names_of_parts(tmp_path, names):
     parts = [Table("T", ["a"], [["x"]], name) for name in names]
     with pytest.raises(ValueError, match="distinct names"):
         write_page(Page("Title", "", parts), tmp_path)
+
+
+def with_checkpoints(lengths=(3, 3)):
+    results = [
+        result(
+            "d",
+            split,
+            "a",
+            0.9,
+            checkpoints=[[0.1 * 2**t, 10.0 * t, 0.7 + 0.1 * t + 0.01 * split * (2 - t)]
+                         for t in range(length)],
+        )
+        for split, length in enumerate(lengths)
+    ]  # fmt: skip
+    return Comparison(results, [], ("d",), ("a",), len(lengths), 0, HONEST, len(lengths))
+
+
+def test_trajectories_and_the_papers_way_to_report():
+    (path,) = trajectories(with_checkpoints())
+    assert path.auc_mean == pytest.approx([0.71, 0.805, 0.9])
+    assert path.auc_sd == pytest.approx([0.02 / 2**0.5, 0.01 / 2**0.5, 0.0])
+    assert path.cpu_seconds == pytest.approx([0.1, 0.2, 0.4])
+    assert path.final == pytest.approx((0.9, 0.0))
+    assert path.as_published == pytest.approx((0.9, 0.0))
+    assert trajectories(comparison()) == []
+
+
+def test_checkpoints_at_different_steps_are_not_averaged():
+    with pytest.raises(ValueError, match="2, 3 checkpoints"):
+        trajectories(with_checkpoints((2, 3)))
+
+
+def test_curves_are_drawn_where_there_are_checkpoints(tmp_path):
+    text, checker = check(write_report(with_checkpoints(), tmp_path))
+    assert "AUC on the way" in text
+    assert checker.tags.count("svg") == 3
+    assert len(read_csv(tmp_path / "figure-curves.csv")) == 3

@@ -11,12 +11,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pairlearn.experiments.environment import environment
-from pairlearn.experiments.figures import auc_figure, difference_figure, trade_off_figure
+from pairlearn.experiments.figures import (
+    auc_figure,
+    curves_figure,
+    difference_figure,
+    trade_off_figure,
+)
 from pairlearn.experiments.page import Cell, Facts, Figure, Page, Table, Text, write_page
 from pairlearn.experiments.paper import CITATION, Beside
 from pairlearn.experiments.runner import Comparison
 from pairlearn.experiments.statistics import Interval
 from pairlearn.experiments.tables import auc_rows, cost_rows, difference_rows, paper_rows
+from pairlearn.experiments.trajectories import trajectories
 
 __all__ = ["beside_table", "comparison_page", "how_it_was_run", "write_report"]
 
@@ -68,6 +74,7 @@ def comparison_page(
     published = paper_rows(comparison)
     if published:
         parts.append(beside_table(published))
+    parts += _curves(comparison)
     parts += [_trade_off(comparison), _cost_table(comparison), _all_results(comparison)]
     parts += _troubles(comparison)
     parts += how_it_was_run(
@@ -285,6 +292,43 @@ def _trade_off(comparison: Comparison) -> Figure:
         alt="Mean test AUC against median training CPU seconds on a log axis.",
         note="Median CPU seconds of one training with the chosen parameters, on one thread.",
     )
+
+
+def _curves(comparison: Comparison) -> list[Figure]:
+    paths = trajectories(comparison)
+    if not paths:
+        return []
+    curves = {
+        (path.dataset, path.method): [
+            (max(float(seconds), 1e-6), float(auc))
+            for seconds, auc in zip(path.cpu_seconds, path.auc_mean, strict=True)
+        ]
+        for path in paths
+    }
+    drawing = curves_figure(
+        curves,
+        series=comparison.methods,
+        name="curves",
+        xlabel="training CPU seconds (log)",
+        ylabel="test AUC",
+    )
+    return [
+        Figure(
+            title="AUC on the way",
+            svg=drawing,
+            name="figure-curves",
+            csv_columns=["dataset", "method", "cpu_seconds", "n_gradients", "auc_mean", "auc_sd"],
+            csv_rows=[
+                [path.dataset, path.method, *point]
+                for path in paths
+                for point in zip(
+                    path.cpu_seconds, path.n_gradients, path.auc_mean, path.auc_sd, strict=True
+                )
+            ],
+            alt="Mean test AUC against training CPU seconds on a log axis, a curve per method.",
+            note="Means over splits at each checkpoint; evaluation is not timed.",
+        )
+    ]
 
 
 def _cost_table(comparison: Comparison) -> Table:
