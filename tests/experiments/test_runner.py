@@ -23,6 +23,7 @@ from pairlearn.experiments import (
     compare,
 )
 from pairlearn.experiments.methods import Checkpoint
+from pairlearn.experiments.runner import ComparisonError
 from pairlearn.experiments.store import Store, StoreError
 from pairlearn.experiments.work import child_seed, split_of
 
@@ -233,6 +234,16 @@ def test_failing_cells_in_workers(tmp_path, cancer):
     done = compare([cancer], [bad], store=tmp_path / "s.sqlite", n_splits=2, workers=2)
     assert len(done.failures) == 2
     assert "InvalidParameterError" in done.failures[0].message
+
+
+def test_a_worker_that_dies_is_named_and_nothing_done_is_lost(tmp_path, cancer):
+    dies = EstimatorMethod(name="dies", path="os._exit", fixed={"status": 3})
+    store = tmp_path / "s.sqlite"
+    with pytest.raises(ComparisonError, match="fewer workers"):
+        compare([cancer], [dies], store=store, n_splits=2, workers=2)
+    assert stored(store) == 0
+    nb = EstimatorMethod(name="nb", path="sklearn.naive_bayes.GaussianNB")
+    assert compare([cancer], [nb], store=store, n_splits=1).n_computed == 1
 
 
 def test_warnings_are_kept_and_not_swallowed(tmp_path):
