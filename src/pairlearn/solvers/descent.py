@@ -297,8 +297,9 @@ class Descent:
             return
         parts, first = self.parts, block * BLOCK + 1
         count = BLOCK if self.horizon is None else min(BLOCK, self.horizon - first + 1)
-        # A constant schedule gives the same arrays in every block but the first and the last.
-        same = parts.schedule.is_constant and not parts.averaging.needs_horizon
+        # A constant schedule and a rule that follows it give the same arrays in every block but
+        # the first and the last.
+        same = parts.schedule.is_constant and parts.averaging.follows_schedule
         if not (same and block > 1 and len(self._paid) == count):
             self._step_sizes = parts.schedule.step_sizes(first, count)
             self._paid = np.add.accumulate(
