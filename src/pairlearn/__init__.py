@@ -38,9 +38,11 @@ _HOME = {
         "roc_auc",
         "roc_auc_interval",
     ),
+    "models": ("ModelFileError", "ModelRecord", "read_model", "write_model"),
     "problem": ("Problem",),
     "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),
     "scores": ("LinearScore",),
+    "streams": ("ProgressiveAUC", "ReadError", "Schema", "open_reader"),
     "theory": ("Advice", "advise", "advise_auc"),
     "validation": ("AssumptionWarning", "DivergenceError"),
 }
