@@ -93,6 +93,10 @@ class Descent:
         self.n_gradients = 0
         self.position = 0
         self._moved_last = False
+        #: Whether `left_iterate` is the one before the last pair: sparse steps of a run with a known
+        #: end keep it only there.
+        self._kept_left = True
+        self._before = [np.empty_like(array) for array in self._arrays]
         self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
         self._paid: NDArray[np.float64] = _NO_WEIGHTS
         self._block_of = -1
@@ -108,6 +112,10 @@ class Descent:
         self._parameter = loss.parameter
         self._one_sided = loss.one_sided
         self._all_pairs = not loss.opposite_labels_only
+
+    @property
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        return (self.w, self.weighted_sum, self.left_iterate)
 
     # ---------------------------------------------------------------------------- the steps
 
@@ -136,6 +144,8 @@ class Descent:
 
         self._open_block()
         first = self.position
+        for copy, array in zip(self._before, self._arrays, strict=True):
+            copy[:] = array
         status = descend(
             flat,
             y,
@@ -153,10 +163,13 @@ class Descent:
             self._dense_address,
             self._parameter,
         )
+        if status:
+            # A failed step is no step.
+            for copy, array in zip(self._before, self._arrays, strict=True):
+                array[:] = copy
+            self._fail(int(status))
         self.n_gradients += 1
         self._moved_last = True
-        if status:
-            self._fail(int(status))
         self._count(1)
 
     def step_nothing(self) -> None:
@@ -191,7 +204,7 @@ class Descent:
             if self.position == 0 or self.n_steps == 0:
                 # Rounding errors of the running norm do not outlive a block.
                 self.state[1] = self.w @ self.w
-            keeps_left = self.horizon is None or self.n_steps + count == self.horizon
+            self._kept_left = self.horizon is None or self.n_steps + count == self.horizon
             status = descend_csr(
                 rows.data,
                 rows.indices,
@@ -214,7 +227,7 @@ class Descent:
                 self._address,
                 self._parameter,
                 self.parts.averaging.keeps_sum,
-                keeps_left,
+                self._kept_left,
                 *self._scratch[1:],
             )
         else:
@@ -340,7 +353,8 @@ class Descent:
         early = averaging.paid_early(schedule, self.n_steps)
         last = averaging.owed_to_last(self.n_steps)
         paid = float(self._paid[self.position - 1]) if self.position else 0.0
-        before_last = self.left_iterate if self._moved_last else w
+        # If it was not kept (an interrupted run) the current iterate is at most one step away.
+        before_last = self.left_iterate if self._moved_last and self._kept_left else w
         weighted = self.total + self.weighted_sum + (paid - float(self.state[0]) + last) * w
         weighted -= early * before_last
         return np.asarray(weighted / (self.weight + paid + last - early))

@@ -20,6 +20,7 @@ from pairlearn.pairings import Pairing, Plan, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
+from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.validation import check_count, check_generator, check_labels
 
@@ -174,7 +175,8 @@ class PairwiseSGD:
         try:
             while descent.n_steps < n_steps:
                 plan = source.draw(min(BLOCK, n_steps - descent.n_steps))
-                descent.advance(rows, labels, plan, weight)
+                with deferred_interrupt():
+                    descent.advance(rows, labels, plan, weight)
                 trace.n_repeats += plan.n_repeats
                 if callbacks:
                     risk = _running_risk(problem, rows, labels, plan, descent.w)
@@ -304,22 +306,20 @@ class Stream:
             Itself.
         """
         descent = self._descent
+        x = np.asarray(x)
+        if x.shape != descent.w.shape:
+            raise ValueError(f"x must have shape {descent.w.shape}, got {x.shape}.")
         if not self._meets_previous or (self._buffer is not None and self._turn < 0):
-            return self.learn_many(np.asarray(x)[np.newaxis], np.array([y], dtype=np.float64))
+            return self.learn_many(x[np.newaxis], np.array([y], dtype=np.float64))
+        # The row that is overwritten is the one before the previous example: nobody needs it.
         turn = 1 - self._turn if self._turn >= 0 else 0
         row = self._turns.X[turn]
-        backup = row.copy() if self._turn >= 0 else None
         row[:] = x
         label = float(y)
-        if not math.isfinite(label + float(row.dot(row))):
-            bad = row.copy()
-            if backup is not None:
-                row[:] = backup
-            if not np.isfinite(bad).all() or not math.isfinite(label):
-                raise ValueError(
-                    "The example contains NaN or infinity; skip it or impute the values."
-                )
-            row[:] = bad
+        if not math.isfinite(label + float(row.dot(row))) and not (
+            math.isfinite(label) and np.isfinite(row).all()
+        ):
+            raise ValueError("The example contains NaN or infinity; skip it or impute the values.")
         self._turn_y[turn] = label
         if self._turn >= 0:
             previous = float(self._turn_y[1 - turn])
@@ -328,11 +328,7 @@ class Stream:
                 or (label < previous and not descent._one_sided)
                 or descent._all_pairs
             ):
-                try:
-                    descent.step_pair(self._turns.flat, self._turn_y, self._plans[turn])
-                except ArithmeticError:
-                    descent.w[:] = descent.left_iterate
-                    raise
+                descent.step_pair(self._turns.flat, self._turn_y, self._plans[turn])
             else:
                 descent.step_nothing()
         self._turn = turn
@@ -396,7 +392,7 @@ class Stream:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go back to a state returned by `save`."""
         self._descent.restore(saved["descent"])
-        self._source = saved["source"]
+        self._source = copy.deepcopy(saved["source"])
         self._buffer, self._buffer_y, self._buffer_weight = saved["buffer"]
         self.n_examples = saved["n_examples"]
         self._turn = -1
