@@ -188,7 +188,7 @@ def test_names():
     for name, cls in LOSSES.items():
         assert get_loss(name) == cls()
     assert get_loss(Hinge(margin=2.0)) == Hinge(margin=2.0)
-    with pytest.raises(ValueError, match="loss must be one of 'hinge'.* got 'hinges'"):
+    with pytest.raises(ValueError, match=r"loss must be one of 'hinge'.* got 'hinges'"):
         get_loss("hinges")
     with pytest.raises(ValueError, match="got 3"):
         get_loss(3)
@@ -196,7 +196,7 @@ def test_names():
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_bad_parameters(bad):
-    with pytest.raises(ValueError, match="margin must be a positive number.*choose margin > 0"):
+    with pytest.raises(ValueError, match=r"margin must be a positive number.*choose margin > 0"):
         Hinge(margin=bad)
     with pytest.raises(ValueError, match="width must be a positive number"):
         SmoothedHinge(width=bad)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Laws of domains, schedules, averaging rules and pairings."""
 
+import itertools
 import math
 
 import numpy as np
@@ -127,7 +128,7 @@ def test_step_sizes_are_positive_and_do_not_grow(schedule):
 @pytest.mark.parametrize("schedule", [Constant, InverseSqrt, InverseTime, StronglyConvex])
 @pytest.mark.parametrize("bad", [0.0, -0.1, math.nan, math.inf])
 def test_bad_step_size(schedule, bad):
-    with pytest.raises(ValueError, match="step_size must be a positive number.*choose step_size"):
+    with pytest.raises(ValueError, match=r"step_size must be a positive number.*choose step_size"):
         schedule(bad)
 
 
@@ -248,7 +249,7 @@ def test_paths_continue_from_draw_to_draw(n, size, counts):
         plan = source.draw(count)
         assert len(plan) == count
         offsets = np.arange(count + 1) if plan.offsets is None else plan.offsets
-        met += [list(plan.right[a:b]) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        met += [list(plan.right[a:b]) for a, b in itertools.pairwise(offsets)]
         path += list(plan.left)
     path = met[0] + path
     for t, others in enumerate(met, start=1):

@@ -2,6 +2,7 @@
 """A stream gives the same result however it is cut: bit for bit on dense rows."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def sample(dtype=np.float64, seed=1):
 def pieces(cut):
     """Return the slices between cuts, empty chunks included."""
     borders = [0, *cut, N]
-    return [slice(a, b) for a, b in zip(borders[:-1], borders[1:], strict=True)]
+    return [slice(a, b) for a, b in itertools.pairwise(borders)]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -233,10 +234,11 @@ def test_a_failed_chunk_leaves_the_stream_as_it_was(block, kind, one_by_one, dty
         "loss": (DivergenceError, "Fragile returned NaN at step 2[0-3]; check its derivative"),
         "divergence": (DivergenceError, "stopped being finite at step 2[0-3] .*smaller step_size"),
     }.get(kind, (ValueError, "NaN or infinity"))
-    with pytest.raises(error, match=message), np.errstate(all="ignore"):
-        if one_by_one:
+    if one_by_one:
+        with pytest.raises(error, match=message), np.errstate(all="ignore"):
             stream.learn_one(bad_X[at], bad_y[at])
-        else:
+    else:
+        with pytest.raises(error, match=message), np.errstate(all="ignore"):
             stream.learn_many(bad_X, bad_y)
     same_state(stream, twin, X[30:], y[30:])
 

@@ -93,8 +93,8 @@ class Descent:
         self.n_gradients = 0
         self.position = 0
         self._moved_last = False
-        #: Whether `left_iterate` is the one before the last pair: sparse steps of a run with a known
-        #: end keep it only there.
+        #: Whether `left_iterate` is the one before the last pair. Sparse steps of a run with a
+        #: known end keep it only there.
         self._kept_left = True
         self._before = [np.empty_like(array) for array in self._arrays]
         self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
