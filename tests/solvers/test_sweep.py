@@ -180,7 +180,7 @@ def test_refusals():
     with pytest.raises(ValueError, match="at least one: got 0 step sizes"):
         Sweep((), ())
     for step, radius in [(0.0, 1.0), (-1.0, 1.0), (1.0, 0.0), (np.nan, 1.0), (np.inf, 1.0)]:
-        with pytest.raises(ValueError, match="(step_size|radius) must be a positive number"):
+        with pytest.raises(ValueError, match=r"(step_size|radius) must be a positive number"):
             Sweep((step,), (radius,))
     one = Sweep((0.1,), (np.inf,))
     with pytest.raises(ValueError, match=r"one pair at a step; use PreviousExample\(\)"):

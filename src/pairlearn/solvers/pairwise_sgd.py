@@ -22,7 +22,7 @@ from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
-from pairlearn.validation import check_count, check_generator, check_labels
+from pairlearn.validation import check_count, check_generator, check_labels, check_positive
 
 __all__ = ["Callback", "PairwiseSGD", "Solution", "Stream", "Trace"]
 
@@ -158,7 +158,7 @@ class PairwiseSGD:
             raise ValueError("Give one of n_steps and n_passes.")
         if n_steps is None:
             assert n_passes is not None
-            n_steps = math.ceil(float(n_passes) * n)
+            n_steps = math.ceil(check_positive("n_passes", n_passes) * n)
         n_steps = check_count("n_steps", n_steps, minimum=0)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
