@@ -10,9 +10,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# The module of that name would hide the function if it were loaded later.
-from pairlearn.scalar import scalar  # noqa: F401
-
 __version__ = "0.1.0"
 
 _HOME = {

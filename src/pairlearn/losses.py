@@ -32,7 +32,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pairlearn.scalar import Scalar, scalar
+from pairlearn.scalars import Scalar, scalar
 from pairlearn.validation import check_positive
 
 __all__ = [

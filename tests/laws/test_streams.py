@@ -3,6 +3,7 @@
 
 import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -167,16 +168,45 @@ def test_a_saved_state_can_be_restored_more_than_once(block, solver, problem, at
         assert end[2:] == ends[0][2:]
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
 @settings(max_examples=20)
-@given(solver=solvers, problem=problems, at=st.integers(1, N - 2))
-def test_a_copied_stream_goes_its_own_way(solver, problem, at):
+@given(
+    solver=solvers,
+    problem=problems,
+    at=st.integers(1, N - 2),
+    before=st.booleans(),
+    after=st.booleans(),
+)
+def test_a_copied_stream_goes_its_own_way(block, copied, solver, problem, at, before, after):
     X, y = sample()
     whole = solver.start(problem, D).learn_many(X, y)
-    stream = solver.start(problem, D).learn_many(X[:at], y[:at])
-    twin = copy.deepcopy(stream)
-    twin.learn_many(X[at:][::-1], y[at:][::-1])
-    stream.learn_many(X[at:], y[at:])
+    other = solver.start(problem, D).learn_many(
+        np.concatenate([X[:at], X[at:][::-1]]), np.concatenate([y[:at], y[at:][::-1]])
+    )
+    stream = feed(solver.start(problem, D), X[:at], y[:at], before)
+    twin = copied(stream)
+    assert np.array_equal(twin.average, stream.average)
+    feed(twin, X[at:][::-1], y[at:][::-1], after)
+    feed(stream, X[at:], y[at:], after)
     assert np.array_equal(stream.average, whole.average)
+    assert np.array_equal(twin.average, other.average)
+
+
+def feed(stream, X, y, one_by_one):
+    if not one_by_one:
+        return stream.learn_many(X, y)
+    for x, label in zip(X, y, strict=True):
+        stream.learn_one(x, label)
+    return stream
+
+
+def test_a_stored_stream_is_small_and_holds_no_address():
+    X, y = sample()
+    stream = PairwiseSGD().start(Problem(LinearScore(), Logistic()), D).learn_many(X, y)
+    stored = pickle.dumps(stream)
+    assert len(stored) < 10_000
+    address = Logistic.derivative.address
+    assert address.to_bytes(8, "little") not in stored
 
 
 class Fragile(PairLoss):

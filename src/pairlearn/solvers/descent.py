@@ -27,9 +27,23 @@ from pairlearn.validation import DivergenceError, check_vector
 __all__ = ["BLOCK", "Descent", "Parts"]
 
 #: Steps per block.
-BLOCK = 16384
+BLOCK = 32768
 
 _NO_WEIGHTS = np.empty(0)
+#: Scratch space, and addresses, which mean nothing in another process.
+_NOT_COPIED = frozenset(
+    [
+        "_descend",
+        "_address",
+        "_dense_address",
+        "_before",
+        "_step_sizes",
+        "_paid",
+        "_block_of",
+        "_active",
+        "_scratch",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +94,7 @@ class Descent:
         self.w: NDArray[Any] = start.astype(dtype)
         self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
         self.left_iterate: NDArray[Any] = self.w.copy()
+        self._difference: NDArray[Any] = np.zeros_like(self.w)
         #: The part of the weighted sum that belongs to finished blocks.
         self.total = np.zeros(n_features)
         at_start = parts.averaging.at_start(parts.schedule)
@@ -96,26 +111,40 @@ class Descent:
         #: Whether `left_iterate` is the one before the last pair. Sparse steps of a run with a
         #: known end keep it only there.
         self._kept_left = True
-        self._before = [np.empty_like(array) for array in self._arrays]
+        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
+        self._pending_rows: CsrRows | None = None
+        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
+        loss = parts.problem.loss
+        self._radius = parts.domain.radius
+        self._prepare()
+        self._parameter = loss.parameter
+        self._one_sided = loss.one_sided
+        self._all_pairs = not loss.opposite_labels_only
+
+    def _prepare(self) -> None:
+        """Make scratch space and look up machine code: what a copy needs anew."""
+        from pairlearn.kernels.dense import descend
+
+        loss = self.parts.problem.loss
+        self._descend = descend
+        self._address = loss.derivative.address
+        #: The dense kernel has the hinge built in, under an address that no function has.
+        self._dense_address = 0 if type(loss) is Hinge else self._address
+        self._before = tuple(np.empty_like(self.w) for _ in range(3))
         self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
         self._paid: NDArray[np.float64] = _NO_WEIGHTS
         self._block_of = -1
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
-        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
-        self._pending_rows: CsrRows | None = None
-        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
-        loss = parts.problem.loss
-        self._address = loss.derivative.address
-        #: The dense kernel has the hinge built in, under an address that no function has.
-        self._dense_address = 0 if type(loss) is Hinge else self._address
-        self._parameter = loss.parameter
-        self._one_sided = loss.one_sided
-        self._all_pairs = not loss.opposite_labels_only
 
-    @property
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        return (self.w, self.weighted_sum, self.left_iterate)
+    def __getstate__(self) -> dict[str, Any]:
+        self.settle()
+        return {name: value for name, value in self.__dict__.items() if name not in _NOT_COPIED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+        self._open_block()
 
     # ---------------------------------------------------------------------------- the steps
 
@@ -140,13 +169,13 @@ class Descent:
 
     def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
         """Take one step with one active pair: `advance` without its overhead."""
-        from pairlearn.kernels.dense import descend
-
-        self._open_block()
+        if self._block_of != self.n_steps // BLOCK:
+            self._open_block()
         first = self.position
-        for copy, array in zip(self._before, self._arrays, strict=True):
-            copy[:] = array
-        status = descend(
+        before_w, before_sum, before_left = self._before
+        before_w[:], before_sum[:] = self.w, self.weighted_sum
+        before_left[:] = self.left_iterate
+        status = self._descend(
             flat,
             y,
             plan.left,
@@ -158,15 +187,16 @@ class Descent:
             self.w,
             self.weighted_sum,
             self.left_iterate,
+            self._difference,
             self.state,
-            self.parts.domain.radius,
+            self._radius,
             self._dense_address,
             self._parameter,
         )
         if status:
             # A failed step is no step.
-            for copy, array in zip(self._before, self._arrays, strict=True):
-                array[:] = copy
+            self.w[:], self.weighted_sum[:] = before_w, before_sum
+            self.left_iterate[:] = before_left
             self._fail(int(status))
         self.n_gradients += 1
         self._moved_last = True
@@ -187,7 +217,6 @@ class Descent:
         count: int,
         example_weight: NDArray[np.float64],
     ) -> None:
-        from pairlearn.kernels.dense import descend
         from pairlearn.kernels.plan import find_active
         from pairlearn.kernels.sparse import descend_csr
 
@@ -223,7 +252,7 @@ class Descent:
                 self._scratch[0],
                 self.left_iterate,
                 self.state,
-                self.parts.domain.radius,
+                self._radius,
                 self._address,
                 self._parameter,
                 self.parts.averaging.keeps_sum,
@@ -231,7 +260,7 @@ class Descent:
                 *self._scratch[1:],
             )
         else:
-            status = descend(
+            status = self._descend(
                 rows.flat,
                 y,
                 left,
@@ -243,8 +272,9 @@ class Descent:
                 self.w,
                 self.weighted_sum,
                 self.left_iterate,
+                self._difference,
                 self.state,
-                self.parts.domain.radius,
+                self._radius,
                 self._dense_address,
                 self._parameter,
             )
@@ -286,7 +316,7 @@ class Descent:
             self.weighted_sum,
             self.left_iterate,
             self.state,
-            self.parts.domain.radius,
+            self._radius,
             self._address,
             self._parameter,
             self._one_sided,
