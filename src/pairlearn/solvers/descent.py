@@ -36,7 +36,8 @@ _NOT_COPIED = frozenset(
         "_descend",
         "_address",
         "_dense_address",
-        "_before",
+        "_other_left",
+        "_sum_before",
         "_step_sizes",
         "_paid",
         "_block_of",
@@ -130,7 +131,7 @@ class Descent:
         self._address = loss.derivative.address
         #: The dense kernel has the hinge built in, under an address that no function has.
         self._dense_address = 0 if type(loss) is Hinge else self._address
-        self._before = tuple(np.empty_like(self.w) for _ in range(3))
+        self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
         self._paid: NDArray[np.float64] = _NO_WEIGHTS
         self._block_of = -1
@@ -172,9 +173,11 @@ class Descent:
         if self._block_of != self.n_steps // BLOCK:
             self._open_block()
         first = self.position
-        before_w, before_sum, before_left = self._before
-        before_w[:], before_sum[:] = self.w, self.weighted_sum
-        before_left[:] = self.left_iterate
+        # The kernel copies the iterate to `left_iterate`; with that and the two arrays set aside
+        # a step that fails can be undone.
+        left_before, sum_before = self.left_iterate, self._sum_before
+        self.left_iterate, self._other_left = self._other_left, left_before
+        sum_before[:] = self.weighted_sum
         status = self._descend(
             flat,
             y,
@@ -194,9 +197,8 @@ class Descent:
             self._parameter,
         )
         if status:
-            # A failed step is no step.
-            self.w[:], self.weighted_sum[:] = before_w, before_sum
-            self.left_iterate[:] = before_left
+            self.w[:], self.weighted_sum[:] = self.left_iterate, sum_before
+            self.left_iterate, self._other_left = left_before, self.left_iterate
             self._fail(int(status))
         self.n_gradients += 1
         self._moved_last = True
