@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 _HOME = {
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
     "domains": ("Ball", "WholeSpace"),
+    "estimators.private_auc": ("PrivacyWarning", "PrivateAUCClassifier"),
     "losses": (
         "Exponential",
         "Hinge",
@@ -26,6 +27,8 @@ _HOME = {
         "SquaredHinge",
         "scalar",
     ),
+    "privacy.certificate": ("Certificate",),
+    "privacy.ledger": ("BudgetExceededError", "PrivacyLedger"),
     "problem": ("Problem",),
     "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),
     "scores": ("LinearScore",),
