@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -113,8 +114,11 @@ def mu_of(epsilon: float, delta: float) -> float:
     >>> round(mu_of(1.0, 1 / 256), 4)
     0.46
     """
-    epsilon = check_positive("epsilon", epsilon)
-    delta = check_fraction("delta", delta)
+    return _mu_of(check_positive("epsilon", epsilon), check_fraction("delta", delta))
+
+
+@lru_cache(maxsize=1024)
+def _mu_of(epsilon: float, delta: float) -> float:
     high = 1.0
     while gaussian_delta(high, epsilon) <= delta:
         high *= 2.0

@@ -199,13 +199,41 @@ class NoiseSource:
             return "operating-system bytes, exact discrete Gaussian on an integer grid"
         return "PCG64DXSM seeded by 256 bits of operating-system entropy, floating-point Gaussian"
 
-    def gaussian(self, scale: float, size: int) -> NDArray[np.float64]:
-        """Return `size` values of N(0, scale^2) in floating point."""
-        if self.secure:
-            raise ValueError("a secure source gives discrete noise only; use `discrete`.")
-        scale = check_positive("scale", scale)
-        return scale * self._generator.standard_normal(size)
+    def protect(self, values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+        """Return `values` plus floating-point noise N(0, scale^2) in each coordinate.
 
-    def discrete(self, scale: int, size: int) -> NDArray[np.int64]:
-        """Return `size` values of the discrete Gaussian with the whole number `scale`."""
-        return discrete_gaussian(scale, size, bits=self._bits)
+        Parameters
+        ----------
+        values : ndarray
+            What must not be seen.
+        scale : float
+            Standard deviation of the noise.
+
+        Returns
+        -------
+        ndarray
+            What may be seen.
+        """
+        if self.secure:
+            raise ValueError("a secure source gives discrete noise only; use protect_integers.")
+        scale = check_positive("scale", scale)
+        noisy: NDArray[np.float64] = values + scale * self._generator.standard_normal(values.shape)
+        return noisy
+
+    def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
+        """Return whole numbers plus the discrete Gaussian with the whole number `scale`.
+
+        Parameters
+        ----------
+        values : ndarray of int64
+            What must not be seen.
+        scale : int
+            Parameter of the noise.
+
+        Returns
+        -------
+        ndarray of int64
+            What may be seen.
+        """
+        noisy: NDArray[np.int64] = values + discrete_gaussian(scale, values.size, bits=self._bits)
+        return noisy

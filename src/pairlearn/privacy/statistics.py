@@ -285,7 +285,13 @@ def release_moments(
     V = (Z - centre) / radius
     if noise.secure:
         # scale mu = sensitivity + step sqrt(p) with step = scale / _GRID_STEPS.
-        scale = sensitivity / (mu - math.sqrt(size) / _GRID_STEPS)
+        rounding = math.sqrt(size) / _GRID_STEPS
+        if mu < 10 * rounding:
+            raise ValueError(
+                f"the budget mu = {mu:g} of a release is too small for the grid of secure=True "
+                f"with {d} features; ask for a larger epsilon."
+            )
+        scale = sensitivity / (mu - rounding)
         step = scale / _GRID_STEPS
         sensitivity = scale * mu
         total = np.zeros(size, dtype=np.int64)
@@ -294,10 +300,10 @@ def release_moments(
             part = slice(start, start + chunk)
             records = record_statistics(V[part], signs[part], weights=weights)
             total += np.rint(records / step).astype(np.int64).sum(axis=0)
-        noisy = (total + noise.discrete(_GRID_STEPS, size)) * step
+        noisy = noise.protect_integers(total, _GRID_STEPS) * step
     else:
         scale = sensitivity / mu
-        noisy = _summed(V, signs, weights=weights) + noise.gaussian(scale, size)
+        noisy = noise.protect(_summed(V, signs, weights=weights), scale)
     second = None
     if weights.second:
         rows, columns, isometry = _triangle(d, weights.second)
