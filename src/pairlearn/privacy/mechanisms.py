@@ -4,12 +4,20 @@
 from __future__ import annotations
 
 from pairlearn.privacy.centred import CentredStatistics
+from pairlearn.privacy.gradient import (
+    AllPairsGradient,
+    LocalizedGradient,
+    OutputPerturbation,
+)
 from pairlearn.privacy.mechanism import Mechanism
 
 __all__ = ["MECHANISMS", "get_mechanism"]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "statistics": CentredStatistics,
+    "all_pairs": AllPairsGradient,
+    "output_perturbation": OutputPerturbation,
+    "localized_gradient": LocalizedGradient,
 }
 
 
