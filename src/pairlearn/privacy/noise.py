@@ -237,3 +237,18 @@ class NoiseSource:
         """
         noisy: NDArray[np.int64] = values + discrete_gaussian(scale, values.size, bits=self._bits)
         return noisy
+
+    def gumbel(self, size: int) -> NDArray[np.float64]:
+        """Return `size` values of the standard Gumbel law, for the exponential mechanism.
+
+        Parameters
+        ----------
+        size : int
+            How many values.
+
+        Returns
+        -------
+        ndarray
+            The values.
+        """
+        return self._generator.gumbel(size=size)

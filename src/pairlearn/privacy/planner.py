@@ -35,8 +35,8 @@ from pairlearn.validation import check_count, check_fraction, check_positive
 __all__ = ["Plan", "expected_auc", "main", "plan", "simulated_auc"]
 
 # Fitted to `simulated_auc` over the grid of `main`.
-_NOISE_CONSTANT = 2.2
-_LARGEST_N = 10**12
+_NOISE_CONSTANT = 2.3
+_LARGEST_N = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -154,15 +154,12 @@ def expected_auc(
     deviation = math.sqrt(variance)
     nodes, weights = np.polynomial.hermite_e.hermegauss(41)
     along = signal + deviation * nodes
-    if d == 1:
-        cosine = np.sign(along)
-    else:
-        cosine = along / np.sqrt(along**2 + variance * (d - 1))
+    cosine = along / np.sqrt(along**2 + variance * (d - 1))
     return float(weights @ ndtr(reach * cosine) / weights.sum())
 
 
 def _default_delta(n: int) -> float:
-    return min(1.0 / (10.0 * n), n**-1.5)
+    return min(1.0 / (10.0 * n), 1.0 / (n * math.sqrt(n)))
 
 
 def plan(
@@ -211,12 +208,14 @@ def plan(
             n, n_features, epsilon=epsilon, delta=delta, **given
         )
 
-    # At very small n even the score without noise is useless and the difference says nothing.
-    low, high = 1, max(16, 4 * n_features)
-    while loss(high) > tolerance and high < _LARGEST_N:
-        low, high = high, 2 * high
+    # From above: at very small n even the score without noise is useless, and the loss is small
+    # again for the wrong reason.
     smallest: int | None = None
-    if high < _LARGEST_N:
+    high = _LARGEST_N
+    if loss(high) <= tolerance:
+        while high > 4 and loss(high // 2) <= tolerance:
+            high //= 2
+        low = high // 2
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if loss(middle) <= tolerance else (middle, high)
