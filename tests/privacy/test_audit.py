@@ -15,6 +15,7 @@ from pairlearn.privacy.audit import (
     Neighbours,
     audit,
     audit_statistics,
+    main,
     release_distances,
     worst_case_neighbours,
 )
@@ -220,3 +221,8 @@ def test_confidence_is_kept_at_the_claim():
         )
         alarms += not result.passed
     assert alarms < 60
+
+
+def test_command(capsys):
+    assert main(["--mechanism", "all_pairs", "--runs", "60", "--n", "10", "--d", "2"]) == 0
+    assert "not refuted" in capsys.readouterr().out
