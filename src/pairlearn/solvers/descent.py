@@ -27,9 +27,24 @@ from pairlearn.validation import DivergenceError, check_vector
 __all__ = ["BLOCK", "Descent", "Parts"]
 
 #: Steps per block.
-BLOCK = 16384
+BLOCK = 32768
 
 _NO_WEIGHTS = np.empty(0)
+#: Scratch space, and addresses, which mean nothing in another process.
+_NOT_COPIED = frozenset(
+    [
+        "_descend",
+        "_address",
+        "_dense_address",
+        "_other_left",
+        "_sum_before",
+        "_step_sizes",
+        "_paid",
+        "_block_of",
+        "_active",
+        "_scratch",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,7 @@ class Descent:
         self.w: NDArray[Any] = start.astype(dtype)
         self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
         self.left_iterate: NDArray[Any] = self.w.copy()
+        self._difference: NDArray[Any] = np.zeros_like(self.w)
         #: The part of the weighted sum that belongs to finished blocks.
         self.total = np.zeros(n_features)
         at_start = parts.averaging.at_start(parts.schedule)
@@ -93,21 +109,43 @@ class Descent:
         self.n_gradients = 0
         self.position = 0
         self._moved_last = False
+        #: Whether `left_iterate` is the one before the last pair. Sparse steps of a run with a
+        #: known end keep it only there.
+        self._kept_left = True
+        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
+        self._pending_rows: CsrRows | None = None
+        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
+        loss = parts.problem.loss
+        self._radius = parts.domain.radius
+        self._prepare()
+        self._parameter = loss.parameter
+        self._one_sided = loss.one_sided
+        self._all_pairs = not loss.opposite_labels_only
+
+    def _prepare(self) -> None:
+        """Make scratch space and look up machine code: what a copy needs anew."""
+        from pairlearn.kernels.dense import descend
+
+        loss = self.parts.problem.loss
+        self._descend = descend
+        self._address = loss.derivative.address
+        #: The dense kernel has the hinge built in, under an address that no function has.
+        self._dense_address = 0 if type(loss) is Hinge else self._address
+        self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
         self._paid: NDArray[np.float64] = _NO_WEIGHTS
         self._block_of = -1
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
-        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
-        self._pending_rows: CsrRows | None = None
-        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
-        loss = parts.problem.loss
-        self._address = loss.derivative.address
-        #: The dense kernel has the hinge built in, under an address that no function has.
-        self._dense_address = 0 if type(loss) is Hinge else self._address
-        self._parameter = loss.parameter
-        self._one_sided = loss.one_sided
-        self._all_pairs = not loss.opposite_labels_only
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.settle()
+        return {name: value for name, value in self.__dict__.items() if name not in _NOT_COPIED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+        self._open_block()
 
     # ---------------------------------------------------------------------------- the steps
 
@@ -132,11 +170,15 @@ class Descent:
 
     def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
         """Take one step with one active pair: `advance` without its overhead."""
-        from pairlearn.kernels.dense import descend
-
-        self._open_block()
+        if self._block_of != self.n_steps // BLOCK:
+            self._open_block()
         first = self.position
-        status = descend(
+        # The kernel copies the iterate to `left_iterate`; with that and the two arrays set aside
+        # a step that fails can be undone.
+        left_before, sum_before = self.left_iterate, self._sum_before
+        self.left_iterate, self._other_left = self._other_left, left_before
+        sum_before[:] = self.weighted_sum
+        status = self._descend(
             flat,
             y,
             plan.left,
@@ -148,15 +190,18 @@ class Descent:
             self.w,
             self.weighted_sum,
             self.left_iterate,
+            self._difference,
             self.state,
-            self.parts.domain.radius,
+            self._radius,
             self._dense_address,
             self._parameter,
         )
+        if status:
+            self.w[:], self.weighted_sum[:] = self.left_iterate, sum_before
+            self.left_iterate, self._other_left = left_before, self.left_iterate
+            self._fail(int(status))
         self.n_gradients += 1
         self._moved_last = True
-        if status:
-            self._fail(int(status))
         self._count(1)
 
     def step_nothing(self) -> None:
@@ -174,7 +219,6 @@ class Descent:
         count: int,
         example_weight: NDArray[np.float64],
     ) -> None:
-        from pairlearn.kernels.dense import descend
         from pairlearn.kernels.plan import find_active
         from pairlearn.kernels.sparse import descend_csr
 
@@ -191,7 +235,7 @@ class Descent:
             if self.position == 0 or self.n_steps == 0:
                 # Rounding errors of the running norm do not outlive a block.
                 self.state[1] = self.w @ self.w
-            keeps_left = self.horizon is None or self.n_steps + count == self.horizon
+            self._kept_left = self.horizon is None or self.n_steps + count == self.horizon
             status = descend_csr(
                 rows.data,
                 rows.indices,
@@ -210,15 +254,15 @@ class Descent:
                 self._scratch[0],
                 self.left_iterate,
                 self.state,
-                self.parts.domain.radius,
+                self._radius,
                 self._address,
                 self._parameter,
                 self.parts.averaging.keeps_sum,
-                keeps_left,
+                self._kept_left,
                 *self._scratch[1:],
             )
         else:
-            status = descend(
+            status = self._descend(
                 rows.flat,
                 y,
                 left,
@@ -230,8 +274,9 @@ class Descent:
                 self.w,
                 self.weighted_sum,
                 self.left_iterate,
+                self._difference,
                 self.state,
-                self.parts.domain.radius,
+                self._radius,
                 self._dense_address,
                 self._parameter,
             )
@@ -273,7 +318,7 @@ class Descent:
             self.weighted_sum,
             self.left_iterate,
             self.state,
-            self.parts.domain.radius,
+            self._radius,
             self._address,
             self._parameter,
             self._one_sided,
@@ -292,8 +337,9 @@ class Descent:
             return
         parts, first = self.parts, block * BLOCK + 1
         count = BLOCK if self.horizon is None else min(BLOCK, self.horizon - first + 1)
-        # A constant schedule gives the same arrays in every block but the first and the last.
-        same = parts.schedule.is_constant and not parts.averaging.needs_horizon
+        # A constant schedule and a rule that follows it give the same arrays in every block but
+        # the first and the last.
+        same = parts.schedule.is_constant and parts.averaging.follows_schedule
         if not (same and block > 1 and len(self._paid) == count):
             self._step_sizes = parts.schedule.step_sizes(first, count)
             self._paid = np.add.accumulate(
@@ -339,7 +385,8 @@ class Descent:
         early = averaging.paid_early(schedule, self.n_steps)
         last = averaging.owed_to_last(self.n_steps)
         paid = float(self._paid[self.position - 1]) if self.position else 0.0
-        before_last = self.left_iterate if self._moved_last else w
+        # If it was not kept (an interrupted run) the current iterate is at most one step away.
+        before_last = self.left_iterate if self._moved_last and self._kept_left else w
         weighted = self.total + self.weighted_sum + (paid - float(self.state[0]) + last) * w
         weighted -= early * before_last
         return np.asarray(weighted / (self.weight + paid + last - early))

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from pairlearn.pairings import Pairing, Plan, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
+from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
-from pairlearn.validation import check_count, check_generator, check_labels
+from pairlearn.validation import check_count, check_generator, check_labels, check_positive
 
 __all__ = ["Callback", "PairwiseSGD", "Solution", "Stream", "Trace"]
 
@@ -157,7 +159,7 @@ class PairwiseSGD:
             raise ValueError("Give one of n_steps and n_passes.")
         if n_steps is None:
             assert n_passes is not None
-            n_steps = math.ceil(float(n_passes) * n)
+            n_steps = math.ceil(check_positive("n_passes", n_passes) * n)
         n_steps = check_count("n_steps", n_steps, minimum=0)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
@@ -174,7 +176,8 @@ class PairwiseSGD:
         try:
             while descent.n_steps < n_steps:
                 plan = source.draw(min(BLOCK, n_steps - descent.n_steps))
-                descent.advance(rows, labels, plan, weight)
+                with deferred_interrupt():
+                    descent.advance(rows, labels, plan, weight)
                 trace.n_repeats += plan.n_repeats
                 if callbacks:
                     risk = _running_risk(problem, rows, labels, plan, descent.w)
@@ -254,8 +257,8 @@ class Stream:
 
     def __init__(self, pairing: Pairing, descent: Descent, rng: np.random.Generator) -> None:
         self._descent = descent
-        self._source = pairing.online(rng)
         self._meets_previous = isinstance(pairing, PreviousExample)
+        self._source = None if self._meets_previous else pairing.online(rng)
         self._buffer: Rows | None = None
         self._buffer_y = _NO_WEIGHTS
         self._buffer_weight = _NO_WEIGHTS
@@ -264,9 +267,19 @@ class Stream:
         # Two rows that take turns as current and previous example of `learn_one`.
         d = len(descent.w)
         self._turns = DenseRows(np.zeros((2, d), dtype=descent.w.dtype))
+        self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
         self._turn_y = np.zeros(2)
         self._plans = (_PairPlan.between(0, 1), _PairPlan.between(1, 0))
         self._turn = -1
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy of a view would be an array of its own.
+        views = ("_turn_rows", "_turn_flat")
+        return {name: value for name, value in self.__dict__.items() if name not in views}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
 
     @property
     def average(self) -> NDArray[np.float64]:
@@ -304,35 +317,29 @@ class Stream:
             Itself.
         """
         descent = self._descent
+        x = np.asarray(x)
+        if x.shape != descent.w.shape:
+            raise ValueError(f"x must have shape {descent.w.shape}, got {x.shape}.")
         if not self._meets_previous or (self._buffer is not None and self._turn < 0):
-            return self.learn_many(np.asarray(x)[np.newaxis], np.array([y], dtype=np.float64))
+            return self.learn_many(x[np.newaxis], np.array([y], dtype=np.float64))
+        # The other row holds the example before the previous one, which nobody needs any more.
         turn = 1 - self._turn if self._turn >= 0 else 0
-        row = self._turns.X[turn]
-        backup = row.copy() if self._turn >= 0 else None
+        row = self._turn_rows[turn]
         row[:] = x
         label = float(y)
-        if not math.isfinite(label + float(row.dot(row))):
-            bad = row.copy()
-            if backup is not None:
-                row[:] = backup
-            if not np.isfinite(bad).all() or not math.isfinite(label):
-                raise ValueError(
-                    "The example contains NaN or infinity; skip it or impute the values."
-                )
-            row[:] = bad
+        if not isfinite(label + row.dot(row)) and not (
+            isfinite(label) and bool(np.isfinite(row).all())
+        ):
+            raise ValueError("The example contains NaN or infinity; skip it or impute the values.")
         self._turn_y[turn] = label
         if self._turn >= 0:
-            previous = float(self._turn_y[1 - turn])
+            previous = self._turn_y[1 - turn]
             if (
                 label > previous
                 or (label < previous and not descent._one_sided)
                 or descent._all_pairs
             ):
-                try:
-                    descent.step_pair(self._turns.flat, self._turn_y, self._plans[turn])
-                except ArithmeticError:
-                    descent.w[:] = descent.left_iterate
-                    raise
+                descent.step_pair(self._turn_flat, self._turn_y, self._plans[turn])
             else:
                 descent.step_nothing()
         self._turn = turn
@@ -388,7 +395,7 @@ class Stream:
         self._settle()
         return {
             "descent": self._descent.save(),
-            "source": copy.deepcopy(self._source),
+            "source": None if self._source is None else copy.deepcopy(self._source),
             "buffer": (self._buffer, self._buffer_y, self._buffer_weight),
             "n_examples": self.n_examples,
         }
@@ -396,35 +403,33 @@ class Stream:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go back to a state returned by `save`."""
         self._descent.restore(saved["descent"])
-        self._source = saved["source"]
+        self._source = copy.deepcopy(saved["source"])
         self._buffer, self._buffer_y, self._buffer_weight = saved["buffer"]
         self.n_examples = saved["n_examples"]
         self._turn = -1
 
     def _meet(self, rows: Any, labels: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
-        descent, m = self._descent, len(labels)
-        if self._meets_previous and isinstance(rows, DenseRows):
-            # Only the first pair crosses the border of the chunk: the chunk is never copied.
-            if self._buffer is not None:
-                border = self._buffer.followed_by(rows.take(np.array([0])))  # type: ignore[arg-type]
-                descent.advance(
-                    border,
-                    np.concatenate([self._buffer_y, labels[:1]]),
-                    Plan(np.array([1], dtype=np.int32), np.array([0], dtype=np.int32)),
-                    np.concatenate([self._buffer_weight, weight[:1]]),
-                )
-            order = np.arange(m, dtype=np.int32)
-            descent.advance(rows, labels, Plan(order[1:], order[:-1]), weight)
-            keep = np.array([m - 1])
-        else:
+        descent = self._descent
+        if self._source is not None:
             arrival = self._source.arrive(labels)
-            if self._buffer is not None:
-                rows = self._buffer.followed_by(rows)
-                labels = np.concatenate([self._buffer_y, labels])
-                weight = np.concatenate([self._buffer_weight, weight])
-            descent.advance(rows, labels, arrival.plan, weight)
-            descent.settle()
-            keep = arrival.keep
+            plan, keep = arrival.plan, arrival.keep
+        else:
+            plan = None
+        if self._buffer is not None:
+            joined_y = np.concatenate([self._buffer_y, labels])
+            joined_weight = np.concatenate([self._buffer_weight, weight])
+            if plan is None and isinstance(rows, DenseRows):
+                # Only the first pair crosses the border of the chunk: the chunk is not copied.
+                border = self._buffer.followed_by(rows.take(np.array([0])))  # type: ignore[arg-type]
+                descent.advance(border, joined_y, _in_order(2), joined_weight)
+            else:
+                rows, labels = self._buffer.followed_by(rows), joined_y
+                weight = joined_weight
+        if plan is None:
+            m = len(labels)
+            plan, keep = _in_order(m), np.array([m - 1])
+        descent.advance(rows, labels, plan, weight)
+        descent.settle()
         self._buffer, self._buffer_y = rows.take(keep), labels[keep]
         self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
 
@@ -434,6 +439,12 @@ class Stream:
             keep = np.array([self._turn])
             self._buffer, self._buffer_y = self._turns.take(keep), self._turn_y[keep]
             self._turn = -1
+
+
+def _in_order(m: int) -> Plan:
+    """Return the plan in which each of m rows meets the one before it."""
+    order = np.arange(m, dtype=np.int32)
+    return Plan(order[1:], order[:-1])
 
 
 def check_weights(example_weight: ArrayLike, n: int) -> NDArray[np.float64]:
