@@ -303,7 +303,7 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.trace_ = solution.trace
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
         self._stream: _StreamLearner | None = None
-        self.coef_ = solution.average[np.newaxis]
+        self.coef_: NDArray[np.float64] = solution.average[np.newaxis]
         self._decide_from(rows, signs, weight, rng)
         return self
 
