@@ -279,14 +279,15 @@ def _bounds(count: NDArray[Any], n: int, error: float) -> tuple[Vector, Vector]:
 
 
 def _lower_bounds(
-    mine: Vector, theirs: Vector, thresholds: Vector, *, delta: float, error: float
+    above: NDArray[Any], other: NDArray[Any], n: int, *, delta: float, error: float
 ) -> tuple[Vector, Vector]:
-    """Return epsilon and mu bounds (4 sides x thresholds); each pair of counts shares `error`."""
+    """Return bounds on epsilon and mu for the four sides of each threshold.
+
+    `above` and `other` count, out of n, the runs at or above a threshold on the two data sets; the
+    two Clopper-Pearson bounds of a pair of counts share `error`.
+    """
     from scipy.special import ndtri
 
-    n = len(mine)
-    above = n - np.searchsorted(np.sort(mine), thresholds, side="left")
-    other = n - np.searchsorted(np.sort(theirs), thresholds, side="left")
     epsilons, mus = [], []
     for accepted, wrongly in (
         (above, other),
@@ -299,6 +300,19 @@ def _lower_bounds(
         epsilons.append(np.log(np.maximum(p - delta, 1e-300) / q))
         mus.append(ndtri(np.maximum(p, 1e-300)) - ndtri(np.minimum(q, 1 - 1e-16)))
     return np.array(epsilons), np.array(mus)
+
+
+def _smooth_counts(values: Vector, thresholds: Vector) -> Vector:
+    """Return the expected counts at or above the thresholds under a fitted normal law.
+
+    Choosing a threshold by the raw counts of one half would favour lucky extremes, which fail on
+    the other half. The bound is valid for any choice that does not look at the other half.
+    """
+    from scipy.special import ndtr
+
+    spread = max(float(values.std()), 1e-9 * (1.0 + abs(float(values.mean()))))
+    counts: Vector = len(values) * ndtr((values.mean() - thresholds) / spread)
+    return counts
 
 
 def audit_statistics(
@@ -343,18 +357,21 @@ def audit_statistics(
     half = check_count("n_runs", n_runs, minimum=4) // 2
     error = 1.0 - confidence
     pooled = np.concatenate([mine[:half], theirs[:half]])
-    thresholds = np.unique(np.quantile(pooled, np.linspace(0.001, 0.999, 400)))
-    epsilons, mus = _lower_bounds(mine[:half], theirs[:half], thresholds, delta=delta, error=error)
+    grid = np.unique(np.quantile(pooled, np.linspace(0.001, 0.999, 400)))
+    thresholds = np.concatenate([grid, 0.5 * (grid[1:] + grid[:-1])])
+    tables = _lower_bounds(
+        _smooth_counts(mine[:half], thresholds),
+        _smooth_counts(theirs[:half], thresholds),
+        half,
+        delta=delta,
+        error=error,
+    )
     found = []
-    for choice, table in enumerate((epsilons, mus)):
+    for choice, table in enumerate(tables):
         side, place = np.unravel_index(int(np.argmax(table)), table.shape)
-        held_out = _lower_bounds(
-            mine[half:n_runs],
-            theirs[half:n_runs],
-            thresholds[[place]],
-            delta=delta,
-            error=error,
-        )[choice]
+        above = np.array([np.count_nonzero(mine[half:n_runs] >= thresholds[place])])
+        other = np.array([np.count_nonzero(theirs[half:n_runs] >= thresholds[place])])
+        held_out = _lower_bounds(above, other, n_runs - half, delta=delta, error=error)[choice]
         found.append(max(0.0, float(held_out[side, 0])))
     return AuditResult(epsilon, delta, found[0], mu, found[1], n_runs, confidence)
 
