@@ -64,7 +64,7 @@ def test_shipped_mechanisms_pass(name):
     setting = make_setting(epsilon=3.0)
     result = audit(mechanism, setting, n_runs=N_RUNS, confidence=CONFIDENCE, make_source=sound)
     assert result.passed, result.statement()
-    if name in ("statistics", "all_pairs"):
+    if name in ("statistics", "all_pairs", "single_pass"):
         # The audit has teeth: where the bound is tight, it sees a good part of the loss.
         assert result.mu_lower > 0.3 * setting.mu, result.statement()
 
@@ -205,11 +205,11 @@ def test_statement_and_perfect_separation():
 
 
 def test_confidence_is_kept_at_the_claim():
-    # An exactly tight mechanism, 300 audits at confidence 0.9: the expected number of false alarms
-    # of the mu bound is below 30; more than 60 has probability below 1e-7.
+    # An exactly tight mechanism, 150 audits at confidence 0.9: the expected number of false alarms
+    # of the mu bound is below 15; 40 or more have probability below 1e-7.
     rng = np.random.default_rng(5)
     alarms = 0
-    for _ in range(300):
+    for _ in range(150):
         result = audit_statistics(
             rng.normal(0.5, 1, 400),
             rng.normal(0.0, 1, 400),
@@ -219,7 +219,7 @@ def test_confidence_is_kept_at_the_claim():
             confidence=0.9,
         )
         alarms += not result.passed
-    assert alarms < 60
+    assert alarms < 40
 
 
 def test_command(capsys):

@@ -93,17 +93,19 @@ def worst_case_neighbours(setting: PublicSetting) -> Neighbours:
     >>> setting = PublicSetting.make(4, lower=[0], upper=[1], epsilon=1, delta=0.01)
     >>> pair = worst_case_neighbours(setting)
     >>> pair.Z.ravel().tolist(), pair.other.ravel().tolist()
-    ([3.0, 0.0, 0.0, 0.0], [-3.0, 0.0, 0.0, 0.0])
+    ([0.0, 3.0, 0.0, 0.0], [0.0, -3.0, 0.0, 0.0])
     """
     n = setting.n_examples
     Z = np.zeros((n, setting.n_features))
     signs = -np.ones(n)
-    Z[0] = setting.to_standard(setting.upper[None, :])[0]
-    signs[0] = 1.0
+    # Not the first row: in a pass, it would have one neighbour only.
+    place = min(1, n - 1)
+    Z[place] = setting.to_standard(setting.upper[None, :])[0]
+    signs[place] = 1.0
     if setting.neighbours == "add_remove":
-        return Neighbours(Z, signs, Z[1:].copy(), signs[1:].copy())
+        return Neighbours(Z, signs, np.delete(Z, place, axis=0), np.delete(signs, place))
     other = Z.copy()
-    other[0] = setting.to_standard(setting.lower[None, :])[0]
+    other[place] = setting.to_standard(setting.lower[None, :])[0]
     return Neighbours(Z, signs, other, signs.copy())
 
 
