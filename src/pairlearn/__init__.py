@@ -14,7 +14,17 @@ __version__ = "0.1.0"
 
 _HOME = {
     "estimators.auc": ("AUCClassifier",),
-    "pairings": ("FifoBuffer", "PreviousExample", "RandomPair"),
+    "pairings": (
+        "AllPrevious",
+        "ClassReservoirs",
+        "FifoBuffer",
+        "FrozenExample",
+        "PreviousExample",
+        "PreviousOpposite",
+        "RandomEarlier",
+        "RandomPair",
+        "ReservoirBuffer",
+    ),
     "solvers.pairwise_sgd": ("PairwiseSGD",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
     "domains": ("Ball", "WholeSpace"),
