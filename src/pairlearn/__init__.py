@@ -25,7 +25,12 @@ _HOME = {
         "RandomPair",
         "ReservoirBuffer",
     ),
+    "solvers.batch": ("ExactSolver",),
+    "solvers.localized": ("LocalizedSGD",),
+    "solvers.moments": ("OPAUC", "ClassMoments", "solve_square_auc"),
     "solvers.pairwise_sgd": ("PairwiseSGD",),
+    "solvers.passive_aggressive": ("PassiveAggressive",),
+    "solvers.saddle": ("SOLAM", "SPAUC"),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
     "domains": ("Ball", "WholeSpace"),
     "losses": (
