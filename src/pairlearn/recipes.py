@@ -410,7 +410,8 @@ RECIPES: dict[str, Recipe] = {
             "Algorithm 4: stages on disjoint data; eta stands for D / G in zeta = eta / sqrt(n)",
             _YANG,
             _localized,
-            1,
+            # At most half of the steps meet a pair of opposite labels: fewer than 2 n gradients.
+            3.5,
             any_loss=True,
         ),
         Recipe(
