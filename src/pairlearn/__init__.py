@@ -14,11 +14,13 @@ __version__ = "0.1.0"
 
 _HOME = {
     "estimators.auc": ("AUCClassifier",),
+    "estimators.entropy": ("EntropyRegressor",),
     "pairings": ("FifoBuffer", "PreviousExample", "RandomPair"),
     "solvers.pairwise_sgd": ("PairwiseSGD",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
     "domains": ("Ball", "WholeSpace"),
     "losses": (
+        "Epanechnikov",
         "Exponential",
         "Hinge",
         "LogLink",
@@ -27,12 +29,14 @@ _HOME = {
         "SmoothedHinge",
         "Square",
         "SquaredHinge",
+        "Welsch",
         "scalar",
     ),
     "metrics": (
         "AUCComparison",
         "AUCInterval",
         "compare_auc",
+        "error_entropy",
         "pair_risk",
         "pair_risk_gradient",
         "roc_auc",

@@ -3,12 +3,14 @@
 
 from pairlearn.metrics.auc import roc_auc
 from pairlearn.metrics.delong import AUCComparison, AUCInterval, compare_auc, roc_auc_interval
+from pairlearn.metrics.entropy import error_entropy
 from pairlearn.metrics.risk import pair_risk, pair_risk_gradient
 
 __all__ = [
     "AUCComparison",
     "AUCInterval",
     "compare_auc",
+    "error_entropy",
     "pair_risk",
     "pair_risk_gradient",
     "roc_auc",
