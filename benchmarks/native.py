@@ -26,7 +26,7 @@ def kernel_call(steps: Steps) -> Any:
     """Return a function that runs our kernel over the plan."""
     from pairlearn.kernels.dense import HINGE, descend
 
-    flat, before = steps.X.reshape(-1), np.zeros_like(steps.w)
+    flat, before, difference = steps.X.reshape(-1), np.zeros_like(steps.w), np.zeros_like(steps.w)
 
     def call() -> None:
         status = descend(
@@ -41,6 +41,7 @@ def kernel_call(steps: Steps) -> Any:
             steps.w,
             steps.weighted_sum,
             before,
+            difference,
             steps.state,
             RADIUS,
             HINGE,

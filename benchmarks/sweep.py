@@ -20,7 +20,8 @@ def train_grid(problem: Any, X: Any, y: Any, n_steps: int) -> Any:
     """Train every (step size, radius) of the grid on one path: the one place that knows the API."""
     from pairlearn.solvers.sweep import Sweep
 
-    sweep = Sweep(step_sizes=STEP_SIZES, radii=RADII)
+    grid = [(float(step), float(radius)) for step in STEP_SIZES for radius in RADII]
+    sweep = Sweep(tuple(step for step, _ in grid), tuple(radius for _, radius in grid))
     return sweep.solve(problem, X, y, n_steps=n_steps, rng=0)
 
 

@@ -47,6 +47,8 @@ class Averaging:
     keeps_sum: ClassVar[bool] = True
     #: Whether the rule must know the number of steps beforehand.
     needs_horizon: ClassVar[bool] = False
+    #: Whether a constant schedule makes the owed weights constant too, after the first.
+    follows_schedule: ClassVar[bool] = False
 
     def at_start(self, schedule: StepSizes) -> float:
         """Return the weight that w_0 is owed before the first step."""
@@ -77,6 +79,8 @@ class DelayedByStepSize(Averaging):
     >>> DelayedByStepSize().owed(InverseTime(1.0), 1, 2)
     array([0.5       , 0.33333333])
     """
+
+    follows_schedule: ClassVar[bool] = True
 
     def at_start(self, schedule: StepSizes) -> float:
         """Return eta_1, since w_{-1} = w_0."""
@@ -129,6 +133,8 @@ class Uniform(Averaging):
     >>> Uniform().owed(Constant(1.0), 1, 3)
     array([0., 1., 1.])
     """
+
+    follows_schedule: ClassVar[bool] = True
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
@@ -194,6 +200,7 @@ class LastIterate(Averaging):
     """
 
     keeps_sum: ClassVar[bool] = False
+    follows_schedule: ClassVar[bool] = True
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None

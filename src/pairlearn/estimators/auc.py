@@ -376,8 +376,10 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
         else:
             known = self.classes_
-        unknown = np.setdiff1d(labels, known)
-        if len(unknown):
+        is_positive = labels == known[1]
+        is_unknown = ~is_positive & (labels != known[0])
+        if is_unknown.any():
+            unknown = np.unique(labels[is_unknown])
             raise ValueError(
                 f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}."
             )
@@ -385,14 +387,14 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
             )
-        signs = np.where(labels == known[1], 1.0, -1.0)
+        signs = np.where(is_positive, 1.0, -1.0)
         weight = self._example_weights(sample_weight, labels)
         learner = getattr(self, "_stream", None) or _StreamLearner(self, problem, rows, signs)
         learner.learn(rows, signs, weight if len(weight) else None)
         self._stream = learner
         self.classes_ = known
         stream = learner.best
-        self.coef_ = stream.average[np.newaxis]
+        self.coef_ = learner.average[np.newaxis]
         self.step_size_, self.radius_ = learner.step_size, learner.radius
         self.held_out_auc_ = learner.progressive_auc
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
@@ -543,6 +545,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _examples(
         self, X: Any, y: ArrayLike, *, reset: bool, minimum: int
     ) -> tuple[Rows, NDArray[Any]]:
+        if not reset and _is_plain(X, y, self):
+            return as_rows(X), np.asarray(y)
         X, y = validate_data(
             self,
             X,
@@ -553,8 +557,7 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             reset=reset,
             ensure_min_samples=minimum,
         )
-        check_classification_targets(y)
-        return as_rows(X), np.asarray(y)
+        return as_rows(X, finite=True), np.asarray(y)
 
     def _example_weights(
         self, sample_weight: ArrayLike | None, labels: NDArray[Any]
@@ -613,6 +616,7 @@ class _StreamLearner:
             )
             for step in self._steps
         ]
+        self._averages = np.zeros((len(self._steps), rows.shape[1]))
         self._progress = np.zeros(len(self._steps))
         self._pairs = 0.0
         self._scores = np.empty((len(self._steps), 0))
@@ -621,15 +625,22 @@ class _StreamLearner:
 
     @property
     def best(self) -> Stream:
+        """The stream with the highest progressive AUC."""
         return self._streams[self._best]
 
     @property
+    def average(self) -> NDArray[np.float64]:
+        """The average of the best stream."""
+        return np.asarray(self._averages[self._best])
+
+    @property
     def step_size(self) -> float:
+        """The step size of the best stream."""
         return self._steps[self._best]
 
     @property
     def progressive_auc(self) -> float | None:
-        """AUC of predictions made before learning, over the chunks so far."""
+        """AUC of predictions made before learning, over the chunks that chose the step size."""
         return float(self._progress[self._best] / self._pairs) if self._pairs else None
 
     def window(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -644,28 +655,34 @@ class _StreamLearner:
     ) -> None:
         if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
             rows = DenseRows(rows.X.astype(self._dtype))
-        averages = np.array([stream.average for stream in self._streams])
-        scores = np.atleast_2d(rows.scores(averages))
-        saved = [stream.save() for stream in self._streams]
+        scores = rows.scores(self._averages)
+        # A stream that fails restores itself, not the ones before it.
+        saved = [stream.save() for stream in self._streams[:-1]]
         try:
             for stream in self._streams:
                 stream.learn_many(rows, signs, example_weight=weight)
         except BaseException:
-            for stream, state in zip(self._streams, saved, strict=True):
+            for stream, state in zip(self._streams, saved, strict=False):
                 stream.restore(state)
             raise
+        self._averages = np.array([stream.average for stream in self._streams])
         positive = signs > 0
+        self._scores = np.concatenate([self._scores, scores], axis=1)[:, -_WINDOW:]
+        self._positive = np.concatenate([self._positive, positive])[-_WINDOW:]
+        if len(self._streams) > 1:
+            self._compare(scores, positive)
+
+    def _compare(self, scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> None:
+        """Add a chunk to the progressive AUC of each stream; after the warm-up keep the best."""
         n_pairs = float(positive.sum()) * float((~positive).sum())
         if n_pairs:
             self._progress += [n_pairs * roc_auc(positive, row) for row in scores]
             self._pairs += n_pairs
-        self._scores = np.concatenate([self._scores, scores], axis=1)[:, -_WINDOW:]
-        self._positive = np.concatenate([self._positive, positive])[-_WINDOW:]
-        self._best = int(np.argmax(self._progress))
-        if len(self._streams) > 1 and self.best.n_examples >= _WARM_UP:
-            best = self._best
+        self._best = best = int(np.argmax(self._progress))
+        if self.best.n_examples >= _WARM_UP:
             self._streams, self._steps = [self._streams[best]], [self._steps[best]]
             self._progress, self._scores = self._progress[[best]], self._scores[[best]]
+            self._averages = self._averages[[best]]
             self._best = 0
 
 
@@ -679,9 +696,26 @@ def _domain(radius: float) -> WholeSpace | Ball:
     return WholeSpace() if np.isinf(radius) else Ball(radius)
 
 
+def _is_plain(X: Any, y: Any, model: AUCClassifier) -> bool:
+    """Tell an array that needs none of scikit-learn's conversions, which cost more than a chunk."""
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.ndim == 2
+        and y.shape == (len(X),)
+        and len(X) > 0
+        and X.shape[1] == model.n_features_in_
+        and X.dtype == (X.dtype if model.dtype is None else model.dtype)
+        and X.dtype in (np.float64, np.float32)
+        and y.dtype.kind in "iufUS"
+        and not hasattr(model, "feature_names_in_")
+    )
+
+
 def _two_classes(labels: NDArray[Any]) -> NDArray[Any]:
     classes = np.unique(labels)
     if len(classes) > 2:
+        check_classification_targets(labels)
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: "
             f"y has {len(classes)} classes. Train one classifier per pair of classes "

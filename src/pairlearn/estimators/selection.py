@@ -33,7 +33,7 @@ _RADII = (3.0, 10.0, 30.0, np.inf)
 #: At most so many examples of each class are used to train the grid, and so many to score it.
 _TRAIN_CAP, _SCORE_CAP = 10_000, 1_000
 #: At most so many active pairs are used to train the grid.
-_PAIR_CAP = 50_000
+_PAIR_CAP = 25_000
 #: With fewer held-out examples of the rarer class than this, the folds take turns.
 _ENOUGH = 200
 

@@ -15,6 +15,8 @@ active : int32
 w, weighted_sum, left_iterate : real, shape (d,)
     Modified in place: the iterate, the weighted sum of the iterates that were left, and the
     iterate before the last pair of the call.
+difference : real, shape (d,)
+    Scratch: x - x' of the current pair.
 state : float64, shape (1,)
     Modified in place: the value of `paid` up to which the current iterate has been paid.
 
@@ -50,6 +52,7 @@ def descend(
     w,
     weighted_sum,
     left_iterate,
+    difference,
     state,
     radius,
     slope_address,
@@ -86,7 +89,9 @@ def descend(
             p += 1
             score = real(0.0)
             for k in range(d):
-                score += w[k] * (X[a + k] - X[b + k])
+                x_k = X[a + k] - X[b + k]
+                difference[k] = x_k
+                score += w[k] * x_k
             if slope_address == HINGE:
                 slope = 0.0
                 if y[i] > y[j]:
@@ -106,7 +111,7 @@ def descend(
                 for k in range(d):
                     w_k = w[k]
                     weighted_sum[k] += owed * w_k
-                    w_k -= step * (X[a + k] - X[b + k])
+                    w_k -= step * difference[k]
                     w[k] = w_k
                     norm_squared += w_k * w_k
                 if not norm_squared < radius_squared:

@@ -38,7 +38,7 @@ from pairlearn.losses.margin import (
     Square,
     SquaredHinge,
 )
-from pairlearn.scalar import scalar
+from pairlearn.scalars import scalar
 
 __all__ = [
     "LOSSES",

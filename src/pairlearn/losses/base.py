@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pairlearn.scalar import Scalar
+from pairlearn.scalars import Scalar
 
 __all__ = ["PairLoss"]
 

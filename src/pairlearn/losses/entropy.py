@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pairlearn.losses.base import PairLoss
-from pairlearn.scalar import scalar
+from pairlearn.scalars import scalar
 from pairlearn.validation import check_positive
 
 __all__ = ["Epanechnikov", "Welsch"]

@@ -27,7 +27,7 @@ from pairlearn.validation import DivergenceError, check_vector
 __all__ = ["BLOCK", "Descent", "Parts"]
 
 #: Steps per block.
-BLOCK = 16384
+BLOCK = 32768
 
 _NO_WEIGHTS = np.empty(0)
 
@@ -68,6 +68,8 @@ class Descent:
         w_start: Any = None,
         horizon: int | None = None,
     ) -> None:
+        from pairlearn.kernels.dense import descend
+
         if parts.averaging.needs_horizon and horizon is None:
             raise ValueError(
                 f"{type(parts.averaging).__name__} averaging needs the number of steps beforehand; "
@@ -80,6 +82,7 @@ class Descent:
         self.w: NDArray[Any] = start.astype(dtype)
         self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
         self.left_iterate: NDArray[Any] = self.w.copy()
+        self._difference: NDArray[Any] = np.zeros_like(self.w)
         #: The part of the weighted sum that belongs to finished blocks.
         self.total = np.zeros(n_features)
         at_start = parts.averaging.at_start(parts.schedule)
@@ -102,6 +105,8 @@ class Descent:
         self._pending_rows: CsrRows | None = None
         self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
         loss = parts.problem.loss
+        self._descend = descend
+        self._radius = parts.domain.radius
         self._address = loss.derivative.address
         #: The dense kernel has the hinge built in, under an address that no function has.
         self._dense_address = 0 if type(loss) is Hinge else self._address
@@ -132,11 +137,10 @@ class Descent:
 
     def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
         """Take one step with one active pair: `advance` without its overhead."""
-        from pairlearn.kernels.dense import descend
-
-        self._open_block()
+        if self._block_of != self.n_steps // BLOCK:
+            self._open_block()
         first = self.position
-        status = descend(
+        status = self._descend(
             flat,
             y,
             plan.left,
@@ -148,8 +152,9 @@ class Descent:
             self.w,
             self.weighted_sum,
             self.left_iterate,
+            self._difference,
             self.state,
-            self.parts.domain.radius,
+            self._radius,
             self._dense_address,
             self._parameter,
         )
@@ -174,7 +179,6 @@ class Descent:
         count: int,
         example_weight: NDArray[np.float64],
     ) -> None:
-        from pairlearn.kernels.dense import descend
         from pairlearn.kernels.plan import find_active
         from pairlearn.kernels.sparse import descend_csr
 
@@ -210,7 +214,7 @@ class Descent:
                 self._scratch[0],
                 self.left_iterate,
                 self.state,
-                self.parts.domain.radius,
+                self._radius,
                 self._address,
                 self._parameter,
                 self.parts.averaging.keeps_sum,
@@ -218,7 +222,7 @@ class Descent:
                 *self._scratch[1:],
             )
         else:
-            status = descend(
+            status = self._descend(
                 rows.flat,
                 y,
                 left,
@@ -230,8 +234,9 @@ class Descent:
                 self.w,
                 self.weighted_sum,
                 self.left_iterate,
+                self._difference,
                 self.state,
-                self.parts.domain.radius,
+                self._radius,
                 self._dense_address,
                 self._parameter,
             )
@@ -273,7 +278,7 @@ class Descent:
             self.weighted_sum,
             self.left_iterate,
             self.state,
-            self.parts.domain.radius,
+            self._radius,
             self._address,
             self._parameter,
             self._one_sided,
@@ -292,8 +297,9 @@ class Descent:
             return
         parts, first = self.parts, block * BLOCK + 1
         count = BLOCK if self.horizon is None else min(BLOCK, self.horizon - first + 1)
-        # A constant schedule gives the same arrays in every block but the first and the last.
-        same = parts.schedule.is_constant and not parts.averaging.needs_horizon
+        # A constant schedule and a rule that follows it give the same arrays in every block but
+        # the first and the last.
+        same = parts.schedule.is_constant and parts.averaging.follows_schedule
         if not (same and block > 1 and len(self._paid) == count):
             self._step_sizes = parts.schedule.step_sizes(first, count)
             self._paid = np.add.accumulate(

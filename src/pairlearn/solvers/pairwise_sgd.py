@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -254,8 +255,8 @@ class Stream:
 
     def __init__(self, pairing: Pairing, descent: Descent, rng: np.random.Generator) -> None:
         self._descent = descent
-        self._source = pairing.online(rng)
         self._meets_previous = isinstance(pairing, PreviousExample)
+        self._source = None if self._meets_previous else pairing.online(rng)
         self._buffer: Rows | None = None
         self._buffer_y = _NO_WEIGHTS
         self._buffer_weight = _NO_WEIGHTS
@@ -264,6 +265,7 @@ class Stream:
         # Two rows that take turns as current and previous example of `learn_one`.
         d = len(descent.w)
         self._turns = DenseRows(np.zeros((2, d), dtype=descent.w.dtype))
+        self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
         self._turn_y = np.zeros(2)
         self._plans = (_PairPlan.between(0, 1), _PairPlan.between(1, 0))
         self._turn = -1
@@ -306,30 +308,25 @@ class Stream:
         descent = self._descent
         if not self._meets_previous or (self._buffer is not None and self._turn < 0):
             return self.learn_many(np.asarray(x)[np.newaxis], np.array([y], dtype=np.float64))
+        # The other row holds the example before the previous one, which nobody needs any more.
         turn = 1 - self._turn if self._turn >= 0 else 0
-        row = self._turns.X[turn]
-        backup = row.copy() if self._turn >= 0 else None
+        row = self._turn_rows[turn]
         row[:] = x
         label = float(y)
-        if not math.isfinite(label + float(row.dot(row))):
-            bad = row.copy()
-            if backup is not None:
-                row[:] = backup
-            if not np.isfinite(bad).all() or not math.isfinite(label):
-                raise ValueError(
-                    "The example contains NaN or infinity; skip it or impute the values."
-                )
-            row[:] = bad
+        if not isfinite(label + row.dot(row)) and not (
+            isfinite(label) and bool(np.isfinite(row).all())
+        ):
+            raise ValueError("The example contains NaN or infinity; skip it or impute the values.")
         self._turn_y[turn] = label
         if self._turn >= 0:
-            previous = float(self._turn_y[1 - turn])
+            previous = self._turn_y[1 - turn]
             if (
                 label > previous
                 or (label < previous and not descent._one_sided)
                 or descent._all_pairs
             ):
                 try:
-                    descent.step_pair(self._turns.flat, self._turn_y, self._plans[turn])
+                    descent.step_pair(self._turn_flat, self._turn_y, self._plans[turn])
                 except ArithmeticError:
                     descent.w[:] = descent.left_iterate
                     raise
@@ -388,7 +385,7 @@ class Stream:
         self._settle()
         return {
             "descent": self._descent.save(),
-            "source": copy.deepcopy(self._source),
+            "source": None if self._source is None else copy.deepcopy(self._source),
             "buffer": (self._buffer, self._buffer_y, self._buffer_weight),
             "n_examples": self.n_examples,
         }
@@ -402,29 +399,27 @@ class Stream:
         self._turn = -1
 
     def _meet(self, rows: Any, labels: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
-        descent, m = self._descent, len(labels)
-        if self._meets_previous and isinstance(rows, DenseRows):
-            # Only the first pair crosses the border of the chunk: the chunk is never copied.
-            if self._buffer is not None:
-                border = self._buffer.followed_by(rows.take(np.array([0])))  # type: ignore[arg-type]
-                descent.advance(
-                    border,
-                    np.concatenate([self._buffer_y, labels[:1]]),
-                    Plan(np.array([1], dtype=np.int32), np.array([0], dtype=np.int32)),
-                    np.concatenate([self._buffer_weight, weight[:1]]),
-                )
-            order = np.arange(m, dtype=np.int32)
-            descent.advance(rows, labels, Plan(order[1:], order[:-1]), weight)
-            keep = np.array([m - 1])
-        else:
+        descent = self._descent
+        if self._source is not None:
             arrival = self._source.arrive(labels)
-            if self._buffer is not None:
-                rows = self._buffer.followed_by(rows)
-                labels = np.concatenate([self._buffer_y, labels])
-                weight = np.concatenate([self._buffer_weight, weight])
-            descent.advance(rows, labels, arrival.plan, weight)
-            descent.settle()
-            keep = arrival.keep
+            plan, keep = arrival.plan, arrival.keep
+        else:
+            plan = None
+        if self._buffer is not None:
+            joined_y = np.concatenate([self._buffer_y, labels])
+            joined_weight = np.concatenate([self._buffer_weight, weight])
+            if plan is None and isinstance(rows, DenseRows):
+                # Only the first pair crosses the border of the chunk: the chunk is not copied.
+                border = self._buffer.followed_by(rows.take(np.array([0])))  # type: ignore[arg-type]
+                descent.advance(border, joined_y, _in_order(2), joined_weight)
+            else:
+                rows, labels = self._buffer.followed_by(rows), joined_y
+                weight = joined_weight
+        if plan is None:
+            m = len(labels)
+            plan, keep = _in_order(m), np.array([m - 1])
+        descent.advance(rows, labels, plan, weight)
+        descent.settle()
         self._buffer, self._buffer_y = rows.take(keep), labels[keep]
         self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
 
@@ -434,6 +429,12 @@ class Stream:
             keep = np.array([self._turn])
             self._buffer, self._buffer_y = self._turns.take(keep), self._turn_y[keep]
             self._turn = -1
+
+
+def _in_order(m: int) -> Plan:
+    """Return the plan in which each of m rows meets the one before it."""
+    order = np.arange(m, dtype=np.int32)
+    return Plan(order[1:], order[:-1])
 
 
 def check_weights(example_weight: ArrayLike, n: int) -> NDArray[np.float64]:

@@ -108,7 +108,7 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr")
 
 
-def as_rows(X: Any, *, dtype: Any = None) -> Rows:
+def as_rows(X: Any, *, dtype: Any = None, finite: bool = False) -> Rows:
     """Return X as rows that a kernel can read, copying only when it must.
 
     Parameters
@@ -118,6 +118,8 @@ def as_rows(X: Any, *, dtype: Any = None) -> Rows:
         rows are returned as they are.
     dtype : dtype, optional
         The type to convert to.
+    finite : bool, default=False
+        Whether X is known to hold neither NaN nor infinity.
 
     Returns
     -------
@@ -132,12 +134,14 @@ def as_rows(X: Any, *, dtype: Any = None) -> Rows:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         data = _real(matrix.data, dtype)
-        _check_finite(data)
+        if not finite:
+            _check_finite(data)
         return CsrRows(data, matrix.indices, matrix.indptr, matrix.shape[1])
     array = np.ascontiguousarray(_real(np.asarray(X), dtype))
     if array.ndim != 2:
         raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")
-    _check_finite(array)
+    if not finite:
+        _check_finite(array)
     return DenseRows(array)
 
 

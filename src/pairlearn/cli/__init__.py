@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The program ``pairlearn``: one file for each command, loaded when it is called."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the program with the arguments of the process and exit with its status."""
+    import sys
+
+    from pairlearn.cli.program import program
+    from pairlearn.cli.running import run
+
+    sys.exit(run(program, sys.argv[1:]))

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn data``: which data sets there are, where they lie, and fetching them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+__all__ = ["command"]
+
+
+@click.group("data")
+def command() -> None:
+    """List, fetch and inspect data sets.
+
+    The folder named by PAIRLEARN_DATA is searched first, then the cache (PAIRLEARN_CACHE, or the
+    platform's own place); what is in neither is fetched from the LIBSVM site.
+    """
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_(as_json: bool) -> None:
+    """List all data sets and say which are on this machine."""
+    from pairlearn.data import find, lookup, names
+    from pairlearn.data.errors import DataError
+
+    rows: list[dict[str, Any]] = []
+    try:
+        for name in names():
+            source = lookup(name)
+            where = "scikit-learn" if source.built_in else str(find(name) or "")
+            rows.append(
+                {
+                    "name": name,
+                    "alias": source.alias,
+                    "n": source.n,
+                    "d": source.d,
+                    "classes": source.n_classes,
+                    "digest_known": source.built_in or bool(source.sha256),
+                    "where": where,
+                }
+            )
+    except DataError as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    click.echo(f"{'name':<28} {'n':>7} {'d':>6} {'classes':>7}  where")
+    for row in rows:
+        shown = f"{row['name']} ({row['alias']})" if row["alias"] else row["name"]
+        where = row["where"] or "to be fetched"
+        click.echo(f"{shown:<28} {row['n']:>7} {row['d']:>6} {row['classes']:>7}  {where}")
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--no-verify", is_flag=True, help="Do not compare digests (shapes always are).")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def fetch(names: tuple[str, ...], no_verify: bool, quiet: bool) -> None:
+    """Fetch data sets into the cache; a broken download goes on where it stopped."""
+    from pairlearn.data import load
+    from pairlearn.data.errors import DataError
+    from pairlearn.experiments.progress import download_bar
+
+    for name in names:
+        try:
+            with download_bar(name, quiet=quiet) as progress:
+                data = load(name, verify_digest=not no_verify, progress=progress)
+        except DataError as error:
+            raise click.ClickException(str(error)) from error
+        click.echo(f"{name}: {data.n} examples, {data.d} features, {data.origin}")
+
+
+@command.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def info(name: str, as_json: bool) -> None:
+    """Say what is known of a data set, and load it if it is on this machine."""
+    from pairlearn.data import find, load, lookup
+    from pairlearn.data.errors import DataError
+
+    try:
+        source = lookup(name)
+        facts: dict[str, Any] = {
+            "name": source.name,
+            "alias": source.alias,
+            "address": source.address or "ships with scikit-learn",
+            "examples": source.n,
+            "features": source.d,
+            "classes": source.n_classes,
+            "label rule": str(source.rule),
+            "sha256 of the text": ", ".join(source.sha256) or "not known",
+            "note": source.note,
+        }
+        if source.built_in or find(name) is not None:
+            data = load(name, download_missing=False)
+            facts |= {
+                "file": data.origin,
+                "verified": "yes",
+                "positive examples": data.n_positive,
+            }
+        else:
+            facts["file"] = f"not on this machine; `pairlearn data fetch {name}`"
+    except DataError as error:
+        raise click.ClickException(str(error)) from error
+    facts = {key: value for key, value in facts.items() if value != ""}
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    for key, value in facts.items():
+        click.echo(f"{key:<19} {value}")

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn inspect``: what a model file holds, after all its checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pairlearn.cli.output import emit, json_option
+
+if TYPE_CHECKING:
+    from pairlearn.models import ModelRecord
+
+__all__ = ["command"]
+
+
+@click.command("inspect")
+@click.argument("model", type=click.Path())
+@click.option("--top", default=10, show_default=True, type=click.IntRange(0),
+              help="How many of the largest coefficients to list.")  # fmt: skip
+@json_option
+def command(model: str, top: int, as_json: bool) -> None:
+    r"""Show what a model file holds.
+
+    The file is checked as on loading: version, checksum, shapes and types, finite numbers.
+    Nothing in it is executed, so it is safe to look at a file from a stranger.
+
+    \b
+    Examples:
+      pairlearn inspect model.safetensors
+      pairlearn inspect --json model.safetensors
+    """
+    from pairlearn.models import FORMAT_VERSION, read_model
+
+    record = read_model(model, allow_unregistered=True)
+    values: dict[str, Any] = {
+        "file": model,
+        "estimator": record.estimator,
+        "library_version": record.library_version,
+        "format_version": FORMAT_VERSION,
+        "parameters": record.parameters,
+        "classes": None if record.classes is None else list(record.classes),
+        "n_features": _n_features(record),
+        "arrays": {
+            name: {"dtype": array.dtype.name, "shape": list(array.shape)}
+            for name, array in record.arrays.items()
+        },
+        "coefficients": _largest(record, top),
+        "provenance": record.provenance,
+        "certificate": record.certificate,
+    }
+    emit(values, _text(values), as_json=as_json)
+
+
+def _n_features(record: ModelRecord) -> int | None:
+    if record.feature_names is not None:
+        return len(record.feature_names)
+    coef = record.arrays.get("coef")
+    return None if coef is None or not coef.ndim else int(coef.shape[-1])
+
+
+def _largest(record: ModelRecord, top: int) -> list[dict[str, Any]]:
+    """Return the largest coefficients of a linear model, by absolute value."""
+    import numpy as np
+
+    coef = record.arrays.get("coef")
+    if coef is None or coef.ndim != 1:
+        return []
+    names = record.feature_names
+    if names is None or len(names) != len(coef):
+        names = tuple(str(j) for j in range(len(coef)))
+    order = np.argsort(-np.abs(coef), kind="stable")[:top]
+    return [{"feature": names[j], "value": float(coef[j])} for j in order]
+
+
+def _text(values: dict[str, Any]) -> str:
+    lines = [
+        f"{values['estimator']}, written by pairlearn {values['library_version']} "
+        f"(format {values['format_version']}, checksum good)"
+    ]
+    for name in ("classes", "n_features"):
+        if values[name] is not None:
+            shown = values[name]
+            lines.append(f"{name}: {', '.join(map(str, shown)) if name == 'classes' else shown}")
+    for name in ("parameters", "provenance", "certificate"):
+        if values[name]:
+            lines.append(f"{name}:")
+            lines += [f"  {key}: {value}" for key, value in values[name].items()]
+    lines.append("arrays:")
+    for name, array in values["arrays"].items():
+        shape = " x ".join(map(str, array["shape"])) or "one number"
+        lines.append(f"  {name}: {array['dtype']}, {shape}")
+    if values["coefficients"]:
+        lines.append("largest coefficients:")
+        width = max(len(entry["feature"]) for entry in values["coefficients"])
+        for entry in values["coefficients"]:
+            lines.append(f"  {entry['feature']:<{width}}  {entry['value']:+.6g}")
+    return "\n".join(lines)

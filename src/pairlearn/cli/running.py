@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a command ends: an exit status and at most one line about what went wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+__all__ = ["DONE", "FAILED", "INTERRUPTED", "USAGE", "run"]
+
+DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+TRACEBACK = "PAIRLEARN_TRACEBACK"
+
+# What bad data, bad arguments or a bad machine raise; anything else is a mistake of ours.
+_EXPECTED = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, ImportError)
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text
+
+
+def _say(message: str) -> None:
+    click.echo(f"pairlearn: {message}", err=True)
+
+
+def run(command: click.Command, arguments: Sequence[str]) -> int:
+    """Run a command and return the exit status; errors become one line on standard error.
+
+    With the environment variable ``PAIRLEARN_TRACEBACK=1`` the traceback is shown as well.
+
+    Examples
+    --------
+    >>> import click
+    >>> run(click.Command("nothing", callback=lambda: None), [])
+    0
+    """
+    try:
+        result = command.main(list(arguments), prog_name="pairlearn", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return DONE
+    except click.UsageError as error:
+        name = error.ctx.command_path if error.ctx else "pairlearn"
+        _say(f"{_one_line_usage(error)} (try `{name} --help`)")
+        return USAGE
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # the reader of our output has left: nothing to say, and nobody to say it to
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        _say(_one_line_usage(error))
+        return FAILED
+    except Exception as error:
+        _report(error)
+        return FAILED
+    return result if isinstance(result, int) and not isinstance(result, bool) else DONE
+
+
+def _one_line_usage(error: click.ClickException) -> str:
+    return " ".join(error.format_message().split())
+
+
+def _report(error: Exception) -> None:
+    if os.environ.get(TRACEBACK) == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, _EXPECTED):
+        _say(f"error: {_one_line(error)}")
+    else:
+        _say(
+            f"internal error: {type(error).__name__}: {_one_line(error)} "
+            f"(please report it; {TRACEBACK}=1 shows where it happened)"
+        )

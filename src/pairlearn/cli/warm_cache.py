@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn warm-cache``: compile now what the first run would otherwise wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from pairlearn.cli.output import emit, json_option
+
+__all__ = ["WARMERS", "command", "warm_readers"]
+
+
+def warm_readers() -> None:
+    """Compile the text parsers for both types of features."""
+    import io
+    from typing import Literal
+
+    from pairlearn.streams import CsvReader, Schema, SvmlightReader
+
+    types: tuple[Literal["float64"], Literal["float32"]] = ("float64", "float32")
+    for dtype in types:
+        text = io.BytesIO(b"a,y\n1,0\n2,1\n")
+        for _ in CsvReader(text, Schema(label="y", dtype=dtype)):
+            pass
+        for _ in SvmlightReader(io.BytesIO(b"1 1:2\n"), n_features=1, dtype=dtype):
+            pass
+
+
+# name: what to run; each entry compiles the kernels of one part of the library
+WARMERS: dict[str, Callable[[], None]] = {"readers": warm_readers}
+
+
+@click.command("warm-cache")
+@json_option
+def command(as_json: bool) -> None:
+    r"""Compile the kernels now, so that later runs start fast.
+
+    Compiled code is kept next to the library, or in the folder named by NUMBA_CACHE_DIR. Useful
+    after an upgrade and when building a container image.
+
+    \b
+    Examples:
+      pairlearn warm-cache
+      NUMBA_CACHE_DIR=/opt/cache pairlearn warm-cache
+    """
+    import time
+
+    seconds: dict[str, float] = {}
+    for name, warm in WARMERS.items():
+        begin = time.perf_counter()
+        warm()
+        seconds[name] = round(time.perf_counter() - begin, 3)
+    lines = [f"{name}: ready in {spent:.1f} s" for name, spent in seconds.items()]
+    emit({"seconds": seconds}, "\n".join(lines), as_json=as_json)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Data sets by name: found in a folder, fetched once, verified, split and scaled.
+
+`load("german")` looks in the folder named by the environment variable ``PAIRLEARN_DATA``, then in
+the cache, and only then on the LIBSVM site. `breast_cancer` and `digits` ship with scikit-learn
+and need neither.
+"""
+
+from __future__ import annotations
+
+from pairlearn.data.dataset import Dataset, find, load
+from pairlearn.data.errors import DataCorruptError, DataError, DataUnavailableError
+from pairlearn.data.labels import FirstHalf, PositiveLabel, to_signs
+from pairlearn.data.libsvm import read_libsvm
+from pairlearn.data.preparation import SCALINGS, MinMaxScaling, prepare
+from pairlearn.data.registry import PAPER_SETS, Source, lookup, names
+from pairlearn.data.splits import Split, folds, random_split, repeated_folds
+
+__all__ = [
+    "PAPER_SETS",
+    "SCALINGS",
+    "DataCorruptError",
+    "DataError",
+    "DataUnavailableError",
+    "Dataset",
+    "FirstHalf",
+    "MinMaxScaling",
+    "PositiveLabel",
+    "Source",
+    "Split",
+    "find",
+    "folds",
+    "load",
+    "lookup",
+    "names",
+    "prepare",
+    "random_split",
+    "read_libsvm",
+    "repeated_folds",
+    "to_signs",
+]

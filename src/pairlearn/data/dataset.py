@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A data set by name: found, fetched if need be, verified, labels turned into signs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.data.cache import cache_folder, find_file
+from pairlearn.data.download import download
+from pairlearn.data.errors import DataCorruptError, DataUnavailableError
+from pairlearn.data.labels import to_signs
+from pairlearn.data.libsvm import parse_libsvm, read_text, text_digest
+from pairlearn.data.registry import Source, lookup
+
+__all__ = ["Dataset", "fetch", "find", "load", "verify"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Examples and their signs, with where they come from.
+
+    Parameters
+    ----------
+    X : ndarray or csr_matrix of shape (n, d)
+        The examples, as in the file: not scaled.
+    y : ndarray of shape (n,)
+        Labels -1 and +1.
+    name : str
+        The name it was asked for by.
+    rule : str
+        How labels became signs.
+    classes : tuple of float
+        The labels of the file, sorted.
+    origin : str
+        The file it was read from, or "scikit-learn".
+    sha256 : str
+        The digest of the decompressed text, or of the arrays where there is no text.
+    """
+
+    X: Any
+    y: NDArray[np.float64]
+    name: str
+    rule: str
+    classes: tuple[float, ...]
+    origin: str
+    sha256: str
+
+    @property
+    def n(self) -> int:
+        """The number of examples."""
+        return int(self.X.shape[0])
+
+    @property
+    def d(self) -> int:
+        """The number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_positive(self) -> int:
+        """The number of positive examples."""
+        return int(np.count_nonzero(self.y > 0))
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, n={self.n}, d={self.d}, n_positive={self.n_positive})"
+
+
+def find(name: str) -> Path | None:
+    """Return the file of a data set, or None if it is nowhere on this machine."""
+    source = lookup(name)
+    return None if source.built_in else find_file(source)
+
+
+def load(
+    name: str,
+    *,
+    download_missing: bool = True,
+    verify_digest: bool = True,
+    dense: bool | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Dataset:
+    """Load a data set by name.
+
+    The folder that ``PAIRLEARN_DATA`` names is searched first, then the cache, then the set is
+    fetched from the LIBSVM site.
+
+    Parameters
+    ----------
+    name : str
+        A name that `names` lists, or the paper's short one.
+    download_missing : bool, default=True
+        Whether a set that is not on this machine is fetched.
+    verify_digest : bool, default=True
+        Whether the sha256 is compared where it is known. Shape and classes always are.
+    dense : bool, optional
+        Whether X is an array; by default as the registry says.
+    progress : callable, optional
+        Called with the bytes so far and the total while fetching.
+
+    Returns
+    -------
+    Dataset
+        Examples and signs.
+
+    Examples
+    --------
+    >>> load("breast_cancer")
+    Dataset('breast_cancer', n=569, d=30, n_positive=357)
+    """
+    source = lookup(name)
+    if source.built_in:
+        return _built_in(source, name)
+    path = find_file(source)
+    if path is None:
+        if not download_missing:
+            raise DataUnavailableError(
+                f"{name} is not on this machine; run `pairlearn data fetch {name}`, or put the "
+                "file into the folder that PAIRLEARN_DATA names."
+            )
+        path = fetch(source, progress=progress, verify_digest=verify_digest)
+    X, labels, digest = verify(source, path, verify_digest=verify_digest, dense=dense)
+    return Dataset(
+        X=X,
+        y=_signs(source, labels, str(path)),
+        name=name,
+        rule=str(source.rule),
+        classes=tuple(float(label) for label in np.unique(labels)),
+        origin=str(path),
+        sha256=digest,
+    )
+
+
+def fetch(
+    source: Source,
+    *,
+    folder: Path | None = None,
+    verify_digest: bool = True,
+    progress: Callable[[int, int | None], None] | None = None,
+    **options: Any,
+) -> Path:
+    """Fetch the file of a data set into the cache, verified.
+
+    Parameters
+    ----------
+    source : Source
+        The data set.
+    folder : Path, optional
+        Where to put it; by default the cache.
+    verify_digest : bool, default=True
+        Whether the digest is compared where it is known. Shape and classes always are.
+    progress : callable, optional
+        Called with the bytes so far and the total.
+    **options
+        Handed to `download`.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    if source.built_in:
+        raise ValueError(f"{source.name} ships with scikit-learn; there is nothing to fetch.")
+    target = (folder or cache_folder()) / source.file_name
+    digests = []
+
+    def check(path: Path) -> None:
+        _, labels, digest = verify(source, path, verify_digest=verify_digest)
+        _signs(source, labels, source.address)
+        digests.append(digest)
+
+    download(source.address, target, check=check, progress=progress, **options)
+    # Where no digest is published, the first one seen guards against later damage.
+    _recorded(target).write_text(digests[0] + "\n", encoding="utf-8")
+    return target
+
+
+def verify(
+    source: Source, path: Path, *, verify_digest: bool = True, dense: bool | None = None
+) -> tuple[Any, NDArray[np.float64], str]:
+    """Return (X, labels, sha256 of the text) of a file that is what the registry says.
+
+    Raises
+    ------
+    DataCorruptError
+        If the digest, the number of examples, features or classes is another one.
+    """
+    text = read_text(path)
+    digest = text_digest(text)
+    recorded = _recorded(path)
+    if verify_digest and recorded.is_file():
+        expected = recorded.read_text(encoding="utf-8").strip()
+        if digest != expected:
+            raise _wrong_digest(path, digest, expected)
+    elif (
+        verify_digest
+        and source.sha256
+        and digest not in source.sha256
+        # The site's archive may hold other bytes than the text whose digest is known.
+        and not (source.archive_md5 and _archive_md5(path) == source.archive_md5)
+    ):
+        raise _wrong_digest(path, digest, source.sha256[0])
+    dense = not source.sparse if dense is None else dense
+    X, labels = parse_libsvm(text, dense=dense, origin=str(path))
+    n, d = X.shape
+    n_classes = len(np.unique(labels))
+    if n != source.n or d > source.d or n_classes != source.n_classes:
+        raise DataCorruptError(
+            f"{path} holds {n} examples, {d} features and {n_classes} classes, but {source.name} "
+            f"has {source.n}, {source.d} and {source.n_classes}; fetch it again, or read another "
+            "file with read_libsvm(path)."
+        )
+    if d < source.d:
+        # The last features may be zero in every example.
+        X, labels = parse_libsvm(text, n_features=source.d, dense=dense, origin=str(path))
+    return X, labels, digest
+
+
+def _signs(source: Source, labels: NDArray[np.float64], origin: str) -> NDArray[np.float64]:
+    try:
+        return to_signs(labels, source.rule)
+    except DataCorruptError as error:
+        raise DataCorruptError(f"{origin}: {error}") from None
+
+
+def _recorded(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def _archive_md5(path: Path) -> str:
+    return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+
+
+def _wrong_digest(path: Path, digest: str, expected: str) -> DataCorruptError:
+    return DataCorruptError(
+        f"{path} has sha256 {digest[:12]}..., expected {expected[:12]}...; delete it and fetch it "
+        "again, or load it with verify_digest=False if you know what it is."
+    )
+
+
+def _built_in(source: Source, name: str) -> Dataset:
+    from sklearn import datasets
+
+    loaders = {"breast_cancer": datasets.load_breast_cancer, "digits": datasets.load_digits}
+    X, labels = loaders[source.name](return_X_y=True)
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    labels = np.asarray(labels, dtype=np.float64)
+    return Dataset(
+        X=X,
+        y=to_signs(labels, source.rule),
+        name=name,
+        rule=str(source.rule),
+        classes=tuple(float(label) for label in np.unique(labels)),
+        origin="scikit-learn",
+        sha256=hashlib.sha256(X.tobytes() + labels.tobytes()).hexdigest(),
+    )

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can go wrong with a data set; every message is one line and names the cure."""
+
+from __future__ import annotations
+
+__all__ = ["DataCorruptError", "DataError", "DataUnavailableError"]
+
+
+class DataError(Exception):
+    """A data set cannot be used."""
+
+
+class DataUnavailableError(DataError):
+    """The file is in no folder and could not be fetched."""
+
+
+class DataCorruptError(DataError):
+    """The file is there, but it is not what it should be."""

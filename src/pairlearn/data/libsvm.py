@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The LIBSVM text format, plain or compressed.
+
+A line is ``label index:value index:value ...`` with indices from 1 in ascending order; what a line
+leaves out is zero.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.data.errors import DataCorruptError
+
+__all__ = ["SUFFIXES", "parse_libsvm", "read_libsvm", "read_text", "text_digest"]
+
+_OPENERS: dict[str, Callable[[Path], Any]] = {
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
+    ".gz": gzip.open,
+}
+
+#: The endings under which a file may lie, in the order in which they are tried.
+SUFFIXES = ("", *_OPENERS)
+
+
+def read_text(path: str | Path) -> bytes:
+    """Return the decompressed bytes of a file; the ending tells how it is compressed.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file ending in .xz, .bz2, .gz, or in anything else for plain text.
+
+    Returns
+    -------
+    bytes
+        The text.
+
+    Raises
+    ------
+    DataCorruptError
+        If the compressed stream is damaged or ends too early.
+    """
+    path = Path(path)
+    opener = _OPENERS.get(path.suffix)
+    if opener is None:
+        return path.read_bytes()
+    try:
+        with opener(path) as stream:
+            return bytes(stream.read())
+    except (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error) as error:
+        if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
+            raise
+        raise DataCorruptError(
+            f"{path} is truncated or damaged ({error}); delete it and fetch it again."
+        ) from error
+
+
+def text_digest(text: bytes) -> str:
+    """Return the sha256 of a text in hexadecimal.
+
+    Examples
+    --------
+    >>> text_digest(b"")[:16]
+    'e3b0c44298fc1c14'
+    """
+    return hashlib.sha256(text).hexdigest()
+
+
+def parse_libsvm(
+    text: bytes, *, n_features: int | None = None, dense: bool = True, origin: str = "the text"
+) -> tuple[Any, NDArray[np.float64]]:
+    r"""Return (X, labels) of a LIBSVM text.
+
+    Parameters
+    ----------
+    text : bytes
+        The decompressed text.
+    n_features : int, optional
+        The number of columns; by default the highest index in the text.
+    dense : bool, default=True
+        Whether X is an array; otherwise it is a CSR matrix.
+    origin : str
+        What to call the text in an error message.
+
+    Returns
+    -------
+    X : ndarray or csr_matrix of shape (n, d)
+        The examples.
+    labels : ndarray of shape (n,)
+        The labels as written.
+
+    Examples
+    --------
+    >>> X, labels = parse_libsvm(b"+1 1:0.5 3:2\n-1 2:1\n")
+    >>> X
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]])
+    >>> labels
+    array([ 1., -1.])
+    """
+    from sklearn.datasets import load_svmlight_file
+
+    if not text.strip():
+        raise DataCorruptError(f"{origin} is empty; delete it and fetch it again.")
+    try:
+        X, labels = load_svmlight_file(io.BytesIO(text), n_features=n_features, zero_based=False)
+    except (ValueError, IndexError, OverflowError) as error:
+        reason = " ".join(str(error).split())
+        raise DataCorruptError(
+            f"{origin} is not LIBSVM text ({reason}); lines read 'label index:value ...' with "
+            "indices from 1. A cut-off file should be fetched again."
+        ) from error
+    if not np.isfinite(X.data).all() or not np.isfinite(labels).all():
+        raise DataCorruptError(f"{origin} contains NaN or infinity; remove or impute these values.")
+    labels = np.asarray(labels, dtype=np.float64)
+    return (np.ascontiguousarray(X.toarray()) if dense else X.tocsr()), labels
+
+
+def read_libsvm(
+    path: str | Path, *, n_features: int | None = None, dense: bool = True
+) -> tuple[Any, NDArray[np.float64]]:
+    """Return (X, labels) of a LIBSVM file, plain or compressed with xz, bz2 or gzip.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    n_features : int, optional
+        The number of columns; by default the highest index in the file.
+    dense : bool, default=True
+        Whether X is an array; otherwise it is a CSR matrix.
+
+    Returns
+    -------
+    X : ndarray or csr_matrix of shape (n, d)
+        The examples.
+    labels : ndarray of shape (n,)
+        The labels as written; `to_signs` turns them into -1 and +1.
+    """
+    return parse_libsvm(read_text(path), n_features=n_features, dense=dense, origin=str(path))

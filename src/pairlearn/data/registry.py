@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is known of each data set: where it is, how large, how its labels become signs.
+
+Sizes are those that the LIBSVM site lists. `sha256` is that of the decompressed text. Where it is
+empty no digest of the site's file was at hand: such a file is checked by its shape and classes when
+it is fetched, and its digest is recorded then, so that later damage is noticed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pairlearn.data.errors import DataUnavailableError
+from pairlearn.data.labels import FirstHalf, LabelRule, PositiveLabel
+
+__all__ = ["BUILT_IN", "PAPER_SETS", "SITE", "Source", "lookup", "names"]
+
+SITE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """One data set.
+
+    Parameters
+    ----------
+    name : str
+        The name on the LIBSVM site.
+    address : str
+        Where to fetch it; empty for a set that ships with scikit-learn.
+    n, d, n_classes : int
+        Examples, features and classes.
+    rule : PositiveLabel or FirstHalf
+        How labels become signs.
+    sha256 : tuple of str
+        Accepted digests of the decompressed text; empty if none is known.
+    archive_md5 : str
+        Digest of the compressed file on the site, where another project publishes it.
+    alias : str
+        The short name that the paper uses.
+    sparse : bool
+        Whether the set is kept as a CSR matrix.
+    note : str
+        What a user should know.
+    """
+
+    name: str
+    address: str
+    n: int
+    d: int
+    n_classes: int
+    rule: LabelRule
+    sha256: tuple[str, ...] = ()
+    archive_md5: str = ""
+    alias: str = ""
+    sparse: bool = False
+    note: str = ""
+
+    @property
+    def built_in(self) -> bool:
+        """Whether the set ships with scikit-learn."""
+        return not self.address
+
+    @property
+    def file_name(self) -> str:
+        """The file's name on the site."""
+        return self.address.rsplit("/", 1)[-1]
+
+
+def _binary(
+    name: str,
+    n: int,
+    d: int,
+    *,
+    positive: float = 1.0,
+    file: str = "",
+    sha256: tuple[str, ...] = (),
+    alias: str = "",
+    sparse: bool = False,
+    note: str = "",
+) -> Source:
+    return Source(
+        name=name,
+        address=f"{SITE}/binary/{file or name}",
+        n=n,
+        d=d,
+        n_classes=2,
+        rule=PositiveLabel(positive),
+        sha256=sha256,
+        alias=alias,
+        sparse=sparse,
+        note=note,
+    )
+
+
+def _multi(
+    name: str,
+    n: int,
+    d: int,
+    n_classes: int,
+    *,
+    file: str = "",
+    sha256: tuple[str, ...] = (),
+    archive_md5: str = "",
+    alias: str = "",
+    note: str = "",
+) -> Source:
+    return Source(
+        name=name,
+        address=f"{SITE}/multiclass/{file or name}",
+        n=n,
+        d=d,
+        n_classes=n_classes,
+        rule=FirstHalf(),
+        sha256=sha256,
+        archive_md5=archive_md5,
+        alias=alias,
+        note=note,
+    )
+
+
+_PAPER = (
+    _binary(
+        "diabetes",
+        768,
+        8,
+        sha256=("419ba20be4862fc53a6fe92e55a84a53ae0075df06632c07592a17d619b5cb23",),
+        note="label -1 is diabetic (268), +1 is not (500)",
+    ),
+    _binary(
+        "german.numer",
+        1000,
+        24,
+        alias="german",
+        sha256=("49cd2d01c2b2908a84db1f1c94e3ec04f772db3a91560af1225edf739f003194",),
+        note="label +1 is bad credit (300), -1 is good (700)",
+    ),
+    _binary(
+        "ijcnn1",
+        49990,
+        22,
+        file="ijcnn1.bz2",
+        sha256=("16506cad788cf7c9607454150ed1994788204bac2ff4c9cb3b320036b6950d3f",),
+        note="9.7 % positive",
+    ),
+    _multi(
+        "letter.scale",
+        15000,
+        16,
+        26,
+        alias="letter",
+        sha256=("ce2c7df15cc5742dc4382d59079181c97c21e0beaa0af53c84cc5745c69f1020",),
+        note="the paper's table says d = 161; the file has 16 features",
+    ),
+    _multi(
+        "mnist",
+        60000,
+        780,
+        10,
+        file="mnist.bz2",
+        sha256=("c42b75fcb54dda11d97af9bd6e3950b41c93b4f44eeb9608aa115f79a5979e88",),
+        note="integer pixels 0..255; digits 0-4 are +1",
+    ),
+    _multi(
+        "usps",
+        7291,
+        256,
+        10,
+        file="usps.bz2",
+        archive_md5="ec16c51db3855ca6c91edd34d0e9b197",
+        sha256=("8c8fa6ba316ab8e6966d36bd73a73e2b5ee4279e265408e0f265ef3aa84196b5",),
+        note=(
+            "the sha256 is that of a reconstruction from zip.train to six decimals; the site's "
+            "own usps.bz2 is recognised by the md5 that torchvision publishes"
+        ),
+    ),
+)
+
+_OTHERS = (
+    _binary(
+        "diabetes_scale",
+        768,
+        8,
+        note="no digest: the copy at hand was recomputed from diabetes",
+    ),
+    _binary(
+        "german.numer_scale",
+        1000,
+        24,
+        sha256=("97637cc6b994bd3fa78999c771bc044bea7a0cdf91d43b6ecfd10f7e7c4ebc82",),
+    ),
+    _binary("a1a", 1605, 123),
+    _binary("a9a", 32561, 123),
+    _binary("australian", 690, 14),
+    _binary("breast-cancer", 683, 10, positive=4.0, note="label 4 is malignant"),
+    _binary("cod-rna", 59535, 8),
+    _binary("covtype.binary", 581012, 54, file="covtype.libsvm.binary.bz2"),
+    _binary("fourclass", 862, 2),
+    _binary("gisette_scale", 6000, 5000, file="gisette_scale.bz2"),
+    _binary("heart", 270, 13),
+    _binary("ionosphere_scale", 351, 34),
+    _binary("madelon", 2000, 500),
+    _binary("mushrooms", 8124, 112),
+    _binary("phishing", 11055, 68),
+    _binary("real-sim", 72309, 20958, file="real-sim.bz2", sparse=True),
+    _binary("rcv1_train.binary", 20242, 47236, file="rcv1_train.binary.bz2", sparse=True),
+    _binary("sonar_scale", 208, 60),
+    _binary("splice", 1000, 60),
+    _binary("svmguide1", 3089, 4),
+    _binary("w8a", 49749, 300, note="3 % positive"),
+    _multi("pendigits", 7494, 16, 10),
+    _multi("satimage.scale", 4435, 36, 6),
+    _multi("segment.scale", 2310, 19, 7),
+    _multi("Sensorless.scale", 58509, 48, 11),
+    _multi("vehicle.scale", 846, 18, 4),
+    _multi("vowel.scale", 528, 10, 11),
+)
+
+#: Sets that ship with scikit-learn and need no file.
+BUILT_IN = (
+    Source(
+        name="breast_cancer",
+        address="",
+        n=569,
+        d=30,
+        n_classes=2,
+        rule=PositiveLabel(1.0),
+        note="ships with scikit-learn; label 1 is benign (357)",
+    ),
+    Source(
+        name="digits",
+        address="",
+        n=1797,
+        d=64,
+        n_classes=10,
+        rule=FirstHalf(),
+        note="ships with scikit-learn; digits 0-4 are +1",
+    ),
+)
+
+#: The six data sets of the paper's tables, in its order and by its names.
+PAPER_SETS = ("diabetes", "german", "ijcnn1", "letter", "mnist", "usps")
+
+_SOURCES = {source.name: source for source in (*BUILT_IN, *_PAPER, *_OTHERS)}
+_ALIASES = {source.alias: source.name for source in _SOURCES.values() if source.alias}
+
+
+def names() -> list[str]:
+    """Return the names of all data sets, those of scikit-learn and of the paper first.
+
+    Examples
+    --------
+    >>> names()[:4]
+    ['breast_cancer', 'digits', 'diabetes', 'german.numer']
+    """
+    return list(_SOURCES)
+
+
+def lookup(name: str) -> Source:
+    """Return what is known of a data set.
+
+    Parameters
+    ----------
+    name : str
+        The name on the LIBSVM site, or the paper's short one.
+
+    Examples
+    --------
+    >>> lookup("german").name
+    'german.numer'
+    """
+    source = _SOURCES.get(_ALIASES.get(name, name))
+    if source is None:
+        import difflib
+
+        close = difflib.get_close_matches(name, [*_SOURCES, *_ALIASES], n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise DataUnavailableError(
+            f"no data set is called {name!r}; {hint}`pairlearn data list` shows all names, and "
+            "read_libsvm(path) reads any file."
+        )
+    return source

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The numbers that the paper publishes, and ours beside them.
+
+Yang, Lei, Wang, Yang, Ying: "Simple Stochastic and Online Gradient Descent Algorithms for Pairwise
+Learning", NeurIPS 2021, arXiv:2111.12050. Transcribed from the tables of section 6 and of the
+appendix on additional experiments. The plus-minus is the paper's standard deviation over runs; its
+published code takes mean and deviation at different times of the training (the highest mean, the
+lowest deviation), so the deviations are on the small side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = [
+    "CITATION",
+    "TABLES",
+    "Beside",
+    "Published",
+    "PublishedTable",
+    "beside",
+    "format_beside",
+    "published_table",
+]
+
+CITATION = (
+    "Z. Yang, Y. Lei, P. Wang, T. Yang, Y. Ying. Simple Stochastic and Online Gradient Descent "
+    "Algorithms for Pairwise Learning. NeurIPS 2021, arXiv:2111.12050."
+)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published mean and standard deviation."""
+
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One table of the paper.
+
+    Attributes
+    ----------
+    name : str
+        Its name here.
+    caption : str
+        What it shows.
+    where : str
+        Its label in the paper's source.
+    columns : tuple of str
+        Data sets, privacy budgets or training sizes.
+    rows : dict
+        For each method one value per column.
+    """
+
+    name: str
+    caption: str
+    where: str
+    columns: tuple[str, ...]
+    rows: dict[str, tuple[Published, ...]]
+
+    def value(self, row: str, column: str) -> Published:
+        """Return one cell.
+
+        Examples
+        --------
+        >>> published_table("table1").value("ours", "german")
+        Published(mean=0.793, sd=0.021)
+        """
+        if row not in self.rows or column not in self.columns:
+            raise KeyError(
+                f"{self.name} has rows {', '.join(self.rows)} and columns "
+                f"{', '.join(self.columns)}, not ({row}, {column})."
+            )
+        return self.rows[row][self.columns.index(column)]
+
+    def cells(self) -> dict[tuple[str, str], Published]:
+        """Return every cell by (row, column)."""
+        return {
+            (row, column): value
+            for row, values in self.rows.items()
+            for column, value in zip(self.columns, values, strict=True)
+        }
+
+
+def _row(*pairs: tuple[float, float]) -> tuple[Published, ...]:
+    return tuple(Published(mean, sd) for mean, sd in pairs)
+
+
+_SETS = ("diabetes", "german", "ijcnn1", "letter", "mnist", "usps")
+_BUDGETS = ("0.2", "0.5", "0.8", "1.0", "1.5", "2.0")
+_SIZES = (
+    "diabetes n=100",
+    "diabetes n=200",
+    "diabetes n=300",
+    "german n=100",
+    "german n=200",
+    "german n=300",
+)
+
+_FULL_BUFFERS = {
+    "ours": _row((0.831, 0.030), (0.793, 0.021), (0.934, 0.002), (0.810, 0.007), (0.932, 0.001),
+                 (0.926, 0.006)),
+    "sgd-pair": _row((0.830, 0.028), (0.794, 0.023), (0.934, 0.003), (0.811, 0.008),
+                     (0.932, 0.001), (0.925, 0.006)),
+    "olp": _row((0.825, 0.028), (0.787, 0.028), (0.916, 0.003), (0.808, 0.010), (0.927, 0.003),
+                (0.917, 0.006)),
+    "oam": _row((0.828, 0.026), (0.785, 0.029), (0.930, 0.003), (0.806, 0.008), (0.898, 0.002),
+                (0.916, 0.005)),
+}  # fmt: skip
+_SPAUC = _row((0.828, 0.031), (0.799, 0.026), (0.932, 0.002), (0.809, 0.008), (0.927, 0.002),
+              (0.923, 0.005))  # fmt: skip
+
+#: Every published table by name. `table-dp-time-auc` and `table-dp-time` are the two halves, AUC
+#: and CPU seconds, of one table in the paper.
+TABLES: dict[str, PublishedTable] = {
+    table.name: table
+    for table in (
+        PublishedTable(
+            name="table1",
+            caption="Test AUC, mean and standard deviation over 25 runs",
+            where="tab:gen-hinge",
+            columns=_SETS,
+            rows={**_FULL_BUFFERS, "spauc": _SPAUC},
+        ),
+        PublishedTable(
+            name="table-rs1",
+            caption="Test AUC, with the buffer methods at buffer size 1 as well",
+            where="tab:gen-hinge-extension",
+            columns=_SETS,
+            rows={
+                **_FULL_BUFFERS,
+                "olp-rs1": _row((0.736, 0.074), (0.630, 0.065), (0.668, 0.026), (0.683, 0.033),
+                                (0.749, 0.045), (0.737, 0.056)),
+                "oam-rs1": _row((0.737, 0.069), (0.640, 0.058), (0.677, 0.014), (0.675, 0.050),
+                                (0.685, 0.042), (0.691, 0.059)),
+                "spauc": _SPAUC,
+            },
+        ),
+        PublishedTable(
+            name="table-dp-diabetes",
+            caption="Private AUC on diabetes by nominal epsilon, n = 256, delta = 1/256",
+            where="tab:dp-logistic",
+            columns=_BUDGETS,
+            rows={
+                "ours": _row((0.690, 0.094), (0.751, 0.028), (0.771, 0.016), (0.783, 0.024),
+                             (0.784, 0.018), (0.789, 0.018)),
+                "dpegd": _row((0.624, 0.109), (0.727, 0.055), (0.768, 0.027), (0.796, 0.011),
+                              (0.797, 0.017), (0.792, 0.016)),
+                "non-private": _row(*[(0.813, 0.016)] * 6),
+            },
+        ),
+        PublishedTable(
+            name="table-dp-german",
+            caption="Private AUC on german by nominal epsilon, n = 256, delta = 1/256",
+            where="tab:dp-logistic-more",
+            columns=_BUDGETS,
+            rows={
+                "ours": _row((0.614, 0.035), (0.672, 0.064), (0.721, 0.024), (0.725, 0.032),
+                             (0.747, 0.019), (0.749, 0.021)),
+                "dpegd": _row((0.598, 0.018), (0.703, 0.039), (0.723, 0.029), (0.742, 0.028),
+                              (0.753, 0.017), (0.757, 0.018)),
+                "non-private": _row(*[(0.763, 0.016)] * 6),
+            },
+        ),
+        PublishedTable(
+            name="table-dp-time-auc",
+            caption="Private AUC at epsilon = 1 by training size",
+            where="tab:dp-logistic-time",
+            columns=_SIZES,
+            rows={
+                "ours": _row((0.709, 0.051), (0.788, 0.019), (0.790, 0.021), (0.681, 0.029),
+                             (0.692, 0.032), (0.734, 0.022)),
+                "dpegd": _row((0.705, 0.070), (0.772, 0.017), (0.777, 0.023), (0.687, 0.033),
+                              (0.700, 0.038), (0.755, 0.019)),
+            },
+        ),
+        PublishedTable(
+            name="table-dp-time",
+            caption="CPU seconds at epsilon = 1 by training size, on the authors' machine",
+            where="tab:dp-logistic-time",
+            columns=_SIZES,
+            rows={
+                "ours": _row((0.046, 0.010), (0.096, 0.019), (0.135, 0.026), (0.377, 0.097),
+                             (0.637, 0.136), (0.767, 0.151)),
+                "dpegd": _row((0.421, 0.067), (0.885, 0.158), (1.41, 0.248), (1.00, 0.185),
+                              (1.88, 0.273), (2.57, 0.421)),
+            },
+        ),
+    )
+}  # fmt: skip
+
+
+def published_table(name: str) -> PublishedTable:
+    """Return a published table by name.
+
+    Examples
+    --------
+    >>> published_table("table-dp-german").value("dpegd", "1.0").mean
+    0.742
+    """
+    if name not in TABLES:
+        raise ValueError(f"no published table is called {name!r}; there are {', '.join(TABLES)}.")
+    return TABLES[name]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Our number beside the published one.
+
+    Attributes
+    ----------
+    row, column : str
+        Which cell of the table.
+    mean, sd : float
+        Ours.
+    published : Published
+        The paper's.
+    difference : float
+        Ours, rounded to three digits as the paper's are, less the paper's.
+    within_sd : bool
+        Whether the difference is at most one published standard deviation, either way.
+    """
+
+    row: str
+    column: str
+    mean: float
+    sd: float
+    published: Published
+    difference: float
+    within_sd: bool
+
+    @property
+    def verdict(self) -> str:
+        """Say "within", "above" or "below" one published standard deviation."""
+        if self.within_sd:
+            return "within"
+        return "above" if self.difference > 0 else "below"
+
+
+def beside(
+    table: PublishedTable, ours: Mapping[tuple[str, str], tuple[float, float]]
+) -> list[Beside]:
+    """Return our numbers beside the published ones, in the table's order.
+
+    Parameters
+    ----------
+    table : PublishedTable
+        The paper's.
+    ours : mapping
+        (mean, standard deviation) by (row, column). Cells that either side lacks are left out.
+
+    Returns
+    -------
+    list of Beside
+        One entry for each cell that both have.
+
+    Examples
+    --------
+    >>> beside(published_table("table1"), {("ours", "usps"): (0.93, 0.005)})[0].verdict
+    'within'
+    """
+    rows = []
+    for (row, column), published in table.cells().items():
+        if (row, column) not in ours:
+            continue
+        mean, sd = ours[row, column]
+        difference = round(mean, 3) - published.mean
+        rows.append(
+            Beside(
+                row=row,
+                column=column,
+                mean=mean,
+                sd=sd,
+                published=published,
+                difference=difference,
+                # Compared as printed, with three digits on both sides.
+                within_sd=abs(round(difference, 3)) <= published.sd + 1e-9,
+            )
+        )
+    return rows
+
+
+def format_beside(rows: list[Beside]) -> str:
+    """Return a plain-text table of our numbers beside the paper's.
+
+    Examples
+    --------
+    >>> rows = beside(published_table("table1"), {("ours", "usps"): (0.93, 0.005)})
+    >>> print(format_beside(rows))
+    method column here           paper          difference within sd
+    ours   usps   0.930 +- 0.005 0.926 +- 0.006 +0.004     within
+    """
+    head = ("method", "column", "here", "paper", "difference", "within sd")
+    body = [
+        (
+            entry.row,
+            entry.column,
+            _mean_sd(entry.mean, entry.sd),
+            _mean_sd(entry.published.mean, entry.published.sd),
+            f"{entry.difference:+.3f}",
+            entry.verdict,
+        )
+        for entry in rows
+    ]
+    widths = [max(len(line[k]) for line in (head, *body)) for k in range(len(head))]
+    return "\n".join(
+        " ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in (head, *body)
+    )
+
+
+def _mean_sd(mean: float, sd: float) -> str:
+    # One split has no standard deviation.
+    return f"{mean:.3f}" if math.isnan(sd) else f"{mean:.3f} +- {sd:.3f}"

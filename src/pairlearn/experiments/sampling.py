@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What drawing an example, and drawing a pair, costs as the number of examples grows.
+
+The paper's figure on sampling shows that drawing a random pair becomes slower with n than drawing
+one example. That holds for one way to draw a pair, `numpy.random.choice(n, 2, replace=False)`,
+which shuffles all n indices for every pair. Two draws with a shift are as uniform over distinct
+pairs, and their cost does not depend on n. Both are measured here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.validation import check_count
+
+__all__ = ["SCHEMES", "SamplingTime", "draw_pairs", "measure_sampling"]
+
+
+def draw_pairs(
+    n: int, count: int, *, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return `count` ordered pairs of distinct indices below n, uniform, in O(count).
+
+    The second index is drawn from n - 1 values and moved up by one where it is not below the first.
+
+    Examples
+    --------
+    >>> left, right = draw_pairs(3, 1000, rng=np.random.default_rng(0))
+    >>> bool((left != right).all())
+    True
+    """
+    check_count("n", n, minimum=2)
+    left = rng.integers(n, size=count)
+    right = rng.integers(n - 1, size=count)
+    right += right >= left
+    return left, right
+
+
+def _one_example(n: int, count: int, seed: int) -> None:
+    np.random.default_rng(seed).integers(n, size=count)
+
+
+def _vectorised_pair(n: int, count: int, seed: int) -> None:
+    draw_pairs(n, count, rng=np.random.default_rng(seed))
+
+
+def _generator_choice(n: int, count: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        rng.choice(n, 2, replace=False)
+
+
+def _legacy_choice(n: int, count: int, seed: int) -> None:
+    # The legacy interface is the thing measured here.
+    legacy = np.random.RandomState(seed)
+    for _ in range(count):
+        legacy.choice(n, 2, replace=False)
+
+
+#: Ways to draw, by name: (function, how many draws are timed for a given n).
+SCHEMES: dict[str, tuple[Callable[[int, int, int], None], Callable[[int], int]]] = {
+    "one example": (_one_example, lambda n: 200_000),
+    "pair, two draws with a shift": (_vectorised_pair, lambda n: 200_000),
+    "pair, Generator.choice": (_generator_choice, lambda n: 500),
+    "pair, legacy choice": (_legacy_choice, lambda n: max(3, min(500, 2_000_000 // n))),
+}
+
+
+@dataclass(frozen=True)
+class SamplingTime:
+    """CPU seconds of one draw; the best of the repetitions, which interruptions spoil least."""
+
+    scheme: str
+    n: int
+    seconds: float
+
+
+def measure_sampling(
+    sizes: Sequence[int] = (1_000, 10_000, 100_000, 1_000_000), *, repeats: int = 5, seed: int = 0
+) -> list[SamplingTime]:
+    """Measure every scheme at every number of examples.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Numbers of examples.
+    repeats : int, default=5
+        Repetitions, of which the fastest counts. Schemes take turns.
+    seed : int, default=0
+        Of the draws.
+
+    Returns
+    -------
+    list of SamplingTime
+        By scheme, then by size.
+    """
+    check_count("repeats", repeats)
+    for n in sizes:
+        check_count("sizes", n, minimum=2)
+    best: dict[tuple[str, int], float] = {}
+    for repeat in range(repeats):
+        for n in sizes:
+            for scheme, (draw, how_many) in SCHEMES.items():
+                count = how_many(n)
+                start = time.process_time()
+                draw(n, count, seed + repeat)
+                seconds = (time.process_time() - start) / count
+                best[scheme, n] = min(seconds, best.get((scheme, n), np.inf))
+    return [SamplingTime(scheme, n, best[scheme, n]) for scheme in SCHEMES for n in sizes]

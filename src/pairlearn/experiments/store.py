@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Results in SQLite, written one by one as they come.
+
+A result is filed under a key made of everything that determines it, so a run that was killed, or
+that gets more splits or methods, computes only what is missing, and a changed setting never meets
+an old result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Result", "Store", "StoreError", "make_key"]
+
+_VERSION = 1
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS results (
+    key TEXT PRIMARY KEY, dataset TEXT, split INTEGER, method TEXT, auc REAL,
+    cpu_seconds REAL, wall_seconds REAL, tune_cpu_seconds REAL, n_gradients INTEGER,
+    peak_bytes INTEGER, state_bytes INTEGER, n_train INTEGER, n_test INTEGER,
+    params TEXT, checkpoints TEXT, warnings TEXT, finished_at TEXT
+);
+CREATE TABLE IF NOT EXISTS tunings (
+    key TEXT PRIMARY KEY, dataset TEXT, method TEXT, params TEXT, cpu_seconds REAL,
+    finished_at TEXT
+);
+CREATE TABLE IF NOT EXISTS failures (
+    key TEXT PRIMARY KEY, dataset TEXT, split INTEGER, method TEXT, message TEXT, finished_at TEXT
+);
+CREATE TABLE IF NOT EXISTS runs (
+    started_at TEXT, command TEXT, settings TEXT, environment TEXT
+);
+"""
+
+
+class StoreError(Exception):
+    """The file of results cannot be used."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One cell of a comparison.
+
+    Attributes
+    ----------
+    dataset, split, method
+        Which cell.
+    auc : float
+        On the test part.
+    cpu_seconds, wall_seconds : float
+        Of training alone.
+    tune_cpu_seconds : float
+        Of choosing the parameters on this split; 0 where they were chosen once for all splits.
+    n_gradients, state_bytes : int or None
+        As the method reports.
+    peak_bytes : int or None
+        Additional memory while training.
+    n_train, n_test : int
+        Sizes of the two parts.
+    params : dict
+        The chosen parameters.
+    checkpoints : list
+        Each [cpu_seconds, n_gradients, test AUC].
+    warnings : list of str
+        What the method warned of.
+    """
+
+    dataset: str
+    split: int
+    method: str
+    auc: float
+    cpu_seconds: float
+    wall_seconds: float
+    tune_cpu_seconds: float
+    n_train: int
+    n_test: int
+    n_gradients: int | None = None
+    peak_bytes: int | None = None
+    state_bytes: int | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    checkpoints: list[list[float]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+_JSON_FIELDS = ("params", "checkpoints", "warnings")
+
+
+def make_key(parts: Mapping[str, Any]) -> str:
+    """Return the digest of a mapping written as canonical JSON.
+
+    Examples
+    --------
+    >>> make_key({"a": 1, "b": 2}) == make_key({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Store:
+    """The results of comparisons in one file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The SQLite file; it is made if needed.
+
+    Notes
+    -----
+    One run at a time writes to a store: the lock is an open transaction on a file beside it, which
+    the operating system releases however the process ends.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = sqlite3.connect(self.path.with_name(self.path.name + ".lock"), timeout=0.1)
+        try:
+            self._lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            self._lock.close()
+            raise StoreError(
+                f"another run is writing to {self.path}; wait for it or name another store."
+            ) from error
+        self._db = sqlite3.connect(self.path)
+        try:
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, _VERSION):
+                raise StoreError(
+                    f"{self.path} has version {version}, this program writes {_VERSION}; name "
+                    "another store."
+                )
+            with self._db:
+                self._db.executescript(_SCHEMA)
+                self._db.execute(f"PRAGMA user_version = {_VERSION}")
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise StoreError(
+                f"{self.path} is not a store of results ({error}); name another file."
+            ) from error
+        except StoreError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the file and its lock."""
+        self._db.close()
+        self._lock.close()
+
+    def put(self, key: str, result: Result) -> None:
+        """File a result; an earlier failure under the same key is forgotten."""
+        row = asdict(result)
+        for name in _JSON_FIELDS:
+            row[name] = json.dumps(row[name])
+        row |= {"key": key, "finished_at": _now()}
+        columns = ", ".join(row)
+        marks = ", ".join(f":{name}" for name in row)
+        with self._db:
+            self._db.execute(f"INSERT OR REPLACE INTO results ({columns}) VALUES ({marks})", row)
+            self._db.execute("DELETE FROM failures WHERE key = ?", (key,))
+
+    def get(self, keys: Iterable[str]) -> dict[str, Result]:
+        """Return the results that are there, by key."""
+        wanted = set(keys)
+        cursor = self._db.execute("SELECT * FROM results")
+        names = [column[0] for column in cursor.description]
+        found = {}
+        for values in cursor:
+            row = dict(zip(names, values, strict=True))
+            key = row.pop("key")
+            if key in wanted:
+                del row["finished_at"]
+                for name in _JSON_FIELDS:
+                    row[name] = json.loads(row[name])
+                found[key] = Result(**row)
+        return found
+
+    def put_tuning(
+        self, key: str, *, dataset: str, method: str, params: dict[str, Any], cpu_seconds: float
+    ) -> None:
+        """File parameters that were chosen once for a data set."""
+        with self._db:
+            self._db.execute(
+                "INSERT OR REPLACE INTO tunings VALUES (?, ?, ?, ?, ?, ?)",
+                (key, dataset, method, json.dumps(params), cpu_seconds, _now()),
+            )
+            self._db.execute("DELETE FROM failures WHERE key = ?", (key,))
+
+    def get_tunings(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return the parameters that are there, by key."""
+        wanted = set(keys)
+        rows = self._db.execute("SELECT key, params FROM tunings")
+        return {key: json.loads(params) for key, params in rows if key in wanted}
+
+    def put_failure(self, key: str, *, dataset: str, split: int, method: str, message: str) -> None:
+        """File what went wrong; the cell is tried again by the next run."""
+        with self._db:
+            self._db.execute(
+                "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?)",
+                (key, dataset, split, method, message, _now()),
+            )
+
+    def put_run(
+        self, *, command: str, settings: Mapping[str, Any], environment: Mapping[str, Any]
+    ) -> None:
+        """File that a run was started, how and where."""
+        with self._db:
+            self._db.execute(
+                "INSERT INTO runs VALUES (?, ?, ?, ?)",
+                (_now(), command, json.dumps(settings), json.dumps(environment)),
+            )
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Return all runs, the oldest first."""
+        rows = self._db.execute(
+            "SELECT started_at, command, settings, environment FROM runs ORDER BY rowid"
+        )
+        return [
+            {
+                "started_at": started,
+                "command": command,
+                "settings": json.loads(settings),
+                "environment": json.loads(environment),
+            }
+            for started, command, settings, environment in rows
+        ]

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Decimal text to the nearest double, in machine code.
+
+Numbers are read eight digits at a time. A decimal ``w * 10**q`` with ``w <= 2**53`` and
+``|q| <= 22`` is one exact operation (Clinger, 1990); other values with at most 19 digits use a
+128-bit product (Lemire, "Number parsing at a gigabyte per second", 2021); both give the double
+nearest to the decimal, ties to even, as ``float()`` does. What neither can decide is reported.
+
+The text parsers inline these functions, and numba's cache does not look through imports: after
+an edit here, clear ``__pycache__`` of this folder.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+_PLUS, _MINUS, _DOT, _ZERO = 43, 45, 46, 48
+
+_ZEROS = np.uint64(0x3030303030303030)
+_BIAS = np.uint64(0x7676767676767676)
+_HIGH = np.uint64(0x8080808080808080)
+_PAIRS = np.uint64(0x000000FF000000FF)
+_FIRST = np.uint64(100 + (1000000 << 32))
+_SECOND = np.uint64(1 + (10000 << 32))
+
+_SMALLEST_POWER, _LARGEST_POWER = -300, 290  # farther out, Python decides (subnormal, overflow)
+
+
+def _powers_of_five() -> np.ndarray:
+    """128 leading bits of 5**q, truncated for q >= 0 and rounded up for q < 0."""
+    table = np.empty((_LARGEST_POWER - _SMALLEST_POWER + 1, 2), dtype=np.uint64)
+    for q in range(_SMALLEST_POWER, _LARGEST_POWER + 1):
+        if q >= 0:
+            power = 5**q
+            shift = power.bit_length() - 128
+            bits = power >> shift if shift > 0 else power << -shift
+        else:
+            power = 5**-q
+            z = (power - 1).bit_length()
+            bits = (1 << (z + 127 if q >= -27 else 2 * z + 128)) // power + 1
+            bits >>= max(0, bits.bit_length() - 128)
+        table[q - _SMALLEST_POWER] = (bits >> 64, bits & (2**64 - 1))
+    return table
+
+
+_FIVES = _powers_of_five()
+_TENS = np.array([10**k for k in range(20)], dtype=np.uint64)
+_ROOM = np.array([10 ** (19 - k) for k in range(9)], dtype=np.uint64)
+_EXACT_TENS = np.array([10.0**k for k in range(23)], dtype=np.float64)
+
+
+def jit(function=None, **options):
+    """Compile lazily without fast mathematics, cache where that is possible, release the GIL."""
+    if function is None:
+        return lambda function: jit(function, **options)
+    options = {"nogil": True, "error_model": "numpy", **options}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:
+        # No writable place for a cache (a container with an odd user): compile in each process.
+        return numba.njit(**options)(function)
+
+
+@intrinsic
+def _word(typing_context, address):
+    """Eight bytes at any address, lowest address in the lowest byte."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load(pointer, align=1)
+
+    return types.uint64(types.intp), generate
+
+
+@intrinsic
+def byte_at(typing_context, address):
+    """One byte at an address, as a signed integer."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        return builder.zext(builder.load(pointer, align=1), ir.IntType(64))
+
+    return types.intp(types.intp), generate
+
+
+@intrinsic
+def _trailing_zeros(typing_context, value):
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def _leading_zeros(typing_context, value):
+    def generate(context, builder, signature, arguments):
+        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def _high_product(typing_context, a, b):
+    """Upper 64 bits of the 128-bit product."""
+
+    def generate(context, builder, signature, arguments):
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+@intrinsic
+def _as_double(typing_context, bits):
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.uint64), generate
+
+
+@jit
+def _nearest_double(w, q):
+    """Return the double nearest to w * 10**q, w > 0; (False, 0.0) where it cannot tell."""
+    if q < _SMALLEST_POWER or q > _LARGEST_POWER:
+        return False, 0.0
+    zeros = _leading_zeros(w)
+    w = w << zeros
+    k = np.uint64(q - _SMALLEST_POWER)
+    high = _high_product(w, _FIVES[k, 0])
+    low = w * _FIVES[k, 0]
+    if (high & np.uint64(0x1FF)) == np.uint64(0x1FF):
+        carry = _high_product(w, _FIVES[k, 1])
+        low = low + carry
+        if carry > low:
+            high = high + np.uint64(1)
+    if low == np.uint64(0xFFFFFFFFFFFFFFFF) and (q < -27 or q > 55):
+        return False, 0.0
+    upper = high >> np.uint64(63)
+    shift = upper + np.uint64(9)
+    mantissa = high >> shift
+    exponent = ((217706 * q) >> 16) + 63 + np.int64(upper) - np.int64(zeros) + 1023
+    if exponent <= 0 or exponent >= 2046:
+        return False, 0.0
+    if (
+        low <= np.uint64(1)
+        and q >= -4
+        and q <= 23
+        and (mantissa & np.uint64(3)) == np.uint64(1)
+        and (mantissa << shift) == high
+    ):
+        mantissa = mantissa & ~np.uint64(1)  # a tie: round to even
+    mantissa = (mantissa + (mantissa & np.uint64(1))) >> np.uint64(1)
+    if mantissa >= np.uint64(1 << 53):
+        mantissa = np.uint64(1 << 52)
+        exponent += 1
+    bits = (mantissa & np.uint64((1 << 52) - 1)) | (np.uint64(exponent) << np.uint64(52))
+    return True, _as_double(bits)
+
+
+@jit(forceinline=True)
+def scan_number(p):
+    """Read a decimal at p; return where it stopped, whether `value` is right, and `value`."""
+    c = byte_at(p)
+    negative = c == _MINUS
+    p += np.int64(negative) | np.int64(c == _PLUS)  # no branch: the sign is a coin toss
+    w = np.uint64(0)
+    begin = p
+    digit = byte_at(p) - _ZERO
+    while digit >= 0 and digit <= 9:
+        w = w * np.uint64(10) + np.uint64(digit)
+        p += 1
+        digit = byte_at(p) - _ZERO
+    n_digits = p - begin
+    known = n_digits <= 19
+    q = 0
+    if digit == _DOT - _ZERO:
+        p += 1
+        begin = p
+        while True:
+            x = _word(p) ^ _ZEROS
+            other = ((x + _BIAS) | x) & _HIGH
+            n = np.uint64(8)
+            if other != np.uint64(0):
+                n = _trailing_zeros(other) >> np.uint64(3)
+                if n == np.uint64(0):
+                    break
+                x = x << (np.uint64(64) - np.uint64(8) * n)
+            if w >= _ROOM[n]:
+                known = False
+            x = x * np.uint64(10) + (x >> np.uint64(8))
+            x = ((x & _PAIRS) * _FIRST + ((x >> np.uint64(16)) & _PAIRS) * _SECOND) >> np.uint64(32)
+            w = w * _TENS[n] + x
+            p += np.int64(n)
+            if n != np.uint64(8):
+                break
+        q = begin - p
+        n_digits -= q
+    if n_digits == 0:
+        return p, False, 0.0
+    c = byte_at(p)
+    if c == 101 or c == 69:  # e, E
+        p += 1
+        c = byte_at(p)
+        down = c == _MINUS
+        if down or c == _PLUS:
+            p += 1
+        power = 0
+        begin = p
+        digit = byte_at(p) - _ZERO
+        while digit >= 0 and digit <= 9:
+            if power < 100000:
+                power = power * 10 + digit
+            p += 1
+            digit = byte_at(p) - _ZERO
+        if power >= 100000:
+            known = False
+        if p == begin:
+            return p, False, 0.0
+        q += -power if down else power
+    value = 0.0
+    if known and w <= np.uint64(1 << 53) and q >= -22 and q <= 22:
+        value = np.float64(w)
+        if q < 0:
+            value = value / _EXACT_TENS[np.uint64(-q)]
+        else:
+            value = value * _EXACT_TENS[np.uint64(q)]
+    elif w != np.uint64(0) and known:
+        known, value = _nearest_double(w, q)
+    return p, known, value * (1.0 - 2.0 * np.float64(negative))

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The safe model file: arrays and a description, no code."""
+
+from pairlearn.models.file import FORMAT_VERSION, read_model, write_model
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec, ModelSpec, register_model, registered, spec_of
+
+__all__ = [
+    "FORMAT_VERSION",
+    "ArraySpec",
+    "ModelFileError",
+    "ModelRecord",
+    "ModelSpec",
+    "read_model",
+    "register_model",
+    "registered",
+    "spec_of",
+    "write_model",
+]

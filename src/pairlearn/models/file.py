@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The model file: safetensors with one JSON description, checked to the last byte.
+
+Layout, version 1: eight bytes with the length of the header, the header (JSON: name, type,
+shape and place of each array, and ``__metadata__`` with the description as a JSON text), the
+arrays without gaps, nothing more. Any reader of safetensors can open it. Nothing in the file is
+executed, and no name in it is imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pairlearn
+from pairlearn.models.record import ModelFileError, ModelRecord, check_plain
+from pairlearn.models.registry import check_record
+from pairlearn.streams.atomic import atomic_write
+
+__all__ = ["FORMAT_VERSION", "MAX_HEADER_BYTES", "dump_model", "parse_model", "read_model",
+           "write_model"]  # fmt: skip
+
+FORMAT_VERSION = 1
+MAX_HEADER_BYTES = 1 << 26
+MAX_FILE_BYTES = 1 << 34
+METADATA_KEY = "pairlearn"
+
+_TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
+_CODES = {kind: code for code, kind in _TYPES.items()}
+_FIELDS = ("format_version", "library_version", "estimator", "parameters", "classes",
+           "feature_names", "provenance", "certificate", "sha256")  # fmt: skip
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _digest(description: dict[str, Any], tensors: dict[str, Any], data: bytes | memoryview) -> str:
+    """SHA-256 over everything but the digest itself: description, table of arrays, arrays."""
+    state = hashlib.sha256()
+    content = {k: v for k, v in description.items() if k != "sha256"}
+    for part in (_json([content, tensors]).encode("utf-8"), data):
+        state.update(len(part).to_bytes(8, "little"))
+        state.update(part)
+    return state.hexdigest()
+
+
+def dump_model(record: ModelRecord) -> bytes:
+    """Return the bytes of the model file of a record.
+
+    Examples
+    --------
+    >>> record = ModelRecord("AUCClassifier", {"coef": np.array([1.0, -2.0])})
+    >>> parse_model(dump_model(record), allow_unregistered=True).arrays["coef"]
+    array([ 1., -2.])
+    """
+    tensors: dict[str, Any] = {}
+    parts: list[bytes] = []
+    place = 0
+    # the widest types first, so that each array starts at a multiple of its item size
+    names = sorted(record.arrays, key=lambda n: (-record.arrays[n].itemsize, n))
+    for name in names:
+        array = record.arrays[name]
+        data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        code = _CODES[array.dtype.newbyteorder("<").str]
+        if name == "__metadata__":
+            raise ModelFileError("an array cannot be named '__metadata__'; choose another name.")
+        tensors[name] = {
+            "dtype": code,
+            "shape": list(array.shape),
+            "data_offsets": [place, place + len(data)],
+        }
+        parts.append(data)
+        place += len(data)
+    body = b"".join(parts)
+    description: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "library_version": record.library_version or pairlearn.__version__,
+        "estimator": record.estimator,
+        "parameters": record.parameters,
+        "classes": None if record.classes is None else list(record.classes),
+        "feature_names": None if record.feature_names is None else list(record.feature_names),
+        "provenance": record.provenance,
+        "certificate": record.certificate,
+    }
+    description["sha256"] = _digest(description, tensors, body)
+    header = _json({"__metadata__": {METADATA_KEY: _json(description)}, **tensors}).encode("utf-8")
+    header += b" " * (-len(header) % 8)
+    if len(header) > MAX_HEADER_BYTES:
+        raise ModelFileError(
+            f"the description takes {len(header)} bytes, more than {MAX_HEADER_BYTES}; "
+            "leave out the feature names."
+        )
+    return len(header).to_bytes(8, "little") + header + body
+
+
+def write_model(path: str | os.PathLike[str], record: ModelRecord) -> None:
+    """Write a model file in one atomic step; the old file stays intact if anything fails.
+
+    Parameters
+    ----------
+    path : path
+        Where to write; by custom it ends in ``.safetensors``.
+    record : ModelRecord
+        The model.
+
+    Raises
+    ------
+    ModelFileError
+        Where the record cannot be stored, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> record = ModelRecord("AUCClassifier", {"coef": np.array([1.0, -2.0])})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model(folder + "/m.safetensors", record)
+    ...     read_model(folder + "/m.safetensors", allow_unregistered=True).estimator
+    'AUCClassifier'
+    """
+    check_record(record, allow_unregistered=True)
+    data = dump_model(record)
+    try:
+        atomic_write(path, data)
+    except OSError as error:
+        raise ModelFileError(
+            f"{path} cannot be written: {error.strerror or error}; free space or choose another "
+            "folder (an older file there is unchanged)."
+        ) from None
+
+
+def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False) -> ModelRecord:
+    """Return the record in a model file, after checking all of it.
+
+    Parameters
+    ----------
+    path : path
+        A file written by `write_model`.
+    allow_unregistered : bool, default False
+        Accept the name of an estimator that is not registered, as for inspecting.
+
+    Raises
+    ------
+    ModelFileError
+        Where the file cannot be read, or anything in it is not as it must be.
+    """
+    path = Path(path)
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > MAX_FILE_BYTES:
+                raise ModelFileError(f"{path} has {size} bytes, too many for a model file.")
+            data = file.read()
+    except FileNotFoundError:
+        raise ModelFileError(f"{path} does not exist; check the path.") from None
+    except IsADirectoryError:
+        raise ModelFileError(f"{path} is a directory; name the model file.") from None
+    except OSError as error:
+        raise ModelFileError(
+            f"{path} cannot be read: {error.strerror or error}; check its permissions."
+        ) from None
+    try:
+        return parse_model(data, allow_unregistered=allow_unregistered)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def parse_model(data: bytes, *, allow_unregistered: bool = False) -> ModelRecord:
+    """Return the record in the bytes of a model file, after checking all of them."""
+    if len(data) < 8:
+        raise ModelFileError(f"it has {len(data)} bytes and is not a model file.")
+    length = int.from_bytes(data[:8], "little")
+    if length > MAX_HEADER_BYTES:
+        raise ModelFileError(
+            f"it says its header has {length} bytes, more than {MAX_HEADER_BYTES} allowed; "
+            "it is damaged or not a model file."
+        )
+    if 8 + length > len(data):
+        raise ModelFileError("it ends inside the header; it was cut short, write it again.")
+    header = _load(data[8 : 8 + length], "the header")
+    metadata = header.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or not isinstance(metadata.get(METADATA_KEY), str):
+        raise ModelFileError("it is not a pairlearn model (no description in its header).")
+    if set(metadata) != {METADATA_KEY}:
+        raise ModelFileError("its header has entries beside the description; write it again.")
+    description = _load(metadata[METADATA_KEY].encode("utf-8", "replace"), "the description")
+    _check_version(description)
+    if set(description) != set(_FIELDS):
+        odd = sorted(set(description) ^ set(_FIELDS))
+        raise ModelFileError(f"its description has wrong entries ({', '.join(odd)[:200]}).")
+    body = memoryview(data)[8 + length :]
+    arrays = _arrays(header, body)
+    if description["sha256"] != _digest(description, header, body):
+        raise ModelFileError("its checksum is wrong: it is damaged or was edited, write it again.")
+    record = ModelRecord(
+        estimator=description["estimator"],
+        arrays=arrays,
+        parameters=description["parameters"],
+        classes=description["classes"],
+        feature_names=description["feature_names"],
+        provenance=description["provenance"],
+        certificate=description["certificate"],
+        library_version=description["library_version"],
+    )
+    check_record(record, allow_unregistered=allow_unregistered)
+    return record
+
+
+def _check_version(description: dict[str, Any]) -> None:
+    version = description.get("format_version")
+    if type(version) is not int or version < 1:
+        raise ModelFileError("it names no format version; it is damaged or not a model file.")
+    if version > FORMAT_VERSION:
+        made_by = description.get("library_version")
+        made_by = f" by pairlearn {made_by[:40]!r}" if isinstance(made_by, str) else ""
+        raise ModelFileError(
+            f"it has format version {version}{made_by}, this library reads up to "
+            f"{FORMAT_VERSION}; upgrade pairlearn."
+        )
+
+
+def _load(text: bytes, what: str) -> dict[str, Any]:
+    """Return a JSON object; refuses what Python's reader lets through."""
+
+    def refuse(token: str) -> NoReturn:
+        raise ModelFileError(f"{what} contains {token}.")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            raise ModelFileError(f"{what} has an entry twice.")
+        return result
+
+    try:
+        value = json.loads(text.decode("utf-8"), object_pairs_hook=unique, parse_constant=refuse)
+    except ModelFileError:
+        raise
+    except (ValueError, RecursionError):  # not JSON, not UTF-8, a number of too many digits
+        raise ModelFileError(f"{what} is not JSON; it is damaged or not a model file.") from None
+    if not isinstance(value, dict):
+        raise ModelFileError(f"{what} is not a JSON object; it is not a model file.")
+    checked: dict[str, Any] = check_plain(value, what)
+    return checked
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MAX_FILE_BYTES
+
+
+def _arrays(header: dict[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
+    """Return the arrays; together they must cover the body without gap or overlap."""
+    arrays: dict[str, NDArray[Any]] = {}
+    spans: list[tuple[int, int]] = []
+    for name, entry in header.items():
+        shown = repr(name[:60])
+        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+            raise ModelFileError(f"array {shown} is not described by type, shape and place.")
+        kind, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if not isinstance(kind, str) or kind not in _TYPES:
+            raise ModelFileError(f"array {shown} has a type that models do not use.")
+        if not isinstance(shape, list) or len(shape) > 8 or not all(map(_is_count, shape)):
+            raise ModelFileError(f"array {shown} has a wrong shape.")
+        if not isinstance(place, list) or len(place) != 2 or not all(map(_is_count, place)):
+            raise ModelFileError(f"array {shown} has a wrong place.")
+        begin, stop = place
+        dtype = np.dtype(_TYPES[kind])
+        count = 1
+        for side in shape:
+            count *= side
+        if stop - begin != count * dtype.itemsize or stop > len(body):
+            raise ModelFileError(f"array {shown} does not fit its place; the file is damaged.")
+        if kind == "BOOL" and (np.frombuffer(body[begin:stop], np.uint8) > 1).any():
+            raise ModelFileError(f"array {shown} holds bytes that are neither true nor false.")
+        try:
+            arrays[name] = np.frombuffer(body[begin:stop], dtype=dtype).reshape(shape)
+        except ValueError:
+            raise ModelFileError(f"array {shown} has a wrong shape.") from None
+        spans.append((begin, stop))
+    end = 0
+    for begin, stop in sorted(spans):
+        if begin != end:
+            raise ModelFileError("its arrays overlap or leave a gap; the file is damaged.")
+        end = stop
+    if end != len(body):
+        raise ModelFileError(f"{len(body) - end} bytes follow the last array; write it again.")
+    return arrays

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A fitted model as plain values: what goes into a model file and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MAX_NAME", "ModelFileError", "ModelRecord", "check_plain"]
+
+MAX_NAME = 200
+MAX_DEPTH = 12
+_KINDS = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
+
+
+class ModelFileError(ValueError):
+    """A model file cannot be written or read; the message is one line and names the cure."""
+
+
+def check_plain(value: Any, where: str, *, depth: int = 0) -> Any:
+    """Return a copy made of None, bool, int, finite float, str, list and dict only.
+
+    Examples
+    --------
+    >>> check_plain({"a": (1, 2.5)}, "parameters")
+    {'a': [1, 2.5]}
+    """
+    if depth > MAX_DEPTH:
+        raise ModelFileError(f"{where} is nested more than {MAX_DEPTH} deep.")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ModelFileError(f"{where} is not text that UTF-8 can hold.") from None
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ModelFileError(f"{where} is {value}; a model file holds finite numbers only.")
+        return value
+    if isinstance(value, (list, tuple)):
+        return [check_plain(v, f"{where}[{k}]", depth=depth + 1) for k, v in enumerate(value)]
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ModelFileError(f"{where} has the key {key!r}; keys must be texts.")
+            check_plain(key, f"a key of {where}")
+        return {k: check_plain(v, f"{where}.{k}", depth=depth + 1) for k, v in value.items()}
+    raise ModelFileError(
+        f"{where} is a {type(value).__name__}; use numbers, texts, lists and dicts of them."
+    )
+
+
+def _check_name(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
+        raise ModelFileError(f"{where} must be a printable text of 1 to {MAX_NAME} characters.")
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class ModelRecord:
+    """What is known about one fitted model.
+
+    Parameters
+    ----------
+    estimator : str
+        Name under which the estimator is registered, such as ``"AUCClassifier"``.
+    arrays : mapping of str to ndarray
+        Fitted arrays: float64, float32, int64, int32, uint8 or bool; floats must be finite.
+    parameters : mapping
+        Constructor parameters as plain values.
+    classes : sequence, optional
+        Labels in the order of the scores.
+    feature_names : sequence of str, optional
+        Names of the features, in order.
+    provenance : mapping
+        Where the model comes from: rows seen, fingerprint of the data, date, ...
+    certificate : mapping, optional
+        The privacy certificate.
+    library_version : str
+        Version of the library that made the model; filled in when writing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> record = ModelRecord("AUCClassifier", {"coef": np.zeros(2)}, classes=[0, 1])
+    >>> record.classes
+    (0, 1)
+    """
+
+    estimator: str
+    arrays: Mapping[str, NDArray[Any]]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    classes: tuple[Any, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    certificate: Mapping[str, Any] | None = None
+    library_version: str = ""
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        _check_name(self.estimator, "estimator")
+        if not isinstance(self.library_version, str) or len(self.library_version) > MAX_NAME:
+            raise ModelFileError(f"library_version must be a text of up to {MAX_NAME} characters.")
+        if not isinstance(self.arrays, Mapping):
+            raise ModelFileError("arrays must be a mapping from names to arrays.")
+        put("arrays", {_check_name(k, "array name"): _array(k, v) for k, v in self.arrays.items()})
+        for name in ("parameters", "provenance", "certificate"):
+            value = getattr(self, name)
+            if value is None and name == "certificate":
+                continue
+            if not isinstance(value, Mapping):
+                raise ModelFileError(f"{name} must be a mapping, got {type(value).__name__}.")
+            put(name, check_plain(value, name))
+        if self.classes is not None:
+            classes = tuple(check_plain(_sequence(self.classes, "classes"), "classes"))
+            if any(isinstance(c, (list, dict)) or c is None for c in classes):
+                raise ModelFileError("classes must be numbers or texts.")
+            if len({(type(c), c) for c in classes}) != len(classes):
+                raise ModelFileError("classes must be different from one another.")
+            put("classes", classes)
+        if self.feature_names is not None:
+            names = _sequence(self.feature_names, "feature_names")
+            if not all(isinstance(name, str) for name in names):
+                raise ModelFileError("feature_names must be texts.")
+            put("feature_names", tuple(check_plain(names, "feature_names")))
+
+
+def _sequence(value: Any, where: str) -> list[Any]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
+        raise ModelFileError(f"{where} must be a list, got {type(value).__name__}.")
+    return list(value)
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    """Return a read-only copy of an array that a model file can hold."""
+    array = np.array(value, order="C", ndmin=0)
+    if array.dtype.newbyteorder("<").str not in _KINDS:
+        raise ModelFileError(
+            f"array {name!r} is {array.dtype}; use float64, float32, int64, int32, uint8 or bool."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ModelFileError(f"array {name!r} contains NaN or infinity; fit the model again.")
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which estimators a model file may hold, and what their arrays must look like.
+
+An estimator registers itself by name when its module is imported. A file only ever names an
+entry of this table: nothing in it decides what is imported or called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pairlearn.models.record import ModelFileError, ModelRecord
+
+__all__ = ["ArraySpec", "ModelSpec", "check_record", "register_model", "registered", "spec_of"]
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """Type and shape of one array.
+
+    Parameters
+    ----------
+    shape : tuple of int or str
+        Sides; a name stands for a number that must be the same wherever it occurs. The name
+        ``"n_features"`` must also agree with the feature names, ``"n_classes"`` with the
+        classes.
+    dtypes : tuple of str
+        Types allowed.
+    required : bool
+        Whether the array must be there.
+    """
+
+    shape: tuple[int | str, ...]
+    dtypes: tuple[str, ...] = ("float64",)
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What a record of one estimator must contain.
+
+    Parameters
+    ----------
+    name : str
+        The estimator's name in the file.
+    arrays : mapping of str to ArraySpec
+        Its arrays; others are refused.
+    build : callable
+        Makes the fitted estimator from a checked record.
+    parameters : tuple of str
+        Names of parameters allowed; others are refused.
+    """
+
+    name: str
+    arrays: Mapping[str, ArraySpec]
+    build: Callable[[ModelRecord], Any]
+    parameters: tuple[str, ...] = field(default=())
+
+
+_SPECS: dict[str, ModelSpec] = {}
+
+
+def register_model(spec: ModelSpec) -> ModelSpec:
+    """Add an estimator to the table; its name must be new.
+
+    Examples
+    --------
+    >>> spec = ModelSpec("Example", {"coef": ArraySpec(("n_features",))}, build=lambda r: r)
+    >>> _ = register_model(spec)
+    >>> "Example" in registered()
+    True
+    >>> _ = _SPECS.pop("Example")
+    """
+    if _SPECS.get(spec.name, spec) != spec:
+        raise ModelFileError(f"an estimator named {spec.name!r} is already registered.")
+    _SPECS[spec.name] = spec
+    return spec
+
+
+def registered() -> tuple[str, ...]:
+    """Return the names of the registered estimators."""
+    return tuple(sorted(_SPECS))
+
+
+def spec_of(name: str) -> ModelSpec:
+    """Return the entry of an estimator."""
+    if name not in _SPECS:
+        known = ", ".join(registered()) or "none"
+        raise ModelFileError(
+            f"it holds a model of {name[:60]!r}, unknown to this version (known: {known}); "
+            "upgrade pairlearn, or import the module that defines it first."
+        )
+    return _SPECS[name]
+
+
+def check_record(record: ModelRecord, *, allow_unregistered: bool = False) -> None:
+    """Check a record against the entry of its estimator."""
+    if allow_unregistered and record.estimator not in _SPECS:
+        return
+    spec = spec_of(record.estimator)
+    odd = sorted(set(record.parameters) - set(spec.parameters))
+    if odd:
+        raise ModelFileError(f"{spec.name} has no parameter {odd[0][:60]!r}.")
+    for name in record.arrays:
+        if name not in spec.arrays:
+            raise ModelFileError(f"{spec.name} has no array {name!r}.")
+    sides: dict[str, int] = {}
+    if record.feature_names is not None:
+        sides["n_features"] = len(record.feature_names)
+    if record.classes is not None:
+        sides["n_classes"] = len(record.classes)
+    for name, rule in spec.arrays.items():
+        array = record.arrays.get(name)
+        if array is None:
+            if rule.required:
+                raise ModelFileError(f"array {name!r} of {spec.name} is missing.")
+            continue
+        if array.dtype.name not in rule.dtypes:
+            raise ModelFileError(
+                f"array {name!r} is {array.dtype.name}, {spec.name} needs "
+                f"{' or '.join(rule.dtypes)}."
+            )
+        good = len(array.shape) == len(rule.shape)
+        for side, wanted in zip(array.shape, rule.shape, strict=False):
+            good = good and side == (
+                sides.setdefault(wanted, side) if isinstance(wanted, str) else wanted
+            )
+        if not good:
+            raise ModelFileError(
+                f"array {name!r} has shape {array.shape}, {spec.name} needs "
+                f"({', '.join(map(str, rule.shape))}) with {sides}."
+            )

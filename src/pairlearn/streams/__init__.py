@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Data that arrives in pieces: readers in chunks, exact positions, atomic files, running AUC.
+
+Examples
+--------
+>>> from pairlearn.streams import IteratorReader
+>>> for chunk in IteratorReader([([1.0, 2.0], 1), ([0.5, 0.0], -1)]):
+...     print(chunk.X.shape, chunk.y)
+(2, 2) [ 1. -1.]
+"""
+
+from pairlearn.streams.arrow import ArrowReader
+from pairlearn.streams.base import Chunk, Position, Reader, ReadError, Refusal, Refusals
+from pairlearn.streams.delimited import CsvReader
+from pairlearn.streams.iterator import IteratorReader
+from pairlearn.streams.npy import NpyReader
+from pairlearn.streams.opening import open_reader
+from pairlearn.streams.progressive import ProgressiveAUC
+from pairlearn.streams.schema import Schema
+from pairlearn.streams.svmlight import SvmlightReader
+
+__all__ = [
+    "ArrowReader",
+    "Chunk",
+    "CsvReader",
+    "IteratorReader",
+    "NpyReader",
+    "Position",
+    "ProgressiveAUC",
+    "ReadError",
+    "Reader",
+    "Refusal",
+    "Refusals",
+    "Schema",
+    "SvmlightReader",
+    "open_reader",
+]

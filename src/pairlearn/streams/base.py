@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every reader has in common: chunks, refused rows and a position that can be saved."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Chunk", "Position", "ReadError", "Reader", "Refusal", "Refusals"]
+
+
+class ReadError(ValueError):
+    """Data cannot be read; the message is one line and names the cure."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One row that could not be used: where it stands and why.
+
+    Examples
+    --------
+    >>> print(Refusal("a.csv", 7, "it has 2 fields, expected 3"))
+    a.csv:7: it has 2 fields, expected 3
+    """
+
+    source: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """How many rows were refused, and the first few of them.
+
+    Examples
+    --------
+    >>> print(Refusals().add(Refusal("a.csv", 7, "it has 2 fields, expected 3")))
+    1 row refused; first: a.csv:7: it has 2 fields, expected 3
+    """
+
+    count: int = 0
+    first: tuple[Refusal, ...] = ()
+
+    KEPT = 5
+
+    def add(self, refusal: Refusal) -> Refusals:
+        """Return the record with one more refused row."""
+        kept = (*self.first, refusal) if len(self.first) < self.KEPT else self.first
+        return Refusals(self.count + 1, kept)
+
+    def __str__(self) -> str:
+        if not self.count:
+            return "no rows refused"
+        rows = "1 row" if self.count == 1 else f"{self.count} rows"
+        return f"{rows} refused; first: {self.first[0]}"
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place between two rows, from which a reader of the same data goes on exactly.
+
+    Parameters
+    ----------
+    format : str
+        Kind of reader that made the position.
+    file : int
+        Index of the file among those being read.
+    offset : int
+        Where the next row starts: bytes of uncompressed text, or rows for binary formats.
+    line : int
+        Line number of the next row (text only; otherwise the row number).
+    row : int
+        Number of rows delivered so far.
+    refusals : Refusals
+        Rows refused so far.
+    fingerprint : str
+        Digest of the reader's options and of the beginning of the data.
+    width : int
+        Number of features, where the data had to be searched for it; otherwise 0.
+
+    Examples
+    --------
+    >>> position = Position("csv", offset=120, line=4, row=2)
+    >>> Position.from_dict(position.to_dict()) == position
+    True
+    """
+
+    format: str
+    file: int = 0
+    offset: int = 0
+    line: int = 1
+    row: int = 0
+    refusals: Refusals = field(default_factory=Refusals)
+    fingerprint: str = ""
+    width: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Position:
+        """Return the position written by `to_dict`."""
+        try:
+            known = {name: values[name] for name in (f.name for f in fields(cls))}
+            refusals = known["refusals"]
+            first = tuple(Refusal(**entry) for entry in refusals["first"])
+            known["refusals"] = Refusals(int(refusals["count"]), first)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ReadError(f"the saved position is incomplete ({error}); start again.") from None
+        for name in ("file", "offset", "line", "row", "width"):
+            if type(known[name]) is not int or known[name] < 0:
+                raise ReadError(f"the saved position has {name}={known[name]!r}; start again.")
+        return cls(**known)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some consecutive rows.
+
+    Parameters
+    ----------
+    X : ndarray or scipy.sparse.csr_matrix of shape (n, d)
+        Features, all finite.
+    y : ndarray of shape (n,) or None
+        Labels, None when the data has none.
+    qid : ndarray of shape (n,) or None
+        Query of each row.
+    first_row : int
+        Number of rows delivered before this chunk.
+    lines : ndarray of shape (n,)
+        Line (text) or row number in the file, for messages.
+    position : Position
+        The place after the last row: resume from here.
+    """
+
+    X: Any
+    y: NDArray[np.float64] | None
+    qid: NDArray[np.int64] | None
+    first_row: int
+    lines: NDArray[np.int64]
+    position: Position
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+
+def digest(*parts: Any) -> str:
+    """Return a short stable fingerprint of plain values and bytes."""
+    state = hashlib.sha256()
+    for part in parts:
+        data = part if isinstance(part, bytes) else repr(part).encode()
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return state.hexdigest()[:32]
+
+
+class Reader(ABC):
+    """Iterates over chunks; `position` is the place after the last chunk delivered.
+
+    A reader is consumed by iterating over it. `restore` puts it to a saved position, from
+    which the same chunks follow as in an uninterrupted run.
+
+    Attributes
+    ----------
+    feature_names : tuple of str or None
+        Names of the columns of `Chunk.X`.
+    n_features : int
+        Number of columns of `Chunk.X`.
+    position : Position
+        Where the next chunk starts.
+    """
+
+    feature_names: tuple[str, ...] | None
+    n_features: int
+    strict: bool
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.strict = strict
+        self.position = Position(self.format)
+
+    @property
+    @abstractmethod
+    def format(self) -> str:
+        """Name of the kind of data, part of each position."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Chunk]: ...
+
+    @abstractmethod
+    def restore(self, position: Position) -> None:
+        """Continue after `position`, which a reader of the same data has saved."""
+
+    @property
+    def refusals(self) -> Refusals:
+        """Rows refused up to the last chunk delivered."""
+        return self.position.refusals
+
+    def _refuse(self, refusals: Refusals, source: str, line: int, reason: str) -> Refusals:
+        """Count one refused row, or stop at it when the reader is strict."""
+        refusal = Refusal(source, int(line), reason)
+        if self.strict:
+            raise ReadError(f"{refusal} (strict: stopped at the first row that cannot be used)")
+        return refusals.add(refusal)
+
+    def _check_position(self, position: Position, fingerprint: str) -> None:
+        if position.format != self.format:
+            raise ReadError(
+                f"the saved position belongs to a {position.format} reader, this is "
+                f"{self.format}; open the data it was made from, or start again."
+            )
+        if position.fingerprint != fingerprint:
+            raise ReadError(
+                "the saved position was made from other data or other reading options; "
+                "restore them, or start again without the checkpoint."
+            )
+
+
+def nothing_to_read(name: str, refusals: Refusals) -> ReadError:
+    """Return the error for a source without a single usable row."""
+    if refusals.count:
+        return ReadError(f"{name} has no usable row: {refusals}")
+    return ReadError(f"{name} has no rows of data; check that it was written completely.")

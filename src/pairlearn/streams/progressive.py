@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Progressive (test-then-train) AUC over the last examples, exact and in constant memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.validation import check_count
+
+__all__ = ["ProgressiveAUC"]
+
+# One example that slides in costs about as much as sorting this many.
+_SLIDE_COST = 16
+
+
+class ProgressiveAUC:
+    r"""The AUC of the scores that the last `window` examples got before they were learned.
+
+    Each example is first scored and then learned, so the value needs no held-out data. With P
+    positive and N negative examples in the window,
+
+    .. math:: \frac{1}{PN} \sum_{i: y_i = 1} \sum_{j: y_j = 0}
+              \left(1[s_i > s_j] + \tfrac12\, 1[s_i = s_j]\right),
+
+    kept as an integer while examples come and go: the value is exact, an update takes time
+    proportional to sqrt(window), and memory is proportional to `window` alone. Where a large
+    part of the window is exchanged at once it is sorted anew instead, when its value is asked.
+
+    Parameters
+    ----------
+    window : int, default 10000
+        Number of examples that count.
+
+    Examples
+    --------
+    >>> auc = ProgressiveAUC(window=4)
+    >>> auc.update([0.1, 0.9, 0.4, 0.4], [0, 1, 1, 0])
+    >>> auc.value
+    0.875
+    """
+
+    def __init__(self, window: int = 10_000) -> None:
+        self.window = check_count("window", window)
+        self.n_seen = 0
+        capacity = max(8, 2 * math.isqrt(self.window))
+        # enough for half-full blocks twice over: between two packings come many splits
+        n_blocks = 4 * (self.window // capacity + 1) + 4
+        self._ring_scores = np.zeros(self.window)
+        self._ring_labels = np.zeros(self.window, dtype=np.int8)
+        self._order = np.zeros(n_blocks, dtype=np.int64)
+        self._free = np.arange(n_blocks, dtype=np.int64)
+        self._keys = np.zeros((n_blocks, capacity))
+        self._labels = np.zeros((n_blocks, capacity), dtype=np.int8)
+        self._sizes = np.zeros(n_blocks, dtype=np.int64)
+        self._positives = np.zeros(n_blocks, dtype=np.int64)
+        self._spare_keys = np.zeros(self.window)
+        self._spare_labels = np.zeros(self.window, dtype=np.int8)
+        self._state = np.zeros(6, dtype=np.int64)
+        self._state[5] = n_blocks
+        self._stale = False  # whether the blocks lag behind the ring
+
+    def update(self, scores: ArrayLike, is_positive: ArrayLike) -> None:
+        """Add examples in the order in which they were scored.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Scores given before the examples were learned.
+        is_positive : array-like of shape (n,)
+            Whether each example is positive: True or 1, False or 0.
+        """
+        from pairlearn.kernels import window
+
+        new = np.atleast_1d(np.asarray(scores, dtype=np.float64))
+        labels = np.atleast_1d(np.asarray(is_positive))
+        if new.ndim != 1 or new.shape != labels.shape:
+            raise ValueError(
+                f"scores and is_positive must be vectors of one length, got shapes {new.shape} "
+                f"and {labels.shape}."
+            )
+        if not np.isfinite(new).all():
+            raise ValueError("scores contain NaN or infinity; the model has diverged.")
+        if not np.isin(labels, (0, 1)).all():
+            raise ValueError("is_positive must hold True and False (or 1 and 0); pass y == 1.")
+        if len(new) * _SLIDE_COST >= self.window:
+            self._exchange(new, labels.astype(np.int8))
+        else:
+            self._refresh()
+            window.slide(
+                new, labels.astype(np.int8), self._ring_scores, self._ring_labels, self._order,
+                self._free, self._state, self._keys, self._labels, self._sizes, self._positives,
+                self._spare_keys, self._spare_labels,
+            )  # fmt: skip
+        self.n_seen += len(new)
+
+    def _exchange(self, scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
+        """Write many examples into the ring; the blocks follow when they are needed."""
+        last = slice(max(0, len(scores) - self.window), len(scores))
+        head = int(self._state[0])
+        places = (head + np.arange(len(scores))[last]) % self.window
+        self._ring_scores[places] = scores[last]
+        self._ring_labels[places] = labels[last]
+        self._state[0] = (head + len(scores)) % self.window
+        self._state[1] = size = min(self.window, int(self._state[1]) + len(scores))
+        # until the ring is full its first `size` places are the used ones
+        self._state[2] = int(self._ring_labels[:size].sum(dtype=np.int64))
+        self._stale = True
+
+    def _refresh(self) -> None:
+        """Sort the window into the blocks, and count its pairs."""
+        if not self._stale:
+            return
+        from pairlearn.kernels import window
+
+        size = int(self._state[1])
+        order = np.argsort(self._ring_scores[:size])
+        scores, labels = self._ring_scores[order], self._ring_labels[order]
+        window.fill_blocks(
+            size, scores, labels, self._order, self._free, self._state, self._keys,
+            self._labels, self._sizes, self._positives,
+        )  # fmt: skip
+        positive, negative = scores[labels == 1], scores[labels == 0]
+        below = np.searchsorted(negative, positive, side="left")
+        not_above = np.searchsorted(negative, positive, side="right")
+        self._state[3] = int(below.sum() + not_above.sum())
+        self._stale = False
+
+    @property
+    def n_positive(self) -> int:
+        """Number of positive examples in the window."""
+        return int(self._state[2])
+
+    @property
+    def n_negative(self) -> int:
+        """Number of negative examples in the window."""
+        return int(self._state[1] - self._state[2])
+
+    @property
+    def value(self) -> float | None:
+        """The AUC of the window; None while one of the classes is absent."""
+        self._refresh()
+        pairs = self.n_positive * self.n_negative
+        return int(self._state[3]) / (2 * pairs) if pairs else None
+
+    def state(self) -> dict[str, Any]:
+        """Return the window as arrays and numbers, oldest example first, for a checkpoint."""
+        size, head = int(self._state[1]), int(self._state[0])
+        order = (np.arange(size) + (head - size)) % self.window
+        return {
+            "window": self.window,
+            "n_seen": self.n_seen,
+            "scores": self._ring_scores[order],
+            "is_positive": self._ring_labels[order].astype(np.bool_),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> ProgressiveAUC:
+        """Return the window saved by `state`; later values are the same as without the break."""
+        auc = cls(state["window"])
+        auc.update(state["scores"], state["is_positive"])
+        auc.n_seen = check_count("n_seen", state["n_seen"], minimum=0)
+        return auc

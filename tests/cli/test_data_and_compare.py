@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from pairlearn.cli.compare import command as compare
+from pairlearn.cli.data import command as data
+
+NB = "nb=sklearn.naive_bayes.GaussianNB"
+RIDGE = 'ridge=sklearn.linear_model.RidgeClassifier {"alpha": [0.1, 10]}'
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAIRLEARN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("PAIRLEARN_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["pairlearn", "compare", "breast_cancer"])
+
+
+def run(command, *arguments):
+    return CliRunner().invoke(command, arguments)
+
+
+def test_list():
+    answer = run(data, "list")
+    assert answer.exit_code == 0
+    assert "german.numer (german)" in answer.output
+    assert "to be fetched" in answer.output
+    rows = json.loads(run(data, "list", "--json").output)
+    assert rows[0]["where"] == "scikit-learn"
+
+
+def test_info():
+    answer = run(data, "info", "digits")
+    assert answer.exit_code == 0
+    assert "first half of the sorted classes" in answer.output
+    facts = json.loads(run(data, "info", "mnist", "--json").output)
+    assert facts["features"] == 780
+    assert "pairlearn data fetch mnist" in facts["file"]
+
+
+def test_fetch_of_what_is_there():
+    answer = run(data, "fetch", "digits", "--quiet")
+    assert answer.exit_code == 0
+    assert "1797 examples" in answer.output
+
+
+@pytest.mark.parametrize("arguments", [("fetch", "nothing"), ("info", "nothing")])
+def test_unknown_data_set(arguments):
+    answer = run(data, *arguments)
+    assert answer.exit_code == 1
+    assert "no data set is called 'nothing'" in answer.output
+
+
+def test_folder_that_is_none(monkeypatch, tmp_path):
+    monkeypatch.setenv("PAIRLEARN_DATA", str(tmp_path / "absent"))
+    answer = run(data, "list")
+    assert answer.exit_code == 1
+    assert "not a folder" in answer.output
+
+
+def test_compare_prints_stores_reports_and_goes_on(tmp_path):
+    pytest.importorskip("matplotlib")
+    arguments = ["breast_cancer", "--estimator", NB, "--estimator", RIDGE, "--splits", "2"]
+    answer = run(compare, *arguments, "--report", "page")
+    assert answer.exit_code == 0, answer.output
+    assert "4 cells computed, 4 in all" in answer.output
+    assert "less nb" in answer.output
+    text = (tmp_path / "page" / "index.html").read_text()
+    assert "pairlearn compare breast_cancer" in text
+    again = run(compare, *arguments, "--json")
+    found = json.loads(again.output)
+    assert [row["method"] for row in found["auc"]] == ["nb", "ridge"]
+    assert found["differences"][0]["baseline"] == "nb"
+    third = run(compare, *arguments)
+    assert "0 cells computed, 4 in all" in third.output
+
+
+def test_one_split_gives_valid_json():
+    answer = run(compare, "breast_cancer", "--estimator", NB, "--splits", "1", "--json")
+    assert json.loads(answer.output)["auc"][0]["auc"]["sd"] is None
+
+
+def test_methods_are_listed():
+    answer = run(compare, "breast_cancer", "--methods", "list")
+    assert "gradient-boosting" in answer.output.split()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nothing", "--methods", "logistic"), "no data set"),
+        (("breast_cancer", "--methods", "nothing"), "no method is called 'nothing'"),
+        (("breast_cancer", "--estimator", "nothing.X"), "cannot import"),
+        (("breast_cancer", "--methods", "sgd,sgd"), "comes twice"),
+        (("breast_cancer", "--methods", "sgd", "--splits", "0"), "n_splits"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message):
+    answer = run(compare, *arguments)
+    assert answer.exit_code == 1
+    assert message in answer.output
+    assert len(answer.output.strip().splitlines()) == 1
+
+
+def test_a_failed_cell_shows_in_the_exit_status():
+    bad = 'bad=sklearn.linear_model.LogisticRegression {"C": -1}'
+    answer = run(compare, "breast_cancer", "--estimator", bad, "--splits", "1")
+    assert answer.exit_code == 1
+    assert "failed: breast_cancer split 0 bad: InvalidParameterError" in answer.output
+
+
+def test_ctrl_c_says_how_to_go_on(monkeypatch):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pairlearn.experiments.compare", interrupt)
+    answer = run(compare, "breast_cancer", "--estimator", NB)
+    assert answer.exit_code == 130
+    assert "goes on from pairlearn-compare.sqlite" in answer.output

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Settings and fixtures of all tests."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The first call of a kernel compiles it, so one example may take seconds and the next microseconds.
+settings.register_profile(
+    "pairlearn",
+    deadline=None,
+    derandomize=True,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("pairlearn")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def root():
+    """Folder of the repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """Folder of the paper's data sets; a test that needs it is skipped where it is absent."""
+    folder = Path(os.environ.get("PAIRLEARN_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "ijcnn1.libsvm.xz").exists():
+        pytest.skip(f"no data sets in {folder}; name a folder of *.libsvm.xz in PAIRLEARN_DATA")
+    return folder
+
+
+@pytest.fixture
+def rng():
+    """A generator with a fixed seed: every run sees the same numbers."""
+    return np.random.default_rng(20211112)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import socket
+
+import pytest
+
+from pairlearn.data import DataCorruptError, DataUnavailableError
+from pairlearn.data.download import download
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "folder" / "toy.txt"
+
+
+def test_fetches_a_file(server, target):
+    seen = []
+    download(server.address, target, progress=lambda have, total: seen.append((have, total)))
+    assert target.read_bytes() == server.content
+    assert seen[-1] == (len(server.content), len(server.content))
+    assert [path.name for path in target.parent.iterdir()] == ["toy.txt"]
+
+
+def test_broken_connection_is_taken_up_again_within_one_call(server, target):
+    server.cut_after = [100, 50]
+    download(server.address, target, pause=0.0)
+    assert target.read_bytes() == server.content
+    assert [wanted for wanted, _ in server.asked] == [None, "bytes=100-", "bytes=150-"]
+
+
+def test_next_call_asks_for_the_rest_only(server, target):
+    server.cut_after = [100]
+    with pytest.raises(DataUnavailableError):
+        download(server.address, target, attempts=1)
+    assert not target.exists()
+    download(server.address, target, attempts=1)
+    assert target.read_bytes() == server.content
+    assert server.asked[-1] == ("bytes=100-", '"one"')
+
+
+def test_file_that_changed_meanwhile_starts_anew(server, target):
+    server.cut_after = [100]
+    with pytest.raises(DataUnavailableError):
+        download(server.address, target, attempts=1)
+    server.content, server.etag = b"other" * 50, '"two"'
+    download(server.address, target, attempts=1)
+    assert target.read_bytes() == server.content
+
+
+@pytest.mark.parametrize("etag", ["", 'W/"weak"'])
+def test_without_a_strong_tag_two_halves_are_not_joined(server, target, etag):
+    server.etag = etag
+    server.cut_after = [100]
+    with pytest.raises(DataUnavailableError):
+        download(server.address, target, attempts=1)
+    download(server.address, target, attempts=1)
+    assert target.read_bytes() == server.content
+    assert server.asked[-1] == (None, None)
+
+
+def test_server_without_ranges(server, target):
+    server.ranges = False
+    server.cut_after = [100]
+    download(server.address, target, pause=0.0)
+    assert target.read_bytes() == server.content
+
+
+def test_part_longer_than_the_file_starts_anew(server, target):
+    target.parent.mkdir()
+    target.with_name("toy.txt.part").write_bytes(b"x" * 10_000)
+    target.with_name("toy.txt.part.tag").write_text('"one"')
+    download(server.address, target, pause=0.0)
+    assert target.read_bytes() == server.content
+
+
+def test_nothing_appears_before_it_is_verified(server, target):
+    def refuse(path):
+        assert not target.exists()
+        assert path.read_bytes() == server.content
+        raise DataCorruptError("no")
+
+    with pytest.raises(DataCorruptError):
+        download(server.address, target, check=refuse)
+    assert list(target.parent.iterdir()) == []
+
+
+def test_missing_page_is_not_asked_for_again(server, target):
+    server.status = 404
+    with pytest.raises(DataUnavailableError, match="404"):
+        download(server.address, target)
+    assert len(server.asked) == 1
+
+
+def test_server_in_trouble_is_asked_again(server, target):
+    server.status = 503
+    with pytest.raises(DataUnavailableError, match="503"):
+        download(server.address, target, pause=0.0)
+    assert len(server.asked) == 3
+
+
+def test_no_network_is_one_line(target):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(DataUnavailableError, match="check the network") as caught:
+        download(f"http://127.0.0.1:{port}/toy", target, pause=0.0)
+    assert "\n" not in str(caught.value)
+
+
+def test_only_the_web(target):
+    with pytest.raises(ValueError, match="http"):
+        download("file:///etc/hostname", target)

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import csv
+import html.parser
+import math
+import re
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="figures need matplotlib")
+
+from pairlearn.experiments.page import Cell, Facts, Figure, Page, Table, Text, write_page
+from pairlearn.experiments.report import write_report
+from pairlearn.experiments.runner import HONEST, PAPER, Comparison, Failure
+from pairlearn.experiments.store import Result
+from pairlearn.experiments.tables import auc_rows, cost_rows, difference_rows, paper_rows
+from pairlearn.experiments.trajectories import trajectories
+
+
+def result(dataset, split, method, auc, **changes):
+    fields = {
+        "cpu_seconds": 0.01 * (1 + split),
+        "wall_seconds": 0.02,
+        "tune_cpu_seconds": 0.5,
+        "n_train": 80,
+        "n_test": 20,
+        "params": {"C": 0.1},
+    }
+    return Result(dataset, split, method, auc, **(fields | changes))
+
+
+def comparison(n_splits=3, *, failures=(), protocol=HONEST, datasets=("diabetes", "a<b>&c")):
+    results = [
+        result(
+            dataset,
+            split,
+            method,
+            0.8 + 0.01 * k + 0.001 * split,
+            warnings=["<i>odd</i>"] if k else [],
+            n_gradients=1000 if k else None,
+        )
+        for dataset in datasets
+        for split in range(n_splits)
+        for k, method in enumerate(("ours", "olp", "spauc"))
+    ]
+    methods = ("ours", "olp", "spauc")
+    return Comparison(
+        results, list(failures), datasets, methods, n_splits, 7, protocol, len(results)
+    )
+
+
+class Checker(html.parser.HTMLParser):
+    """Balanced tags, unique identifiers, resolved references, nothing from elsewhere."""
+
+    VOID = frozenset(("meta", "link"))
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.refs, self.outside, self.tags = [], [], [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.note(tag, dict(attributes))
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+        self.note(tag, dict(attributes))
+
+    def note(self, tag, attributes):
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        for name in ("href", "src", "xlink:href", "clip-path"):
+            value = attributes.get(name) or ""
+            if value.startswith(("http:", "https:", "//")):
+                self.outside.append(value)
+            match = re.search(r"#([^)\"]+)", value)
+            if match:
+                self.refs.append(match[1])
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def check(path):
+    checker = Checker()
+    text = path.read_text(encoding="utf-8")
+    checker.feed(text)
+    checker.close()
+    assert checker.open == []
+    assert len(checker.ids) == len(set(checker.ids))
+    assert set(checker.refs) <= set(checker.ids)
+    assert checker.outside == []
+    return text, checker
+
+
+def read_csv(path):
+    with path.open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_page_is_well_formed_and_needs_nothing_from_elsewhere(tmp_path):
+    failures = [Failure("diabetes", 0, "olp", "ValueError: <b>no</b>")]
+    page = write_report(comparison(failures=failures), tmp_path, commands=["pairlearn x --y '<z>'"])
+    text, checker = check(page)
+    assert checker.tags.count("svg") == 3
+    assert checker.tags.count("script") == 1
+    assert "<b>no</b>" not in text
+    assert "<i>odd</i>" not in text
+    assert "a&lt;b&gt;&amp;c" in text
+    assert "@import" not in text
+    assert "url(http" not in text
+    for link in re.findall(r'href="([^"#]+\.csv)"', text):
+        assert (tmp_path / link).is_file()
+    assert "seed 7" in text
+
+
+def test_page_is_the_same_for_the_same_numbers(tmp_path):
+    one = write_report(comparison(), tmp_path / "1").read_text()
+    two = write_report(comparison(), tmp_path / "2").read_text()
+    assert one == two
+
+
+def test_every_figure_links_to_the_numbers_it_draws(tmp_path):
+    done = comparison()
+    write_report(done, tmp_path)
+    drawn = read_csv(tmp_path / "figure-auc.csv")
+    assert [(row["dataset"], row["method"]) for row in drawn] == [
+        (row.dataset, row.method) for row in auc_rows(done)
+    ]
+    assert float(drawn[0]["mean"]) == pytest.approx(0.801)
+    gaps = read_csv(tmp_path / "figure-differences.csv")
+    assert float(gaps[0]["mean"]) == pytest.approx(0.01)
+    assert len(read_csv(tmp_path / "results.csv")) == len(done.results)
+
+
+def test_numbers_beside_the_paper_appear_when_both_have_them(tmp_path):
+    text, _ = check(write_report(comparison(), tmp_path / "1"))
+    assert "Beside the paper" in text
+    assert [row.column for row in paper_rows(comparison())] == ["diabetes"] * 3
+    text, _ = check(write_report(comparison(datasets=("w8a",)), tmp_path / "2"))
+    assert "Beside the paper" not in text
+
+
+def test_one_split_has_no_interval(tmp_path):
+    text, _ = check(write_report(comparison(n_splits=1), tmp_path))
+    assert "one split" in text
+    shown = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    assert "nan" not in shown.lower()
+
+
+def test_protocol_is_named(tmp_path):
+    text, _ = check(write_report(comparison(protocol=PAPER), tmp_path))
+    assert "by all examples, test ones included" in text
+
+
+def test_nothing_to_report(tmp_path):
+    empty = Comparison([], [], ("d",), ("m",), 1, 0, HONEST, 0)
+    with pytest.raises(ValueError, match="nothing to report"):
+        write_report(empty, tmp_path)
+
+
+def test_tables_of_a_comparison():
+    done = comparison()
+    rows = auc_rows(done)
+    assert rows[0].auc.mean == pytest.approx(0.801)
+    assert rows[0].auc.n == 3
+    gaps = difference_rows(done, baseline="olp")
+    assert {row.baseline for row in gaps} == {"olp"}
+    assert gaps[0].difference.mean == pytest.approx(-0.01)
+    assert gaps[0].wins == 0
+    assert cost_rows(done)[0].cpu_seconds == pytest.approx(0.02)
+    assert cost_rows(done)[0].n_gradients is None
+    assert cost_rows(done)[1].n_gradients == 1000
+    with pytest.raises(ValueError, match="not among the methods"):
+        difference_rows(done, baseline="logistic")
+
+
+def test_differences_use_shared_splits_only():
+    results = [result("d", split, "a", 0.9) for split in range(3)]
+    results += [result("d", split, "b", 0.8) for split in (1, 2, 3)]
+    done = Comparison(results, [], ("d",), ("a", "b"), 4, 0, HONEST, 6)
+    (row,) = difference_rows(done)
+    assert row.difference.n == 2
+
+
+def test_an_interval_of_auc_stays_between_zero_and_one():
+    results = [result("d", split, "a", auc) for split, auc in enumerate((0.99, 1.0, 0.9))]
+    done = Comparison(results, [], ("d",), ("a",), 3, 0, HONEST, 3)
+    assert auc_rows(done)[0].auc.high == 1.0
+
+
+def test_parts_of_a_page(tmp_path):
+    parts = [
+        Text("Words", ("One & two",)),
+        Facts("Facts", (("name", "<value>"),)),
+        Table("Table", ["a", "b"], [["x", Cell("1.0", 1.0)], ["y", Cell("-", math.nan)]], "t"),
+        Figure("Figure", '<svg xmlns="http://www.w3.org/2000/svg"></svg>', "f", ["x"], [[1]], "d"),
+    ]
+    page = write_page(Page("Title", "Intro", parts), tmp_path)
+    text, _ = check(page)
+    assert 'aria-label="d"' in text
+    assert "&lt;value&gt;" in text
+    assert (tmp_path / "t.csv").read_text().splitlines()[:2] == ["a,b", "x,1.0"]
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("../a",), ("A b",)])
+def test_names_of_parts(tmp_path, names):
+    parts = [Table("T", ["a"], [["x"]], name) for name in names]
+    with pytest.raises(ValueError, match="distinct names"):
+        write_page(Page("Title", "", parts), tmp_path)
+
+
+def with_checkpoints(lengths=(3, 3)):
+    results = [
+        result(
+            "d",
+            split,
+            "a",
+            0.9,
+            checkpoints=[[0.1 * 2**t, 10.0 * t, 0.7 + 0.1 * t + 0.01 * split * (2 - t)]
+                         for t in range(length)],
+        )
+        for split, length in enumerate(lengths)
+    ]  # fmt: skip
+    return Comparison(results, [], ("d",), ("a",), len(lengths), 0, HONEST, len(lengths))
+
+
+def test_trajectories_and_the_papers_way_to_report():
+    (path,) = trajectories(with_checkpoints())
+    assert path.auc_mean == pytest.approx([0.71, 0.805, 0.9])
+    assert path.auc_sd == pytest.approx([0.02 / 2**0.5, 0.01 / 2**0.5, 0.0])
+    assert path.cpu_seconds == pytest.approx([0.1, 0.2, 0.4])
+    assert path.final == pytest.approx((0.9, 0.0))
+    assert path.as_published == pytest.approx((0.9, 0.0))
+    assert trajectories(comparison()) == []
+
+
+def test_checkpoints_at_different_steps_are_not_averaged():
+    with pytest.raises(ValueError, match="2, 3 checkpoints"):
+        trajectories(with_checkpoints((2, 3)))
+
+
+def test_curves_are_drawn_where_there_are_checkpoints(tmp_path):
+    text, checker = check(write_report(with_checkpoints(), tmp_path))
+    assert "AUC on the way" in text
+    assert checker.tags.count("svg") == 3
+    assert len(read_csv(tmp_path / "figure-curves.csv")) == 3

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pairlearn
+from pairlearn.data import Dataset, load
+from pairlearn.experiments import (
+    PAPER,
+    EstimatorMethod,
+    Fitted,
+    Method,
+    Protocol,
+    compare,
+)
+from pairlearn.experiments.methods import Checkpoint
+from pairlearn.experiments.runner import ComparisonError
+from pairlearn.experiments.store import Store, StoreError
+from pairlearn.experiments.work import child_seed, split_of
+
+SVC = EstimatorMethod(name="svc", path="sklearn.svm.LinearSVC", grid={"C": [0.01, 1.0]})
+SGD = EstimatorMethod(
+    name="sgd", path="sklearn.linear_model.SGDClassifier", grid={"alpha": [1e-4, 1e-2]}
+)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    return load("breast_cancer")
+
+
+def toy(n=100, name="toy"):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    y = np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)
+    return Dataset(X, y, name, "", (-1.0, 1.0), "test", f"{name}-{n}".ljust(64, "0"))
+
+
+class Scores:
+    def __init__(self, w):
+        self.w = w
+
+    def decision_function(self, X):
+        return X @ self.w
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanDifference(Method):
+    """Scores by the difference of the class means, plus noise from its own random numbers."""
+
+    noise: float = 0.1
+
+    def tune(self, X, y, rng):
+        return {"shift": float(rng.normal()), "n": len(y)}
+
+    def fit(self, X, y, params, rng):
+        w = X[y > 0].mean(axis=0) - X[y < 0].mean(axis=0)
+        w = w + self.noise * rng.normal(size=len(w))
+        return Fitted(
+            model=Scores(w),
+            n_gradients=len(y),
+            state_bytes=w.nbytes,
+            checkpoints=(Checkpoint(Scores(-w), 0.5, 7),),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedOnce(MeanDifference):
+    tuned_once = True
+    max_tuning_examples = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fails(Method):
+    def fit(self, X, y, params, rng):
+        raise RuntimeError("on\npurpose")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warns(MeanDifference):
+    def fit(self, X, y, params, rng):
+        warnings.warn("it did not converge", UserWarning, stacklevel=1)
+        return super().fit(X, y, params, rng)
+
+
+def numbers(comparison):
+    return [
+        (r.dataset, r.split, r.method, r.auc, tuple(sorted(r.params.items())))
+        for r in comparison.results
+    ]
+
+
+def test_cells_are_measured_and_ordered(tmp_path):
+    methods = [MeanDifference(name="a"), MeanDifference(name="b")]
+    seen = []
+    done = compare(
+        [toy(), toy(name="other")],
+        methods,
+        store=tmp_path / "s.sqlite",
+        n_splits=2,
+        progress=lambda *step: seen.append(step),
+    )
+    assert [(r.dataset, r.split, r.method) for r in done.results] == [
+        (dataset, split, method)
+        for dataset in ("toy", "other")
+        for split in (0, 1)
+        for method in ("a", "b")
+    ]
+    first = done.results[0]
+    assert (first.n_train, first.n_test, first.n_gradients, first.state_bytes) == (80, 20, 80, 24)
+    assert first.checkpoints[0][:2] == [0.5, 7]
+    assert first.checkpoints[0][2] == pytest.approx(1 - first.auc)
+    assert first.cpu_seconds >= 0
+    assert [step[:2] for step in seen] == [(k, 8) for k in range(9)]
+    assert not Path(f"{tmp_path / 's.sqlite'}.arrays").exists()
+
+
+def test_same_numbers_with_one_and_two_workers(tmp_path, cancer):
+    one = compare([cancer], [SVC, SGD], store=tmp_path / "1.sqlite", n_splits=3, workers=1)
+    two = compare([cancer], [SVC, SGD], store=tmp_path / "2.sqlite", n_splits=3, workers=2)
+    assert numbers(one) == numbers(two)
+    other = compare([cancer], [SVC, SGD], store=tmp_path / "3.sqlite", n_splits=3, seed=1)
+    assert numbers(one) != numbers(other)
+
+
+def test_a_method_does_not_change_the_numbers_of_another(tmp_path):
+    a, b = MeanDifference(name="a"), MeanDifference(name="b")
+    alone = compare([toy()], [b], store=tmp_path / "1.sqlite", n_splits=2)
+    both = compare([toy()], [a, b], store=tmp_path / "2.sqlite", n_splits=2)
+    assert numbers(alone) == [row for row in numbers(both) if row[2] == "b"]
+
+
+def test_second_run_computes_only_what_is_missing(tmp_path):
+    store = tmp_path / "s.sqlite"
+    a, b = MeanDifference(name="a"), MeanDifference(name="b")
+    first = compare([toy()], [a], store=store, n_splits=2)
+    assert first.n_computed == 2
+    more = compare([toy()], [a, b], store=store, n_splits=3)
+    assert more.n_computed == 4
+    again = compare([toy()], [a, b], store=store, n_splits=3)
+    assert again.n_computed == 0
+    assert numbers(again) == numbers(more)
+    changed = compare([toy()], [MeanDifference(name="a", noise=0.2)], store=store, n_splits=2)
+    assert changed.n_computed == 2
+    assert compare([toy(120)], [a], store=store, n_splits=1).n_computed == 1
+    with Store(store) as opened:
+        assert len(opened.runs()) == 5
+
+
+SCRIPT = """
+import sys
+from pairlearn.data import load
+from pairlearn.experiments import EstimatorMethod, compare
+if __name__ == "__main__":
+    forest = EstimatorMethod(name="forest", path="sklearn.ensemble.RandomForestClassifier")
+    compare([load("breast_cancer")], [forest], store=sys.argv[1], n_splits=12, workers=2)
+"""
+
+
+def stored(path):
+    if not path.exists():
+        return 0
+    try:
+        with sqlite3.connect(path) as db:
+            return db.execute("SELECT count(*) FROM results").fetchone()[0]
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        if "db" in locals():
+            db.close()
+
+
+def children_of(pid):
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path, cancer):
+    store, script = tmp_path / "s.sqlite", tmp_path / "run.py"
+    script.write_text(SCRIPT)
+    environment = os.environ | {"PYTHONPATH": str(Path(pairlearn.__file__).parents[1])}
+    process = subprocess.Popen([sys.executable, script, store], env=environment)
+    deadline = time.monotonic() + 120
+    while stored(store) < 3 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    workers = children_of(process.pid)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
+    before = stored(store)
+    assert 3 <= before < 12
+    forest = EstimatorMethod(name="forest", path="sklearn.ensemble.RandomForestClassifier")
+    resumed = compare([cancer], [forest], store=store, n_splits=12)
+    assert resumed.n_computed == 12 - before
+    fresh = compare([cancer], [forest], store=tmp_path / "fresh.sqlite", n_splits=12)
+    assert numbers(resumed) == numbers(fresh)
+    assert workers
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid in workers):
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+
+
+def test_a_failing_cell_stops_nothing_and_is_tried_again(tmp_path):
+    store = tmp_path / "s.sqlite"
+    methods = [Fails(name="bad"), MeanDifference(name="good")]
+    done = compare([toy()], methods, store=store, n_splits=2)
+    assert [r.method for r in done.results] == ["good", "good"]
+    assert [f.message for f in done.failures] == ["RuntimeError: on purpose"] * 2
+    again = compare([toy()], methods, store=store, n_splits=2)
+    assert (again.n_computed, len(again.failures)) == (0, 2)
+
+
+def test_failing_cells_in_workers(tmp_path, cancer):
+    bad = EstimatorMethod(
+        name="bad", path="sklearn.linear_model.LogisticRegression", fixed={"C": -1.0}
+    )
+    done = compare([cancer], [bad], store=tmp_path / "s.sqlite", n_splits=2, workers=2)
+    assert len(done.failures) == 2
+    assert "InvalidParameterError" in done.failures[0].message
+
+
+def test_a_worker_that_dies_is_named_and_nothing_done_is_lost(tmp_path, cancer):
+    dies = EstimatorMethod(name="dies", path="os._exit", fixed={"status": 3})
+    store = tmp_path / "s.sqlite"
+    with pytest.raises(ComparisonError, match="fewer workers"):
+        compare([cancer], [dies], store=store, n_splits=2, workers=2)
+    assert stored(store) == 0
+    nb = EstimatorMethod(name="nb", path="sklearn.naive_bayes.GaussianNB")
+    assert compare([cancer], [nb], store=store, n_splits=1).n_computed == 1
+
+
+def test_warnings_are_kept_and_not_swallowed(tmp_path):
+    done = compare([toy()], [Warns(name="w")], store=tmp_path / "s.sqlite", n_splits=1)
+    assert done.results[0].warnings == ["it did not converge"]
+
+
+def test_parameters_chosen_once(tmp_path):
+    store = tmp_path / "s.sqlite"
+    method = TunedOnce(name="once")
+    done = compare([toy()], [method], store=store, n_splits=3)
+    assert len({r.params["shift"] for r in done.results}) == 1
+    assert {r.params["n"] for r in done.results} == {30}
+    more = compare([toy()], [method], store=store, n_splits=4)
+    assert more.results[3].params == done.results[0].params
+    each = compare([toy()], [MeanDifference(name="once")], store=store, n_splits=3)
+    assert len({r.params["shift"] for r in each.results}) == 3
+
+
+def test_the_papers_protocol_tunes_on_everything(tmp_path):
+    done = compare(
+        [toy()],
+        [MeanDifference(name="a")],
+        store=tmp_path / "s.sqlite",
+        n_splits=2,
+        protocol=PAPER,
+    )
+    assert {r.params["n"] for r in done.results} == {100}
+    assert len({r.params["shift"] for r in done.results}) == 1
+
+
+def test_folds_cover_the_data_and_random_splits_are_their_own():
+    folds = Protocol(splits="folds")
+    tests = [split_of(50, dataset="d", split=k, seed=0, protocol=folds).test for k in range(5)]
+    np.testing.assert_array_equal(np.sort(np.concatenate(tests)), np.arange(50))
+    random = [
+        split_of(50, dataset="d", split=k, seed=0, protocol=Protocol()).test for k in range(2)
+    ]
+    assert not np.array_equal(*random)
+
+
+def test_seeds_depend_on_every_name():
+    states = {
+        tuple(child_seed(*names).generate_state(2))
+        for names in [
+            (0, "a", 1),
+            (0, "a", "1"),
+            (0, "b", 1),
+            (0, "a", 2),
+            (1, "a", 1),
+            (0, "a"),
+        ]
+    }
+    assert len(states) == 6
+
+
+def test_sparse_examples(tmp_path):
+    from scipy import sparse
+
+    data = toy()
+    thin = Dataset(
+        sparse.csr_matrix(data.X), data.y, "toy", "", (-1.0, 1.0), "test", data.sha256[::-1]
+    )
+    method = EstimatorMethod(name="lr", path="sklearn.linear_model.LogisticRegression")
+    raw = Protocol(scaling="none")
+    done = [
+        compare([d], [method], store=tmp_path / f"{k}.sqlite", n_splits=1, protocol=raw)
+        for k, d in enumerate((data, thin))
+    ]
+    assert done[0].results[0].auc == pytest.approx(done[1].results[0].auc, abs=1e-6)
+
+
+def test_two_runs_do_not_share_a_store(tmp_path):
+    with (
+        Store(tmp_path / "s.sqlite"),
+        pytest.raises(StoreError, match="another run"),
+    ):
+        compare([toy()], [MeanDifference(name="a")], store=tmp_path / "s.sqlite")
+
+
+def test_a_file_that_is_no_store(tmp_path):
+    path = tmp_path / "s.sqlite"
+    path.write_bytes(b"something else entirely, and longer than a header" * 100)
+    with pytest.raises(StoreError, match="not a store"):
+        Store(path)
+
+
+def test_a_store_of_another_version(tmp_path):
+    path = tmp_path / "s.sqlite"
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    with pytest.raises(StoreError, match="version 99"):
+        Store(path)
+
+
+@pytest.mark.parametrize(
+    ("datasets", "methods", "message"),
+    [
+        ([], [MeanDifference(name="a")], "data sets"),
+        ([toy()], [], "methods"),
+        ([toy()], [MeanDifference(name="a"), SVC, MeanDifference(name="a")], "a comes twice"),
+    ],
+)
+def test_what_cannot_be_compared(tmp_path, datasets, methods, message):
+    with pytest.raises(ValueError, match=message):
+        compare(datasets, methods, store=tmp_path / "s.sqlite")
+
+
+def test_protocol_names_its_choices():
+    with pytest.raises(ValueError, match="random, folds"):
+        Protocol(splits="bootstrap")

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A file is the old one or the new one, never something between."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pairlearn.streams.atomic import atomic_write, previous_of, read_newest
+
+
+def files_in(folder):
+    return sorted(p.name for p in folder.iterdir())
+
+
+def load(path):
+    data = path.read_bytes()
+    if not data.endswith(b"."):
+        raise ValueError(f"{path.name} is cut short")
+    return data
+
+
+def test_the_last_two_are_kept(tmp_path):
+    path = tmp_path / "a"
+    for k in range(4):
+        atomic_write(path, b"%d." % k, keep_previous=True)
+    assert path.read_bytes() == b"3."
+    assert previous_of(path).read_bytes() == b"2."
+    assert files_in(tmp_path) == ["a", "a.previous"]
+
+
+def test_permissions_stay(tmp_path):
+    path = tmp_path / "a"
+    atomic_write(path, b"1")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+    path.chmod(0o600)
+    atomic_write(path, b"2")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace", "link"])
+def test_an_error_at_any_step_leaves_the_old_file(tmp_path, monkeypatch, step):
+    path = tmp_path / "a"
+    atomic_write(path, b"old")
+
+    def fail(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, step, fail)
+    if step == "link":  # without hard links the file is copied
+        atomic_write(path, b"new", keep_previous=True)
+        assert path.read_bytes() == b"new"
+        assert previous_of(path).read_bytes() == b"old"
+        return
+    with pytest.raises(OSError, match="No space left"):
+        atomic_write(path, b"new", keep_previous=True)
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+    assert "a" in files_in(tmp_path)
+    assert not [name for name in files_in(tmp_path) if name.endswith(".tmp")]
+
+
+def test_a_full_disk(tmp_path):
+    """The limit on the size of a file makes the system itself refuse to write on."""
+    path = tmp_path / "a"
+    atomic_write(path, b"old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+        with pytest.raises(OSError, match="too large"):
+            atomic_write(path, b"x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, old)
+    assert path.read_bytes() == b"old"
+    assert files_in(tmp_path) == ["a"]
+
+
+def test_a_cut_file_falls_back_to_the_previous_one(tmp_path):
+    path = tmp_path / "a"
+    atomic_write(path, b"one.")
+    atomic_write(path, b"two.", keep_previous=True)
+    assert read_newest(path, load) == (b"two.", None)
+    path.write_bytes(b"tw")
+    value, complaint = read_newest(path, load)
+    assert value == b"one."
+    assert "a is cut short" in complaint
+    assert "a.previous is used instead" in complaint
+    previous_of(path).write_bytes(b"o")
+    with pytest.raises(ValueError, match="a is cut short"):
+        read_newest(path, load)
+    previous_of(path).unlink()
+    with pytest.raises(ValueError, match="a is cut short"):
+        read_newest(path, load)
+
+
+def test_kill_at_random_moments(tmp_path):
+    """Whatever moment kill -9 strikes, the newest or the previous file is whole."""
+    path = tmp_path / "a"
+    program = (
+        "import sys; from pairlearn.streams.atomic import atomic_write\n"
+        "k = 0\n"
+        "while True:\n"
+        "    atomic_write(sys.argv[1], b'%d' % k * 20000 + b'.', keep_previous=True); k += 1\n"
+    )
+    for k in range(12):
+        process = subprocess.Popen([sys.executable, "-c", program, str(path)])
+        deadline = time.monotonic() + 20
+        while not path.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.003 * (k + 1))
+        process.kill()
+        process.wait()
+        value, complaint = read_newest(path, load)
+        assert complaint is None
+        assert value.endswith(b".")

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each kind of bad file gives one line that names the cure."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pairlearn.streams import CsvReader, NpyReader, ReadError, Schema, SvmlightReader, open_reader
+
+SCHEMA = Schema(label="target")
+
+
+def error_of(path, content=None, schema=SCHEMA, **options):
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ReadError) as caught:
+        list(open_reader(path, schema, **options))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert path.name in message
+    return message
+
+
+CASES = {
+    "empty": ("a.csv", b"", "is empty; check that it was written completely"),
+    "blank lines only": ("a.csv", b"\n\n\n", "its columns"),
+    "header only": ("a.csv", b"a,target\n", "has a header and no rows"),
+    "garbage": ("a.csv", bytes(range(256)) * 20, "is not text: it has a zero byte"),
+    "other garbage": ("a.csv", b"\xff\xfea\x00", "UTF-16"),
+    "zip": ("a.csv", b"PK\x03\x04....", "is a zip file, not text; unpack"),
+    "no label": ("a.csv", b"a,b\n1,2\n", "no label column 'target'; its columns: 'a', 'b'"),
+    "ragged everywhere": ("a.csv", b"a,target\n1\n1,2,3\n", "it has 1 fields where 2 are expected"),
+    "duplicated header": ("a.csv", b"a,a,target\n1,2,3\n", "more than one column named 'a'"),
+    "no header": ("a.csv", b"1,2,3\n4,5,6\n", "pass header=False"),
+    "no names": ("a.data", b"a,target\n1,0\n", "pass format="),
+    "empty svmlight": ("a.svm", b"", "is empty"),
+    "svmlight of text": ("a.svm", b"what is this\n", "'is' is not index:value"),
+    "svmlight comments only": ("a.svm", b"# nothing\n", "has no rows of data"),
+    "fake parquet": ("a.parquet", b"PAR1 and nothing more", "cannot be read"),
+    "fake arrow": ("a.arrow", b"ARROW1 and nothing more", "cannot be read"),
+    "feather 1": ("a.feather", b"FEA1....", "format="),
+    "npy with a name": ("a.npy", b"\x93NUMPY\x01", "its label is a column number"),
+    "cut gzip": ("a.csv.gz", gzip.compress(b"a,target\n" + os.urandom(50_000).hex().encode())[:900],
+                 "damaged or cut short"),
+    "text after a quote": ("a.csv", b'a,target\n"1"x,0\n', "text follows a closing quote"),
+    "open quote": ("a.csv", b'a,target\n"1,0\n', "a quote is opened and never closed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_files(tmp_path, case):
+    name, content, message = CASES[case]
+    assert message in error_of(tmp_path / name, content)
+
+
+def test_missing_file_and_folder(tmp_path):
+    assert "does not exist; check the path" in error_of(tmp_path / "none.csv")
+    assert "has no file ending in" in error_of(tmp_path)
+    with pytest.raises(ReadError, match="is a directory; name the files"):
+        CsvReader(tmp_path, SCHEMA)
+
+
+def test_unreadable_permissions(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"a,target\n1,0\n")
+    path.chmod(0)
+    if os.access(path, os.R_OK):  # the superuser reads everything: stand in for the system
+        real = open
+
+        def denied(file, *args, **kwargs):
+            if str(file) == str(path):
+                raise PermissionError(13, "Permission denied")
+            return real(file, *args, **kwargs)
+
+        monkeypatch.setattr("builtins.open", denied)
+    assert "permission denied; run `chmod u+r" in error_of(path)
+
+
+def test_bad_rows_are_refused_one_by_one():
+    text = b'a,target\n1,0\nx,1\n2\n3,1\n"4",1\n5,\n"6,0\n7,1\ninf,1\n8,1\n'
+    reader = CsvReader(io.BytesIO(text), SCHEMA)
+    [chunk] = reader
+    assert chunk.X.ravel().tolist() == [1.0, 3.0, 4.0, 7.0, 8.0]
+    assert chunk.lines.tolist() == [2, 5, 6, 9, 11]
+    assert reader.refusals.count == 5
+    assert [(r.line, r.reason) for r in reader.refusals.first] == [
+        (3, "column 'a': 'x' is not a number"),
+        (4, "it has 1 fields where 2 are expected"),
+        (7, "the label is missing"),
+        (8, "a quote is opened and never closed"),
+        (10, "column 'a': 'inf' is infinite"),
+    ]
+    strict = CsvReader(io.BytesIO(text), SCHEMA, strict=True)
+    with pytest.raises(ReadError, match=r"^BytesIO:3: column 'a': 'x' is not a number \(strict"):
+        list(strict)
+
+
+def test_only_the_first_few_refusals_are_kept():
+    text = b"a,target\n" + b"x,0\n" * 5000 + b"1,1\n"
+    reader = CsvReader(io.BytesIO(text), SCHEMA)
+    [chunk] = reader
+    assert len(chunk) == 1
+    assert reader.refusals.count == 5000
+    assert len(reader.refusals.first) == 5
+
+
+def test_a_line_of_ten_megabytes(tmp_path):
+    long = b"x" * 10_000_000
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"a,target\n1,0\n" + long + b",1\n2,1\n")
+    reader = CsvReader(path, SCHEMA)
+    [chunk] = reader
+    assert chunk.X.ravel().tolist() == [1.0, 2.0]
+    assert len(str(reader.refusals)) < 200
+    reader = CsvReader(path, SCHEMA, max_line_bytes=1 << 20)
+    [chunk] = reader
+    assert chunk.X.ravel().tolist() == [1.0, 2.0]
+    assert chunk.lines.tolist() == [2, 4]
+    assert "longer than 1048576 bytes; check the line ends, or raise max_line_bytes" in str(
+        reader.refusals
+    )
+    message = error_of(path, long, max_line_bytes=1 << 20)
+    assert "the first line is longer" in message
+
+
+def test_a_good_line_of_ten_megabytes():
+    n = 1_250_000
+    row = b"0.12345," * n
+    names = ",".join(f"c{k}" for k in range(n)).encode() + b",target\n"
+    [chunk] = CsvReader(io.BytesIO(names + row + b"1\n"), SCHEMA)
+    assert chunk.X.shape == (1, n)
+    assert (chunk.X == 0.12345).all()
+
+
+def test_a_number_of_ten_megabytes():
+    text = b"a,target\n0." + b"3" * 10_000_000 + b",1\n"
+    [chunk] = CsvReader(io.BytesIO(text), SCHEMA)
+    assert chunk.X.tolist() == [[1 / 3]]
+
+
+def test_long_svmlight_line():
+    body = b"1 1:1\n1 2:" + b"7" * 3_000_000 + b"\n-1 1:2\n"
+    reader = SvmlightReader(io.BytesIO(body), n_features=2, max_line_bytes=1 << 20)
+    [chunk] = reader
+    assert chunk.lines.tolist() == [1, 3]
+    assert "raise max_line_bytes" in str(reader.refusals)
+
+
+def test_files_of_different_shape(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"a,target\n1,0\n")
+    (tmp_path / "b.csv").write_bytes(b"b,target\n1,0\n")
+    with pytest.raises(ReadError, match=r"b\.csv has other columns than the first file"):
+        list(CsvReader([tmp_path / "a.csv", tmp_path / "b.csv"], SCHEMA))
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    pq.write_table(pa.table({"a": [1], "target": [1]}), folder / "a.parquet")
+    pq.write_table(pa.table({"b": [1], "target": [1]}), folder / "b.parquet")
+    with pytest.raises(ReadError, match=r"b\.parquet has other columns than the first file"):
+        list(open_reader(folder, SCHEMA))
+
+
+def test_bad_arrays(tmp_path):
+    path = tmp_path / "X.npy"
+    assert "cannot be read" in error_of(path, b"\x93NUMPY\x01", Schema())
+    np.save(path, np.array([{"a": 1}]), allow_pickle=True)
+    with pytest.raises(ReadError, match="cannot be read"):
+        NpyReader(path)
+    np.save(path, np.asfortranarray(np.ones((3, 2))))
+    with pytest.raises(ReadError, match="C order"):
+        NpyReader(path)
+    np.save(path, np.array(["a", "b"]))
+    with pytest.raises(ReadError, match="not numbers"):
+        NpyReader(path)
+    np.save(path, np.array([[1.0, np.nan], [1.0, 2.0]]))
+    reader = NpyReader(path, label=0)
+    assert [c.X.tolist() for c in reader] == [[[2.0]]]
+    assert reader.refusals.count == 1
+    with pytest.raises(ReadError, match="y has shape"):
+        NpyReader(path, [1, 2, 3])
+    with pytest.raises(ReadError, match="no column 7"):
+        NpyReader(path, label=7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": "int8"}, "dtype must be"),
+        ({"unknown": "drop"}, "unknown must be"),
+        ({"features": "ab"}, "features must be a list"),
+        ({"classes": (1, 1), "label": "y"}, "two or more different labels"),
+        ({"classes": (1, "a"), "label": "y"}, "all texts or all numbers"),
+        ({"classes": (0, 1)}, "without a label column"),
+    ],
+)
+def test_bad_schemas(options, message):
+    with pytest.raises(ReadError, match=message):
+        Schema(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"features": ("a", "a")}, "used twice"),
+        ({"features": ("b", "target")}, "used twice"),
+        ({"features": ()}, "leaves no column"),
+        ({"qid": "target"}, "the same column"),
+        ({"categorical": {"target": 3}}, "not among the features"),
+        ({"categorical": {"a": ["x", "x"]}}, "different, non-empty"),
+        ({"missing": {"target": 0}}, "not among the features"),
+    ],
+)
+def test_schemas_that_do_not_fit_the_columns(options, message):
+    with pytest.raises(ReadError, match=message):
+        Schema(label="target", **options).layout(["a", "b", "target"], "a.csv")
+
+
+def test_bad_delimiter():
+    with pytest.raises(ReadError, match="one ASCII character"):
+        CsvReader(io.BytesIO(b"a b\n1 2\n"), Schema(label="b"), delimiter=" ")

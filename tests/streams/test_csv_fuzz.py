@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CSV parser agrees with the standard library, field by field and bit by bit."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import random
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlearn.streams import blocks as blocks_module
+from pairlearn.streams.base import ReadError
+from pairlearn.streams.delimited import CsvReader
+from pairlearn.streams.fields import RefusedFieldError, parse_number
+from pairlearn.streams.schema import Schema, bucket_of
+
+TOKENS = Schema().missing_tokens
+
+
+def bits(x):
+    return struct.pack("<d", x)
+
+
+def read_numbers(texts):
+    """The column of numbers as the reader sees it."""
+    body = "x,y\n" + "".join(f"{text},0\n" for text in texts)
+    reader = CsvReader(io.BytesIO(body.encode()), Schema(label="y", missing=0.0), strict=True)
+    return np.concatenate([chunk.X[:, 0] for chunk in reader])
+
+
+numbers = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**25), 10**25).map(str),
+    st.decimals(allow_nan=False, allow_infinity=False).map(str),
+    st.from_regex(r"[+-]?[0-9]{0,25}\.[0-9]{1,25}([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+    st.from_regex(r"[+-]?[0-9]{1,20}\.?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+    st.from_regex(r"0\.0{0,30}[0-9]{1,20}", fullmatch=True),
+).filter(lambda text: math.isfinite(float(text)))
+
+
+@given(st.lists(numbers, min_size=1, max_size=20))
+@settings(max_examples=300, deadline=None)
+def test_numbers_are_those_of_float(texts):
+    got = read_numbers(texts)
+    assert [bits(x) for x in got] == [bits(float(text)) for text in texts]
+
+
+def test_many_random_doubles_and_ties():
+    rng = random.Random(1)
+    texts = []
+    for _ in range(5000):
+        texts.append(repr(struct.unpack("<d", struct.pack("<Q", rng.getrandbits(64)))[0]))
+        texts.append(f"{rng.gauss(0, 1):.{rng.randint(0, 18)}f}")
+        texts.append(f"{rng.getrandbits(rng.randint(1, 64))}e{rng.randint(-330, 308)}")
+        # exactly half-way between two doubles, and one unit to each side of it
+        middle = 2 * (rng.getrandbits(52) | (1 << 52)) + 1
+        texts.extend(str(middle * 4 + k) + f"e{rng.randint(0, 3)}" for k in (-1, 0, 1))
+        texts.append(str(middle))
+    texts = [text for text in texts if math.isfinite(float(text))]
+    got = read_numbers(texts)
+    assert [bits(x) for x in got] == [bits(float(text)) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2.2250738585072014e-308", "4.9406564584124654e-324", "2.4703282292062327e-324", "1e-400",
+     "0e999999999", "1.7976931348623157e308", "9007199254740993", "9007199254740992.99999999999",
+     "0." + "0" * 400 + "1", "1" + "0" * 300, "123456789012345678901234567890e-20",
+     "-0", "-0.0", "00000000000000000000000000001.5", "1.", ".5", "+7"],
+)  # fmt: skip
+def test_hard_numbers(text):
+    assert bits(read_numbers([text])[0]) == bits(float(text))
+
+
+NUMBER = st.one_of(
+    st.floats(allow_nan=False, width=32).map(lambda x: f"{x:g}"),
+    st.sampled_from(["1", "-2.5", "3e2", " 4 ", "5\t", "\t6", "", " ", "NA", "nan", "inf", "-inf",
+                     "1e999", "abc", "1_0", "0x10", "1e", "e5", ".", "-", "+-1", "1.2.3", "१",
+                     "123456789012345678901234567890", "?", "infinity", "--1", "1 2", "1\r"]),
+)  # fmt: skip
+TEXT = st.one_of(
+    st.text(alphabet='ab,"\n\r é;', max_size=6), st.sampled_from(["", "red", "blue", "mauve"])
+)
+
+
+def expected_row(fields, names, line):
+    """What one record must give, by the standard library: values or a refusal."""
+    if len(fields) != len(names):
+        return None
+    try:
+        x = [parse_number(fields[0], TOKENS), parse_number(fields[1], TOKENS)]
+        y = parse_number(fields[4], TOKENS)
+    except RefusedFieldError:
+        return None
+    if math.isnan(y):
+        return None
+    hashed = bucket_of(fields[2], 7) if fields[2] else -1
+    if fields[3] and fields[3] not in ("red", "blue"):
+        return None
+    x = [0.0 if math.isnan(v) else v for v in x]
+    one_hot = [float(hashed == k) for k in range(7)]
+    one_hot += [float(fields[3] == level) for level in ("red", "blue")]
+    return [*x, *one_hot], y
+
+
+@given(
+    rows=st.lists(st.tuples(NUMBER, NUMBER, TEXT, TEXT, NUMBER), max_size=12),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    terminator=st.sampled_from(["\n", "\r\n"]),
+    junk=st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["", "1,2", "1,2,3,4,5,6"]))),
+    last_newline=st.booleans(),
+    chunk_rows=st.integers(1, 5),
+)
+@settings(max_examples=400, deadline=None)
+def test_rows_are_those_of_the_csv_module(
+    rows, quoting, terminator, junk, last_newline, chunk_rows
+):
+    names = ["a", "b", "c", "d", "y"]
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=quoting, lineterminator=terminator)
+    writer.writerow(names)
+    for k, row in enumerate(rows):
+        for place, text in junk:
+            if place == k:
+                out.write(text + terminator)
+        if quoting == csv.QUOTE_MINIMAL:
+            # csv splits lines at a lone carriage return, the reader does not: only in quotes
+            row = [text.replace("\r", "") for text in row]
+        writer.writerow(row)
+    body = out.getvalue()
+    if not last_newline:
+        body = body.removesuffix(terminator)
+    records = [r for r in csv.reader(io.StringIO(body, newline=""), strict=True) if r][1:]
+    expected = [expected_row(r, names, 0) for r in records]
+    good = [e for e in expected if e is not None]
+    schema = Schema(
+        label="y", categorical={"c": 7, "d": ["red", "blue"]}, missing=0.0, unknown="refuse"
+    )
+    reader = CsvReader(io.BytesIO(body.encode()), schema, chunk_rows=chunk_rows)
+    if not good:
+        with pytest.raises(ReadError):
+            list(reader)
+        return
+    chunks = list(reader)
+    assert [len(c) for c in chunks[:-1]] == [chunk_rows] * (len(chunks) - 1)
+    X = np.concatenate([c.X.toarray() for c in chunks])
+    y = np.concatenate([c.y for c in chunks])
+    np.testing.assert_array_equal(X, [g[0] for g in good])
+    np.testing.assert_array_equal(y, [g[1] for g in good])
+    assert reader.refusals.count == len(records) - len(good)
+
+
+@given(data=st.binary(max_size=400), chunk_rows=st.integers(1, 4))
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_give_rows_or_a_read_error(data, chunk_rows):
+    try:
+        reader = CsvReader(io.BytesIO(b"a,b\n" + data), Schema(label="b"), chunk_rows=chunk_rows)
+        for chunk in reader:
+            assert np.isfinite(chunk.X).all()
+    except ReadError as error:
+        message = str(error)
+        if "\n" in message:
+            pytest.fail(message)
+
+
+@given(
+    text=st.text(alphabet='01.,"\n\r e-', max_size=200),
+    block=st.integers(1, 40),
+)
+@settings(max_examples=400, deadline=None)
+def test_block_borders_change_nothing(text, block):
+    """The same rows, lines and refusals whatever the size of the blocks."""
+
+    def read(size):
+        old = blocks_module.BLOCK
+        blocks_module.BLOCK = size
+        try:
+            reader = CsvReader(
+                Pieces(b"a,b\n" + text.encode(), size), Schema(label="b"), chunk_rows=3
+            )
+            rows = [(c.X.tolist(), c.y.tolist(), c.lines.tolist()) for c in reader]
+            return rows, reader.refusals.count, [r.line for r in reader.refusals.first]
+        except ReadError as error:
+            return str(error)
+        finally:
+            blocks_module.BLOCK = old
+
+    assert read(block) == read(1 << 20)
+
+
+class Pieces(io.RawIOBase):
+    """A pipe that gives at most `size` bytes at a time."""
+
+    name = "pipe"
+
+    def __init__(self, data, size):
+        self._data = data
+        self._size = size
+
+    def read(self, n=-1):
+        part = self._data[: min(self._size, n)]
+        self._data = self._data[len(part) :]
+        return part
+
+    read1 = read
