@@ -15,6 +15,8 @@ __version__ = "0.1.0"
 _HOME = {
     "estimators.auc": ("AUCClassifier",),
     "estimators.entropy": ("EntropyRegressor",),
+    "estimators.ranker": ("PairwiseRanker",),
+    "query_pairing": ("PreviousOfQuery",),
     "pairings": ("FifoBuffer", "PreviousExample", "RandomPair"),
     "solvers.pairwise_sgd": ("PairwiseSGD",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
@@ -22,6 +24,7 @@ _HOME = {
     "losses": (
         "Epanechnikov",
         "Exponential",
+        "GapWeighted",
         "Hinge",
         "LogLink",
         "Logistic",
@@ -37,6 +40,8 @@ _HOME = {
         "AUCInterval",
         "compare_auc",
         "error_entropy",
+        "ndcg",
+        "pair_accuracy",
         "pair_risk",
         "pair_risk_gradient",
         "roc_auc",

@@ -38,12 +38,14 @@ from pairlearn.losses.margin import (
     Square,
     SquaredHinge,
 )
+from pairlearn.losses.weighted import GapWeighted
 from pairlearn.scalars import scalar
 
 __all__ = [
     "LOSSES",
     "Epanechnikov",
     "Exponential",
+    "GapWeighted",
     "Hinge",
     "LogLink",
     "Logistic",
