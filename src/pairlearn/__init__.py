@@ -18,6 +18,7 @@ _HOME = {
     "solvers.pairwise_sgd": ("PairwiseSGD",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
     "domains": ("Ball", "WholeSpace"),
+    "estimators.private_auc": ("PrivacyWarning", "PrivateAUCClassifier"),
     "losses": (
         "Exponential",
         "Hinge",
@@ -38,6 +39,8 @@ _HOME = {
         "roc_auc",
         "roc_auc_interval",
     ),
+    "privacy.certificate": ("Certificate",),
+    "privacy.ledger": ("BudgetExceededError", "PrivacyLedger"),
     "problem": ("Problem",),
     "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),
     "scores": ("LinearScore",),
