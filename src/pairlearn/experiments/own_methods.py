@@ -85,8 +85,8 @@ class SweptMethod(Method):
         Each example meets the previous one (Algorithm 1), or pairs are uniform (SGD_pair).
     loss : str, default="hinge"
         A loss by name.
-    schedule : {"constant", "inverse_sqrt", "inverse_time"}, default="constant"
-        Steps eta / sqrt(T), eta / sqrt(t) or eta / t.
+    schedule : {"constant", "inverse_sqrt", "inverse_time", "delayed"}, default="constant"
+        Steps eta / sqrt(T), eta / sqrt(t), eta / t or eta / (t + T/10).
     averaging : {"step_size", "uniform"}, default="step_size"
         The paper's average, or the plain mean.
     n_passes : int, default=10
@@ -112,13 +112,26 @@ class SweptMethod(Method):
     step_sizes: tuple[float, ...] = powers(-3, 3)
     radii: tuple[float, ...] = powers(-3, 3)
 
+    def __post_init__(self) -> None:
+        for field, allowed in (
+            ("pairing", tuple(_PAIRINGS)),
+            ("schedule", ("constant", "inverse_sqrt", "inverse_time", "delayed")),
+            ("averaging", tuple(_AVERAGINGS)),
+        ):
+            if getattr(self, field) not in allowed:
+                raise ValueError(
+                    f"{field} must be one of {', '.join(allowed)}, got {getattr(self, field)!r}."
+                )
+
     def _problem(self) -> Problem:
         return Problem(LinearScore(), get_loss(self.loss))
 
     def _shape(self, n_steps: int) -> Schedule:
         if self.schedule == "constant":
             return Constant(1.0 / math.sqrt(n_steps))
-        return {"inverse_sqrt": InverseSqrt, "inverse_time": InverseTime}[self.schedule](1.0)
+        if self.schedule == "delayed":
+            return InverseTime(1.0, offset=0.1 * n_steps)
+        return InverseSqrt(1.0) if self.schedule == "inverse_sqrt" else InverseTime(1.0)
 
     def candidates(self) -> list[Params]:
         """Return every combination of the grids, the step size varying slowest."""
