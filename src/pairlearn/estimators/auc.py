@@ -31,6 +31,7 @@ from pairlearn.estimators.calibration import (
     fit_isotonic,
     fit_sigmoid,
 )
+from pairlearn.estimators.exact import fit_exact, smooth_relative
 from pairlearn.estimators.progress import ProgressBar
 from pairlearn.estimators.selection import choose, pair_scale, relative_radii, relative_steps
 from pairlearn.losses import PairLoss, get_loss
@@ -127,6 +128,16 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Source of the sampled indices.
     verbose : int, default=0
         1 shows a progress bar on stderr.
+    solver : {"sgd", "exact"}, default="sgd"
+        "sgd" is Algorithm 1. "exact" minimises the mean loss over all opposite pairs plus
+        ridge times the squared norm of the coefficients: in closed form for the square loss, by
+        L-BFGS with exact gradients otherwise. It is for data in memory and convex losses; the
+        hinge, which has kinks, is replaced by the squared hinge. Step size, radius, passes,
+        schedule, averaging and pairing do not matter then, and there is no `partial_fit` and no
+        `sample_weight`.
+    ridge : float or "auto", default="auto"
+        The ridge of ``solver="exact"``. "auto" takes the best of a grid by AUC on held-out
+        training data.
     callbacks : sequence of callable or None, default=None
         Each is called between blocks of steps with (step, seconds, risk).
     warm_start : bool, default=False
@@ -148,6 +159,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The AUC by which step size and radius were chosen.
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
+    ridge_ : float
+        The ridge used, with ``solver="exact"``.
     trace_ : Trace
         What happened on the way.
     n_features_in_, feature_names_in_
@@ -193,6 +206,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dtype: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        solver: str = "sgd",
+        ridge: float | str = "auto",
         callbacks: Sequence[Callable[[int, float, float], None]] | None = None,
         warm_start: bool = False,
     ) -> None:
@@ -211,6 +226,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
+        self.solver = solver
+        self.ridge = ridge
         self.callbacks = callbacks
         self.warm_start = warm_start
 
@@ -245,6 +262,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = _two_classes(labels)
         signs = np.where(labels == classes[1], 1.0, -1.0)
         rng = self._generator()
+        if self.solver == "exact":
+            return self._fit_exact(problem.loss, rows, signs, classes, sample_weight, rng)
         _warn_of_scales(rows, rng)
         weight = self._pair_weights(sample_weight, labels, classes, signs)
         n = len(signs)
@@ -300,6 +319,34 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
         self._stream: _StreamLearner | None = None
         self._decide_from(rows, signs, solution.average, rng)
+        return self
+
+    def _fit_exact(
+        self,
+        loss: PairLoss,
+        rows: Rows,
+        signs: NDArray[np.float64],
+        classes: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        rng: np.random.Generator,
+    ) -> Self:
+        if sample_weight is not None:
+            raise ValueError('solver="exact" takes no sample_weight; use solver="sgd".')
+        ridge = None if self.ridge == "auto" else float(self.ridge)
+        fit = fit_exact(
+            rows,
+            signs,
+            loss=smooth_relative(loss),
+            ridge=ridge,
+            validation_fraction=check_fraction("validation_fraction", self.validation_fraction),
+            rng=rng,
+        )
+        self.classes_, self.ridge_, self.held_out_auc_ = classes, fit.ridge, fit.auc
+        self.step_size_ = self.radius_ = np.inf
+        self.trace_ = fit.trace
+        self.n_steps_, self.n_gradients_ = fit.trace.n_steps, fit.trace.n_gradients
+        self._stream = None
+        self._decide_from(rows, signs, fit.w, rng)
         return self
 
     def _decide_from(
@@ -361,6 +408,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The classifier. A chunk that fails leaves it as it was.
         """
         first = getattr(self, "_stream", None) is None
+        if self.solver != "sgd":
+            raise ValueError(f'partial_fit needs solver="sgd", got {self.solver!r}.')
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         problem = self._problem()
@@ -502,6 +551,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _problem(self) -> Problem:
         if self.calibrate not in ("sigmoid", "isotonic"):
             raise ValueError(f'calibrate must be "sigmoid" or "isotonic", got {self.calibrate!r}.')
+        if self.solver not in ("sgd", "exact"):
+            raise ValueError(f'solver must be "sgd" or "exact", got {self.solver!r}.')
         return Problem(LinearScore(), get_loss(self.loss))
 
     def _given_step_size(self) -> float | None:
