@@ -16,6 +16,7 @@ __all__ = ["COMMANDS", "LazyGroup", "program"]
 
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
 COMMANDS: dict[str, tuple[str, str]] = {
+    "bounds": ("bounds", "Measure what the theorems bound, and print both."),
     "inspect": ("inspect_model", "Show what a model file holds."),
     "warm-cache": ("warm_cache", "Compile the kernels now, so that later runs start fast."),
 }
