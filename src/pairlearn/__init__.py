@@ -18,6 +18,7 @@ _HOME = {
     "solvers.pairwise_sgd": ("PairwiseSGD",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
     "domains": ("Ball", "WholeSpace"),
+    "estimators.private_auc": ("PrivacyWarning", "PrivateAUCClassifier"),
     "losses": (
         "Exponential",
         "Hinge",
@@ -38,9 +39,13 @@ _HOME = {
         "roc_auc",
         "roc_auc_interval",
     ),
+    "models": ("ModelFileError", "ModelRecord", "read_model", "write_model"),
+    "privacy.certificate": ("Certificate",),
+    "privacy.ledger": ("BudgetExceededError", "PrivacyLedger"),
     "problem": ("Problem",),
     "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),
     "scores": ("LinearScore",),
+    "streams": ("ProgressiveAUC", "ReadError", "Schema", "open_reader"),
     "theory": ("Advice", "advise", "advise_auc"),
     "validation": ("AssumptionWarning", "DivergenceError"),
 }

@@ -194,7 +194,8 @@ class SquaredHinge(Hinge):
 
     def value_bound(self, margin_bound: float) -> float:
         """Return (margin + M)^2."""
-        return (self.margin + margin_bound) ** 2
+        # A product becomes infinite where a power would raise.
+        return (self.margin + margin_bound) * (self.margin + margin_bound)
 
 
 @dataclass(frozen=True)

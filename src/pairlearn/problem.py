@@ -64,6 +64,6 @@ class Problem:
         margin = pair_norm * radius
         return Constants(
             lipschitz=pair_norm * self.loss.slope_bound(margin),
-            smoothness=pair_norm**2 * self.loss.curvature_bound(margin),
+            smoothness=pair_norm * pair_norm * self.loss.curvature_bound(margin),
             supremum=self.loss.value_bound(margin),
         )

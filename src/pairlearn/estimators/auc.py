@@ -63,7 +63,7 @@ _AVERAGINGS: dict[str, type[Averaging]] = {
 #: Steps of a run with n_passes="auto": this many, but from 1 to 200 passes.
 _AUTO_STEPS = 500_000
 #: Threshold and calibration use at most so many training scores of each class.
-_SCORES_PER_CLASS = 5_000
+_SCORES_PER_CLASS = 2_500
 #: A stream with step_size="auto" trains a grid on so many examples, then keeps the best.
 _WARM_UP = 4096
 #: Relative step sizes of that grid; the schedule is c / sqrt(t).
@@ -738,6 +738,11 @@ def _is_plain(X: Any, y: Any, model: AUCClassifier) -> bool:
 
 
 def _two_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    if labels.dtype.kind in "iuf":
+        # Two numbers are found without sorting all of them.
+        low, high = labels.min(), labels.max()
+        if low != high and ((labels == low) | (labels == high)).all():
+            return np.array([low, high])
     classes = np.unique(labels)
     if len(classes) > 2:
         check_classification_targets(labels)

@@ -292,7 +292,9 @@ class _Parser:
             elif status == text.DEFERRED_FULL and not state[text.N_DEFERRED]:
                 self._deferred = np.empty((2 * len(self._deferred), 5), dtype=np.int64)
             elif status == text.DONE:
-                if blocks.final:
+                # a full chunk is delivered before waiting for more of a slow pipe
+                full = rows.count == reader.chunk_rows or rows.indptr[rows.count] >= ENTRIES
+                if blocks.final or full:
                     break
                 if not blocks.refill():
                     checker.refuse(
