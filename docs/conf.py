@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Settings of the documentation site; `make docs` builds it."""
 
+import logging
 import sys
 from pathlib import Path
 
@@ -25,10 +26,9 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
 ]
-exclude_patterns = ["_build", "_templates", "_extensions", "api/generated/sections.txt"]
+exclude_patterns = ["_build", "_templates", "_extensions"]
 templates_path = ["_templates"]
-# Pages of other rooms of the library are picked up where they lie; a folder may still be empty.
-suppress_warnings = ["toc.empty_glob", "config.cache"]
+suppress_warnings = ["config.cache"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -77,6 +77,28 @@ sphinx_gallery_conf = {
     "backreferences_dir": None,
     "nested_sections": False,
 }
+
+
+class _EmptyFolders(logging.Filter):
+    """A pattern in a list of pages may match nothing yet."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Drop the warning about it."""
+        return "toctree glob pattern" not in str(record.msg)
+
+
+logging.getLogger("sphinx.sphinx.directives.other").addFilter(_EmptyFolders())
+
+
+def _skip(app, what, name, obj, skip, options):
+    """Leave out the methods that scikit-learn adds for metadata routing."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
+def setup(app):
+    """Connect to the build."""
+    app.connect("autodoc-skip-member", _skip)
+
 
 # The reference lists what the library exports, so that no public name is forgotten.
 public_names.write_pages(HERE / "api" / "generated")

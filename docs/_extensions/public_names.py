@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import pkgutil
 from pathlib import Path
 
 # page: (title, sentence, modules under pairlearn whose top-level names belong to it)
@@ -58,10 +59,31 @@ def _home(module: str) -> str:
     return "other"
 
 
-def _page(title: str, sentence: str, names: list[str], module: str) -> str:
-    lines = [title, "=" * len(title), "", sentence, "", f".. currentmodule:: {module}", ""]
+def _table(names: list[str], module: str) -> list[str]:
+    lines = [f".. currentmodule:: {module}", ""]
     lines += [".. autosummary::", "   :toctree: objects", "   :nosignatures:", ""]
-    lines += [f"   {name}" for name in names]
+    return [*lines, *(f"   {name}" for name in names), ""]
+
+
+def _page(title: str, sentence: str, names: list[str], module: str) -> str:
+    lines = [title, "=" * len(title), "", sentence, "", *_table(names, module)]
+    return "\n".join(lines) + "\n"
+
+
+def _page_of_modules(title: str, sentence: str, package: str) -> str:
+    """Return a page with a section for each module of a package without names of its own."""
+    lines = [title, "=" * len(title), "", sentence, ""]
+    folder = importlib.import_module(package).__path__
+    for info in pkgutil.iter_modules(folder):
+        module = importlib.import_module(f"{package}.{info.name}")
+        # Programs are described in the guide, constants where they are used.
+        names = [
+            name for name in module.__all__ if name != "main" and callable(getattr(module, name))
+        ]
+        if names:
+            first = (module.__doc__ or "").strip().splitlines()[0]
+            lines += [module.__name__, "-" * len(module.__name__), "", first, ""]
+            lines += _table(names, module.__name__)
     return "\n".join(lines) + "\n"
 
 
@@ -84,9 +106,14 @@ def _pages() -> dict[str, str]:
         if grouped[page]
     }
     for package, (title, sentence) in _PACKAGES.items():
-        if packages[package]:
+        if importlib.util.find_spec(package) is not None:
             full = f"{sentence} Import from ``{package}``."
-            pages[package.rsplit(".", 1)[1]] = _page(title, full, packages[package], package)
+            stem, names = package.rsplit(".", 1)[1], packages[package]
+            pages[stem] = (
+                _page(title, full, names, package)
+                if names
+                else _page_of_modules(title, sentence, package)
+            )
     return pages
 
 

@@ -16,6 +16,7 @@ _HOME = {
     "estimators.auc": ("AUCClassifier",),
     "pairings": ("FifoBuffer", "PreviousExample", "RandomPair"),
     "solvers.pairwise_sgd": ("PairwiseSGD",),
+    "solvers.sweep": ("Sweep",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
     "domains": ("Ball", "WholeSpace"),
     "estimators.private_auc": ("PrivacyWarning", "PrivateAUCClassifier"),
