@@ -109,6 +109,15 @@ def pandas_chunks(path: Path) -> Chunks:
         yield frame.to_numpy(), y
 
 
+def pandas_exact_chunks(path: Path) -> Chunks:
+    """Yield what ``pandas.read_csv`` gives when its numbers are correctly rounded, as ours are."""
+    import pandas
+
+    for frame in pandas.read_csv(path, chunksize=CHUNK, float_precision="round_trip"):
+        y = frame.pop("y").to_numpy()
+        yield frame.to_numpy(), y
+
+
 def parquet_chunks(path: Path) -> Chunks:
     """Yield what PyArrow's batches give as data frames."""
     import pyarrow.parquet
@@ -155,6 +164,7 @@ def read_rival(chunks: Callable[[Path], Chunks], path: Path) -> None:
 CASES: tuple[tuple[str, Callable[[Path], Chunks], str, float, float], ...] = (
     ("six.csv", pandas_chunks, "pandas", 3, 6),
     ("full.csv", pandas_chunks, "pandas", 3, 6),
+    ("full.csv", pandas_exact_chunks, "pandas round_trip", 3, 6),
     ("mixed.csv", pandas_chunks, "pandas", 3, 6),
     ("a.parquet", parquet_chunks, "PyArrow and pandas", 2, 4),
     ("a.svm", svmlight_whole, "load_svmlight_file", 5, 10),

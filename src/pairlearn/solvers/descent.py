@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pairlearn.averaging import Averaging
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.losses import Hinge
-from pairlearn.pairings import Plan
+from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import CsrRows, Rows
@@ -43,6 +43,7 @@ _NOT_COPIED = frozenset(
         "_block_of",
         "_active",
         "_scratch",
+        "_slots",
     ]
 )
 
@@ -137,6 +138,8 @@ class Descent:
         self._block_of = -1
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
+        #: The examples in the slots of a buffer, their labels and weights.
+        self._slots: tuple[NDArray[Any], ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         self.settle()
@@ -153,7 +156,7 @@ class Descent:
         self,
         rows: Rows,
         y: NDArray[np.float64],
-        plan: Plan,
+        plan: Plan | SlotPlan,
         example_weight: NDArray[np.float64] = _NO_WEIGHTS,
     ) -> None:
         """Take the steps of a plan."""
@@ -161,10 +164,10 @@ class Descent:
         while done < len(plan):
             self._open_block()
             count = min(len(plan) - done, BLOCK - self.position)
-            if plan.offsets is None:
-                self._take_pairs(rows, y, plan, done, count, example_weight)
+            if isinstance(plan, SlotPlan):
+                self._take_slots(rows, y, plan, done, count, example_weight)
             else:
-                self._take_buffers(rows, y, plan, done, count, example_weight)
+                self._take_pairs(rows, y, plan, done, count, example_weight)
             done += count
             self._count(count)
 
@@ -283,50 +286,56 @@ class Descent:
         if status:
             self._fail(int(status))
 
-    def _take_buffers(
+    def _take_slots(
         self,
         rows: Rows,
         y: NDArray[np.float64],
-        plan: Plan,
+        plan: SlotPlan,
         done: int,
         count: int,
         example_weight: NDArray[np.float64],
     ) -> None:
-        from pairlearn.kernels.dense import descend_buffer
+        from pairlearn.kernels.buffers import GROUP, descend_slots, load_slots
 
         if isinstance(rows, CsrRows):
             raise ValueError(
                 "A buffer of several examples needs dense rows; pass X.toarray(), or pair with "
                 "PreviousExample()."
             )
-        assert plan.offsets is not None
-        offsets = plan.offsets[done : done + count + 1]
-        counts = np.diff(offsets)
+        flat, d = rows.flat, len(self.w)
+        if done == 0:
+            n_slots = -(-len(plan.start) // GROUP) * GROUP
+            self._slots = (np.zeros(d * n_slots, self.w.dtype), np.zeros(n_slots), np.ones(n_slots))
+            load_slots(flat, y, example_weight, plan.start, d, *self._slots)
         now = slice(self.position, self.position + count)
-        status = descend_buffer(
-            rows.flat,
+        steps, counts = slice(done, done + count), np.zeros(1, dtype=np.int64)
+        status = descend_slots(
+            flat,
             y,
-            plan.left[done : done + count],
-            plan.right,
-            offsets,
-            0,
-            count,
-            self._step_sizes[now] / np.maximum(counts, 1),
+            plan.left[steps],
+            plan.first[steps],
+            plan.stop[steps],
+            plan.edit_offsets[done : done + count + 1],
+            plan.edit_slots,
+            plan.edit_rows,
+            self._step_sizes[now] * plan.scale[steps],
             self._paid[now],
             example_weight,
+            *self._slots,
             self.w,
             self.weighted_sum,
             self.left_iterate,
             self.state,
             self._radius,
-            self._address,
+            self._dense_address,
             self._parameter,
             self._one_sided,
             self._all_pairs,
-            np.empty(int(counts.max(initial=1))),
+            *(np.empty(len(self._slots[1]), self.w.dtype) for _ in range(2)),
+            counts,
         )
         self._moved_last = True
-        self.n_gradients += int(offsets[-1] - offsets[0])
+        self.n_gradients += int(counts[0])
         if status:
             self._fail(int(status))
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import Ball, WholeSpace
-from pairlearn.pairings import Pairing, Plan, PreviousExample
+from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
@@ -170,7 +170,7 @@ class PairwiseSGD:
             w_start=w_start,
             horizon=n_steps,
         )
-        source = self.pairing.offline(n, generator)
+        source = self.pairing.offline(n, generator, labels)
         trace = Trace()
         begin = time.perf_counter()
         try:
@@ -468,13 +468,14 @@ def _iterate_dtype(rows: Rows) -> Any:
 
 
 def _running_risk(
-    problem: Problem, rows: Rows, y: NDArray[np.float64], plan: Plan, w: NDArray[Any]
+    problem: Problem, rows: Rows, y: NDArray[np.float64], plan: Plan | SlotPlan, w: NDArray[Any]
 ) -> float:
     """Return the mean pair loss at w over up to `_RISK_PAIRS` steps of a plan."""
     loss = problem.loss
     current = plan.left[:_RISK_PAIRS]
-    first = plan.right if plan.offsets is None else plan.right[plan.offsets[:-1]]
-    other = first[: len(current)]
+    # Of a buffer, one example earlier than the current one stands for those that it met.
+    earlier = plan.left[np.maximum(np.arange(len(plan)) - 1, 0)]
+    other = (earlier if isinstance(plan, SlotPlan) else plan.right)[: len(current)]
     scores = rows.take(np.concatenate([current, other])).scores(w.astype(np.float64))
     total = 0.0
     for i, j, s in zip(
