@@ -5,7 +5,11 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 SUDO ?= $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
+<<<<<<< HEAD
 .PHONY: demo test test-slow test-browser lint bench clean
+=======
+.PHONY: demo test test-slow lint bench docs clean
+>>>>>>> docs
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -19,8 +23,15 @@ $(VENV)/.test: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
 	touch $@
 
+<<<<<<< HEAD
 # Our learner without and with tuning, its rival on random pairs, and two pointwise learners, on
 # data that ship with scikit-learn: half of the digits, breast cancer, and one digit against the rest.
+=======
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@
+
+>>>>>>> docs
 demo: $(VENV)/.run
 	mkdir -p report
 	$(BIN)/pairlearn compare breast_cancer digits digits_8 \
@@ -48,5 +59,9 @@ lint: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(ARGS)
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist report docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

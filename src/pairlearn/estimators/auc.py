@@ -24,6 +24,7 @@ from pairlearn.averaging import (
     Uniform,
 )
 from pairlearn.domains import Ball, WholeSpace
+from pairlearn.estimators.advised import advice_for
 from pairlearn.estimators.calibration import (
     THRESHOLDS,
     Isotonic,
@@ -89,10 +90,14 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     loss : str or PairLoss, default="hinge"
         "hinge", "squared_hinge", "square", "logistic", "exponential", "loglink",
         "smoothed_hinge", or a loss of your own.
-    step_size : float or "auto", default="auto"
+    step_size : float, "auto" or "theory", default="auto"
         The scale of the step sizes. "auto" trains a grid of step sizes and radii on one sample
         path and keeps the best by AUC on held-out training data; in `partial_fit`, by the AUC of
-        predictions made before learning, over the first 4096 examples.
+        predictions made before learning, over the first 4096 examples. "theory" takes the
+        step size that minimises the bound on the excess risk (Theorem 2, or Theorem 1 for a
+        loss with a kink; `pairlearn.theory.advise_auc`). It needs a finite `radius`, reads the
+        largest norm of a row of X as the bound on the norm of an example, and is cautious: a
+        bound covers the worst case. For `fit` only.
     radius : float or "auto", default="auto"
         Radius of the ball that the coefficients live in; infinity for none. "auto" is chosen
         together with the step size; in `partial_fit`, and with a given step size, it means none.
@@ -159,6 +164,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The cut on ``X @ coef_[0]``.
     step_size_, radius_ : float
         The values used.
+    advice_ : Advice or None
+        After `fit` with ``step_size="theory"``: the recommendation and the value of the bound.
     held_out_auc_ : float or None
         The AUC by which step size and radius were chosen.
     n_steps_, n_gradients_ : int
@@ -281,8 +288,21 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"warm_start: X has {rows.shape[1]} features, the model has {len(start)}."
                 )
-        held_out_auc = None
+        held_out_auc, advice = None, None
         step_size, radius = self._given_step_size(), self._given_radius()
+        if self.step_size == "theory":
+            advice = advice_for(
+                problem,
+                rows,
+                radius=radius,
+                n_steps=n_steps,
+                pairing=pairing,
+                schedule=shape,
+                averaging=averaging,
+                weighted=len(weight) > 0,
+                warm=start is not None,
+            )
+            step_size = advice.step_size
         if step_size is None or (radius is None and self.step_size == "auto"):
             scale = pair_scale(rows, signs, rng)
             choice = choose(
@@ -318,7 +338,7 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.classes_ = classes
         self.step_size_, self.radius_ = step_size, radius
-        self.held_out_auc_ = held_out_auc
+        self.held_out_auc_, self.advice_ = held_out_auc, advice
         self.trace_ = solution.trace
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
         self._stream: _StreamLearner | None = None
@@ -617,7 +637,7 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Problem(LinearScore(), get_loss(self.loss))
 
     def _given_step_size(self) -> float | None:
-        if self.step_size == "auto":
+        if self.step_size in ("auto", "theory"):
             return None
         return check_positive("step_size", self.step_size)  # type: ignore[arg-type]
 
@@ -715,6 +735,11 @@ class _StreamLearner:
         rows: Rows,
         start: NDArray[np.float64] | None,
     ) -> None:
+        if owner.step_size == "theory":
+            raise ValueError(
+                'step_size="theory" needs the number of examples beforehand; for a stream pass '
+                "a number (pairlearn.theory.advise gives one) or step_size='auto'."
+            )
         shape = owner._schedule(default="inverse_sqrt")
         averaging, pairing, rng = owner._averaging(), owner._pairing(), owner._generator()
         step_size, radius = owner._given_step_size(), owner._given_radius()

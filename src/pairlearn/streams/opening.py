@@ -64,7 +64,7 @@ def open_reader(
     strict: bool = False,
     **options: Any,
 ) -> Reader:
-    r"""Return the reader for a file, a folder, standard input (``"-"``) or a list of files.
+    r"""Return the reader for a file, a folder, standard input or a list of files.
 
     Parameters
     ----------
