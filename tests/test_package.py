@@ -32,7 +32,7 @@ for data in (X, scipy.sparse.csr_array(X)):
 OWN_LOSS = """
 import math
 import numpy as np
-from pairlearn import AUCClassifier, PairLoss, scalar
+from pairlearn import Exponential, LinearScore, PairLoss, PairwiseSGD, Problem, scalar
 
 class Mine(PairLoss):
     @scalar
@@ -47,11 +47,12 @@ class Mine(PairLoss):
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(100, 3))
-y = np.where(X[:, 0] > 0, 1, 0)
-options = dict(step_size=0.01, n_passes=2, random_state=0)
-mine = AUCClassifier(Mine(), **options).fit(X, y)
-theirs = AUCClassifier("exponential", **options).fit(X, y)
-assert np.allclose(mine.coef_, theirs.coef_, rtol=1e-12), (mine.coef_, theirs.coef_)
+y = np.where(X[:, 0] > 0, 1.0, -1.0)
+mine, theirs = (
+    PairwiseSGD().solve(Problem(LinearScore(), loss), X, y, n_steps=200, rng=0).average
+    for loss in (Mine(), Exponential())
+)
+assert np.allclose(mine, theirs, rtol=1e-12), (mine, theirs)
 print("agree")
 """
 
