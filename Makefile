@@ -5,11 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 SUDO ?= $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-<<<<<<< HEAD
-.PHONY: demo test test-slow test-browser lint bench clean
-=======
-.PHONY: demo test test-slow lint bench docs clean
->>>>>>> docs
+.PHONY: demo test test-slow test-browser lint bench docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -23,15 +19,12 @@ $(VENV)/.test: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
 	touch $@
 
-<<<<<<< HEAD
-# Our learner without and with tuning, its rival on random pairs, and two pointwise learners, on
-# data that ship with scikit-learn: half of the digits, breast cancer, and one digit against the rest.
-=======
 $(VENV)/.docs: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
->>>>>>> docs
+# Our learner without and with tuning, its rival on random pairs, and two pointwise learners, on
+# data that ship with scikit-learn: half of the digits, breast cancer, and one digit against the rest.
 demo: $(VENV)/.run
 	mkdir -p report
 	$(BIN)/pairlearn compare breast_cancer digits digits_8 \
