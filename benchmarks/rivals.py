@@ -24,7 +24,7 @@ CLOSED_FORM_MS = 15.0
 
 
 def run(effort: Effort) -> list[Row]:
-    """Return all comparisons; `optimizers` has those of momentum and variance reduction."""
+    """Return all comparisons."""
     return [*_buffers(effort), *_exact(effort), _localized(effort)]
 
 
@@ -42,6 +42,7 @@ def _buffers(effort: Effort) -> list[Row]:
         RandomPair,
         ReservoirBuffer,
         Uniform,
+        WholeSpace,
     )
 
     X, y = samples.dense(20_000, D, positives=samples.DENSE[D])
@@ -51,7 +52,8 @@ def _buffers(effort: Effort) -> list[Row]:
     def ours(
         pairing: Any, schedule: Any, n_steps: int, *, projects: bool = True
     ) -> Callable[[], Any]:
-        solver = PairwiseSGD(pairing, schedule, Ball(RADIUS if projects else 1e9), Uniform())
+        domain = Ball(RADIUS) if projects else WholeSpace()
+        solver = PairwiseSGD(pairing, schedule, domain, Uniform())
         return lambda: solver.solve(problem, X, y, n_steps=n_steps, rng=0)
 
     constant, decreasing = Constant(STEP_SIZE), InverseSqrt(STEP_SIZE)
@@ -98,51 +100,37 @@ def _buffers(effort: Effort) -> list[Row]:
 
 
 def _exact(effort: Effort) -> list[Row]:
-    """Compare closed form and L-BFGS with logistic regression on 50,000 x 22."""
-    import warnings
+    return [row for share in (samples.DENSE[D], 0.5) for row in _exact_at(share, effort)]
 
+
+def _exact_at(share: float, effort: Effort) -> list[Row]:
+    """Compare closed form and L-BFGS with logistic regression on 50,000 x 22."""
     from sklearn.linear_model import LogisticRegression
 
     from pairlearn import ExactSolver, pair_risk, solve_square_auc
 
-    rows = []
-    for share in (samples.DENSE[D], 0.5):
-        X, y = samples.dense(50_000, D, positives=share)
-        solver, logistic = ExactSolver("squared_hinge", tolerance=1e-8), LogisticRegression()
-        with warnings.catch_warnings():
-            # The rival is timed as it comes.
-            warnings.simplefilter("ignore")
-            best = best_of(
-                {
-                    "closed": lambda X=X, y=y: solve_square_auc(X, y),  # type: ignore[misc]
-                    "lbfgs": lambda X=X, y=y: solver.solve(X, y),  # type: ignore[misc]
-                    "logistic": lambda X=X, y=y: logistic.fit(X, y),  # type: ignore[misc]
-                },
-                seconds=effort.seconds,
-                min_rounds=5,
-            )
-        ms = {name: 1e3 * seconds for name, seconds in best.items()}
-        found = pair_risk("squared_hinge", X @ solver.solve(X, y).w, y)
-        optimum = pair_risk(
-            "squared_hinge", X @ ExactSolver("squared_hinge", tolerance=1e-15).solve(X, y).w, y
-        )
-        gap = max(found / optimum - 1.0, 1e-16)
-        tail = f"50,000 x {D}, {share:.0%} positive"
-        rows += [
-            Row(f"closed form, {tail}", ms["closed"], CLOSED_FORM_MS, "ms", 1.0, 0.67, True),
-            Row(
-                f"closed form / logistic, {tail}",
-                ms["closed"],
-                ms["logistic"],
-                "ms",
-                0.5,
-                0.3,
-                True,
-            ),
-            Row(f"L-BFGS / logistic, {tail}", ms["lbfgs"], ms["logistic"], "ms", 1.5, 1.0, True),
-            Row(f"L-BFGS excess of F_S / 1e-6, {tail}", gap, 1e-6, "", 1.0, 0.1, True),
-        ]
-    return rows
+    X, y = samples.dense(50_000, D, positives=share)
+    solver = ExactSolver("squared_hinge", tolerance=1e-8)
+    best = best_of(
+        {
+            "closed": lambda: solve_square_auc(X, y),
+            "lbfgs": lambda: solver.solve(X, y),
+            "logistic": lambda: LogisticRegression().fit(X, y),
+        },
+        seconds=effort.seconds,
+        min_rounds=5,
+    )
+    closed, lbfgs, logistic = (1e3 * best[name] for name in ("closed", "lbfgs", "logistic"))
+    found = pair_risk("squared_hinge", X @ solver.solve(X, y).w, y)
+    exact = ExactSolver("squared_hinge", tolerance=1e-15).solve(X, y).w
+    gap = max(found / pair_risk("squared_hinge", X @ exact, y) - 1.0, 1e-16)
+    tail = f"50,000 x {D}, {share:.0%} positive"
+    return [
+        Row(f"closed form, {tail}", closed, CLOSED_FORM_MS, "ms", 1.0, 0.67, True),
+        Row(f"closed form / logistic, {tail}", closed, logistic, "ms", 0.5, 0.3, True),
+        Row(f"L-BFGS / logistic, {tail}", lbfgs, logistic, "ms", 1.5, 1.0, True),
+        Row(f"L-BFGS excess of F_S / 1e-6, {tail}", gap, 1e-6, "", 1.0, 0.1, True),
+    ]
 
 
 def _localized(effort: Effort) -> Row:
