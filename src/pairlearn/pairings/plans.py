@@ -57,6 +57,9 @@ class SlotPlan:
     against scale[t] times the sum of their gradients. After it, for the edits e from
     edit_offsets[t] to edit_offsets[t + 1], slot edit_slots[e] takes row edit_rows[e].
 
+    With a loss of opposite pairs and two labels, the slots in the range must include all occupied
+    ones of the other label: a solver may then keep the slots by label.
+
     A buffer changes little from step to step, so this is much shorter than a list of all pairs;
     `right` and `offsets` give that list.
     """
