@@ -36,6 +36,8 @@ class Plan:
 
     left: Indices
     right: Indices
+    #: Whether it is known that no example meets itself.
+    distinct: bool = False
 
     #: Not a list of several partners for each step; see `SlotPlan`.
     offsets: ClassVar[None] = None
@@ -46,7 +48,7 @@ class Plan:
     @property
     def n_repeats(self) -> int:
         """Number of steps at which an example meets itself, which changes nothing."""
-        return int(np.count_nonzero(self.left == self.right))
+        return 0 if self.distinct else int(np.count_nonzero(self.left == self.right))
 
 
 @dataclass(frozen=True)
