@@ -28,7 +28,13 @@ STEPS = tuple(10.0**exponent for exponent in (-3.5, -3, -2.5, -2, -1.5, -1, -0.5
 
 def run(effort: Effort) -> list[Row]:
     """Return all comparisons."""
-    return [*_buffers(effort), *_exact(effort), _localized(effort), *_accelerated(effort)]
+    return [
+        *_buffers(effort),
+        *(_uniform_pairs(d, effort) for d in (8, 256)),
+        *_exact(effort),
+        _localized(effort),
+        *_accelerated(effort),
+    ]
 
 
 def _buffers(effort: Effort) -> list[Row]:
@@ -83,7 +89,14 @@ def _buffers(effort: Effort) -> list[Row]:
     to_ns["olp loop"] = to_ns["oam loop"] = 1e9 / n_slow
     ns = {name: seconds * to_ns[name] for name, seconds in best.items()}
     rows = [
-        Row("SGD_pair / previous, per step", ns["pair"], ns["previous"], "ns", *SAME_COST, True)
+        Row(
+            f"SGD_pair / previous, per step, d={D}",
+            ns["pair"],
+            ns["previous"],
+            "ns",
+            *SAME_COST,
+            True,
+        )
     ]
     for size in SIZES:
         name = f"buffer of {size} / previous, per step (shown)"
@@ -100,6 +113,34 @@ def _buffers(effort: Effort) -> list[Row]:
             )
         )
     return rows
+
+
+def _uniform_pairs(d: int, effort: Effort) -> Row:
+    """Compare uniform pairs with the previous example at other sizes; shown, without a bar."""
+    from pairlearn import Hinge, LinearScore, PairwiseSGD, PreviousExample, Problem, RandomPair
+
+    X, y = samples.dense(20_000 if d < 256 else 5_000, d, positives=samples.DENSE[d])
+    problem, n_steps = Problem(LinearScore(), Hinge()), round(effort.pick(4, 20) * 1e6 / (10 + d))
+    schedule, domain = _step_and_ball()
+    best = best_of(
+        {
+            name: lambda pairing=pairing: PairwiseSGD(pairing, schedule, domain).solve(  # type: ignore[misc]
+                problem, X, y, n_steps=n_steps, rng=0
+            )
+            for name, pairing in (("pair", RandomPair()), ("previous", PreviousExample()))
+        },
+        seconds=effort.seconds,
+        min_rounds=5,
+    )
+    ours, rival = (1e9 / n_steps * best[name] for name in ("pair", "previous"))
+    name = f"SGD_pair / previous, per step, d={d} (shown)"
+    return Row(name, ours, rival, "ns", math.inf, math.inf, True)
+
+
+def _step_and_ball() -> tuple[Any, Any]:
+    from pairlearn import Ball, Constant
+
+    return Constant(STEP_SIZE), Ball(RADIUS)
 
 
 def _exact(effort: Effort) -> list[Row]:
