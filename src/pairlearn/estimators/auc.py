@@ -7,7 +7,7 @@ import contextlib
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,8 +34,12 @@ from pairlearn.estimators.calibration import (
 )
 from pairlearn.estimators.progress import ProgressBar
 from pairlearn.estimators.selection import choose, pair_scale, relative_radii, relative_steps
+from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.metrics import roc_auc
+from pairlearn.models.provenance import data_fingerprint
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import FifoBuffer, Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
@@ -72,7 +76,7 @@ _STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _WINDOW = 4096
 
 
-class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear classifier that maximises the area under the ROC curve.
 
     Minimises the pair risk
@@ -152,6 +156,10 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The AUC by which step size and radius were chosen.
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
+    n_examples_ : int
+        Examples seen.
+    data_fingerprint_ : str or None
+        Digest of the data of `fit`, see `pairlearn.models.data_fingerprint`; None for a stream.
     trace_ : Trace
         What happened on the way.
     n_features_in_, feature_names_in_
@@ -217,6 +225,21 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
         self.callbacks = callbacks
         self.warm_start = warm_start
+
+    _not_stored = ("callbacks", "random_state")
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_features",)),
+        "threshold": ArraySpec(()),
+        "step_size": ArraySpec(()),
+        "radius": ArraySpec((), required=False),
+        "held_out_auc": ArraySpec((), required=False),
+        "n_steps": ArraySpec((), ("int64",)),
+        "n_gradients": ArraySpec((), ("int64",)),
+        "n_examples": ArraySpec((), ("int64",)),
+        "sigmoid": ArraySpec((2,), required=False),
+        "isotonic_scores": ArraySpec(("n_knots",), required=False),
+        "isotonic_values": ArraySpec(("n_knots",), required=False),
+    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -302,6 +325,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.held_out_auc_ = held_out_auc
         self.trace_ = solution.trace
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
+        self.n_examples_ = n
+        self.data_fingerprint_: str | None = data_fingerprint(rows, signs)
         self._stream: _StreamLearner | None = None
         self.coef_: NDArray[np.float64] = solution.average[np.newaxis]
         self._decide_from(rows, signs, weight, rng)
@@ -450,6 +475,7 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.step_size_, self.radius_ = learner.step_size, learner.radius
         self.held_out_auc_ = learner.progressive_auc
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
+        self.n_examples_, self.data_fingerprint_ = stream.n_examples, None
         self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
         self._stale = True
 
@@ -541,6 +567,42 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> NDArray[np.float64]:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ self.coef_[0], dtype=np.float64)
+
+    # ---------------------------------------------------------------------------- storage
+
+    def _pack(self) -> dict[str, NDArray[Any]]:
+        self._freshen()
+        arrays = super()._pack()
+        arrays["coef"] = self.coef_[0]
+        if np.isinf(self.radius_):
+            del arrays["radius"]
+        if isinstance(self._calibrator, Sigmoid):
+            arrays["sigmoid"] = np.array([self._calibrator.slope, self._calibrator.intercept])
+        else:
+            arrays["isotonic_scores"] = self._calibrator.knots
+            arrays["isotonic_values"] = self._calibrator.values
+        return arrays
+
+    def _unpack(self, record: ModelRecord) -> None:
+        arrays = record.arrays
+        if record.classes is None or len(record.classes) != 2:
+            raise ModelFileError("an AUCClassifier has two classes.")
+        for name in ("step_size", "n_steps", "n_gradients", "n_examples"):
+            setattr(self, f"{name}_", arrays[name].item())
+        held_out = arrays.get("held_out_auc")
+        self.held_out_auc_ = None if held_out is None else held_out.item()
+        self.radius_ = arrays["radius"].item() if "radius" in arrays else np.inf
+        self.coef_ = arrays["coef"].copy()[np.newaxis]
+        self._threshold = float(arrays["threshold"])
+        self.trace_ = Trace(n_steps=self.n_steps_, n_gradients=self.n_gradients_)
+        self.data_fingerprint_ = record.provenance.get("data_fingerprint")
+        self._stream = None
+        if "sigmoid" in arrays:
+            self._calibrator = Sigmoid(*arrays["sigmoid"].tolist())
+        elif "isotonic_scores" in arrays and "isotonic_values" in arrays:
+            self._calibrator = Isotonic(arrays["isotonic_scores"], arrays["isotonic_values"])
+        else:
+            raise ModelFileError("it holds no calibration; save the fitted model again.")
 
     # ------------------------------------------------------------------------- parameters
 
@@ -651,6 +713,9 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "both classes need a positive sample_weight and class_weight."
             )
         return np.asarray(weight / np.sqrt(means[0] * means[1]))
+
+
+register_storable(AUCClassifier)
 
 
 class _StreamLearner:
