@@ -468,8 +468,12 @@ class AUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[m
             start = None if first else self.coef_[0]
             learner = _StreamLearner(self, problem, rows, start)
         learner.learn(rows, signs, weight)
+        self._adopt(learner, known)
+
+    def _adopt(self, learner: _StreamLearner, classes: NDArray[Any]) -> None:
+        """Take over what a stream has learned."""
         self._stream = learner
-        self.classes_ = known
+        self.classes_ = classes
         stream = learner.best
         self.coef_ = learner.average[np.newaxis]
         self.step_size_, self.radius_ = learner.step_size, learner.radius
