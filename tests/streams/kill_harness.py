@@ -32,7 +32,7 @@ def write_data(folder: Path) -> None:
     lines = [
         ",".join(map(repr, row)) + f",{label}"
         for row, label in zip(X.tolist(), y.tolist(), strict=True)
-    ]  # noqa: E501
+    ]
     (folder / "dense.csv").write_text("a,b,c,d,y\n" + "\n".join(lines) + "\n")
     rows = [
         f"{label} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row) if abs(v) > 0.7)

@@ -58,7 +58,7 @@ def table(data, tmp_path):
     rows = (
         ",".join(map(repr, [*row, label]))
         for row, label in zip(X.tolist(), y.tolist(), strict=True)
-    )  # noqa: E501
+    )
     path.write_text("a,b,c,d,y\n" + "\n".join(rows) + "\n")
     return path
 
@@ -184,7 +184,8 @@ LEARNERS = {
     "fifo": lambda: OnlineLearner(AUCClassifier(step_size=0.1, pairing=FifoBuffer(3))),
     "last": lambda: OnlineLearner(AUCClassifier(step_size=0.1, averaging="last")),
     "forget": lambda: OnlineLearner(AUCClassifier(step_size=0.1), forget=260),
-    "drop": lambda: OnlineLearner(AUCClassifier(step_size=0.1), window=200, forget="drop", drop=0.01),
+    "drop": lambda: OnlineLearner(AUCClassifier(step_size=0.1), window=200, forget="drop",
+                                  drop=0.01),
 }  # fmt: skip
 
 
@@ -222,8 +223,8 @@ def test_resuming_from_other_sources(kind, data, table, tmp_path):
     X, y = data
     examples = list(zip(X.tolist(), y.tolist(), strict=True))
     if kind == "svm":
-        rows = (f"{l} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(x, 1) if v > 0)
-                for x, l in examples)  # fmt: skip
+        rows = (f"{label} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(x, 1) if v > 0)
+                for x, label in examples)  # fmt: skip
         (tmp_path / "a.svm").write_text("\n".join(rows))
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(table.read_bytes()))
 

@@ -145,7 +145,7 @@ class AUCDriver(Driver):
             )
             restore_stream(stream, saved)
             learner._streams.append(stream)
-        model._adopt(learner, np.unique(self.classes))
+        model._adopt(learner, np.unique(np.asarray(self.classes)))
 
 
 _DRIVERS: dict[str, type[Driver]] = {"AUCClassifier": AUCDriver}

@@ -120,6 +120,6 @@ def _generator(state: dict[str, Any]) -> np.random.Generator:
     kinds = {kind.__name__: kind for kind in (np.random.PCG64, np.random.PCG64DXSM,
                                                np.random.Philox, np.random.SFC64,
                                                np.random.MT19937)}  # fmt: skip
-    bits = kinds[state["bit_generator"]]()
+    bits: Any = kinds[state["bit_generator"]]()
     bits.state = state
     return np.random.Generator(bits)
