@@ -45,7 +45,7 @@ _HOME = {
         "roc_auc",
         "roc_auc_interval",
     ),
-    "models": ("ModelFileError", "ModelRecord", "read_model", "write_model"),
+    "models": ("ModelFileError", "ModelRecord", "load_model", "read_model", "write_model"),
     "pairings": (
         "AllPrevious",
         "ClassReservoirs",
@@ -72,7 +72,7 @@ _HOME = {
     "solvers.passive_aggressive": ("PassiveAggressive",),
     "solvers.saddle": ("SOLAM", "SPAUC"),
     "solvers.sweep": ("Sweep",),
-    "streams": ("ProgressiveAUC", "ReadError", "Schema", "open_reader"),
+    "streams": ("OnlineLearner", "ProgressiveAUC", "ReadError", "Schema", "open_reader"),
     "theory": ("Advice", "advise", "advise_auc"),
     "validation": ("AssumptionWarning", "DivergenceError"),
 }

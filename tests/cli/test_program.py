@@ -23,7 +23,7 @@ from pairlearn.models import ModelRecord, write_model
 def model(tmp_path):
     path = tmp_path / "m.safetensors"
     record = ModelRecord(
-        "AUCClassifier",
+        "ExampleClassifier",
         {"coef": np.array([0.5, -2.0, 0.0])},
         parameters={"loss": "hinge"},
         classes=("no", "yes"),
@@ -73,7 +73,7 @@ def test_version(capsys):
 def test_inspect(model, capsys):
     assert run(program, ["inspect", str(model)]) == 0
     out = capsys.readouterr().out
-    assert "AUCClassifier" in out
+    assert "ExampleClassifier" in out
     assert "rows_seen: 7" in out
     lines = out.splitlines()
     assert lines[lines.index("largest coefficients:") + 1].split() == ["height", "-2"]
