@@ -35,15 +35,35 @@ def stream_state(stream: Stream) -> dict[str, Any]:
     """
     saved = stream.save()
     source = saved["source"]
-    return saved | {"source": None if source is None else dict(vars(source))}
+    return saved | {"source": None if source is None else _attributes(source)}
 
 
 def restore_stream(stream: Stream, state: dict[str, Any]) -> None:
     """Put a stream that was started with the same parts into a saved state."""
     source = copy.deepcopy(stream._source)
     if source is not None:
-        vars(source).update(state["source"])
+        _set_attributes(source, state["source"])
     stream.restore(state | {"source": source})
+
+
+def _is_part(value: Any) -> bool:
+    return type(value).__module__.startswith("pairlearn.pairings")
+
+
+def _attributes(part: Any) -> dict[str, Any]:
+    """Return what a source of pairs and the parts of it hold."""
+    return {
+        name: _attributes(value) if _is_part(value) else value for name, value in vars(part).items()
+    }
+
+
+def _set_attributes(part: Any, state: dict[str, Any]) -> None:
+    for name, value in state.items():
+        present = getattr(part, name)
+        if _is_part(present):
+            _set_attributes(present, value)
+        else:
+            setattr(part, name, value)
 
 
 class Driver(ABC):
