@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import OrderedDict
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -74,9 +75,9 @@ def test_it_is_partial_fit_with_a_watch(data):
     X, y = data
     learner, plain = OnlineLearner(window=10_000), AUCClassifier()
     scores = []
-    for begin in range(0, 2000, 250):
-        part = slice(begin, begin + 250)
-        scores.append(X[part] @ plain.coef_[0] if begin else np.zeros(250))
+    for begin, stop in pairwise([0, 64, 128, 256, 512, 1024, 2000]):
+        part = slice(begin, stop)
+        scores.append(X[part] @ plain.coef_[0] if begin else np.zeros(stop))
         assert learner.learn_many(X[part], y[part]) is learner
         plain.partial_fit(X[part], y[part], classes=[0, 1])
     assert learner.model.coef_.tobytes() == plain.coef_.tobytes()
@@ -104,7 +105,7 @@ def test_sparse_chunks(data):
     learner = OnlineLearner(AUCClassifier(step_size=0.1))
     learner.learn_many(scipy.sparse.coo_matrix(X), y)
     learner.learn_many(scipy.sparse.csc_array(X), y)
-    assert learner.auc > 0.65  # the first chunk was scored by nothing
+    assert learner.auc > 0.75
 
 
 @pytest.mark.parametrize("size", [90, 100, 700, 2000])

@@ -29,9 +29,10 @@ from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.streams.driving import restore_stream, stream_state
 from pairlearn.validation import check_positive
 
-__all__ = ["NamedLearner"]
+__all__ = ["NamedLearner", "check_example", "check_label"]
 
 #: Examples that wait to be learned at the most.
 _BATCH = 256
@@ -124,9 +125,11 @@ class NamedLearner:
             label = _LABELS[y]
             # A finite sum shows that every value is a finite number.
             if not isfinite(sum(x.values())):
-                _check_values(x)
-        except (KeyError, TypeError):
-            raise _refusal(x, y) from None
+                check_example(x)
+        except (KeyError, TypeError, AttributeError, OverflowError):
+            check_example(x)
+            check_label(y)
+            raise
         names = tuple(x)
         if names != self._names:
             self._layout = self._columns(names)
@@ -320,6 +323,47 @@ class NamedLearner:
         """Return whether True is the more probable label."""
         return self.predict_proba_one(x)[True] > 0.5
 
+    # ------------------------------------------------------------------------------ state
+
+    def settings(self) -> dict[str, Any]:
+        """Return how the learner was made, as plain values."""
+        from pairlearn.models.parts import encode
+
+        names = ("loss", "step_size", "radius")
+        return {name: encode(getattr(self, name), name) for name in names}
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next example depends on, for a checkpoint."""
+        self._learn_waiting()
+        return {
+            "index": list(self._index),
+            "waiting": [layout.tolist() for layout in self._waiting],
+            "values": list(map(float, self._values)),
+            "labels": list(self._labels),
+            "stream": None if self._stream is None else stream_state(self._stream),
+            "scale": self._scale,
+            "capacity": self._capacity,
+            "n_learned": self._n_learned,
+            "moments": self._moments,
+            "judge": self._judge,
+            "next_judge": self._next_judge,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state returned by `state`, also by another learner made alike."""
+        self._start_empty()
+        self._index = {name: k for k, name in enumerate(state["index"])}
+        self._waiting = [np.array(layout, dtype=np.int32) for layout in state["waiting"]]
+        self._values, self._labels = list(state["values"]), list(state["labels"])
+        self._scale, self._capacity = float(state["scale"]), int(state["capacity"])
+        self._n_learned, self._next_judge = int(state["n_learned"]), int(state["next_judge"])
+        self._moments, self._judge = state["moments"].copy(), state["judge"].copy()
+        self._average = np.zeros(self._capacity)
+        if state["stream"] is not None:
+            self._stream = self._make()
+            restore_stream(self._stream, state["stream"])
+            self._average = None
+
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
         """Return an `AUCClassifier` with the same coefficients and probabilities.
 
@@ -334,6 +378,7 @@ class NamedLearner:
             A fitted model over the features seen so far, in the order of `feature_names`.
         """
         from pairlearn.estimators.auc import AUCClassifier
+        from pairlearn.models.parts import encode
         from pairlearn.models.record import ModelRecord
 
         coef = np.array(list(self.coefficients.values()))
@@ -350,8 +395,6 @@ class NamedLearner:
         }
         if not math.isinf(self.radius):
             arrays["radius"] = np.float64(self.radius)
-        from pairlearn.models.parts import encode
-
         record = ModelRecord(
             "AUCClassifier",
             arrays,
@@ -370,34 +413,47 @@ class NamedLearner:
 _LABELS: dict[Any, float] = {True: 1.0, False: -1.0, -1: -1.0}
 
 
-def _check_values(x: Mapping[Any, float]) -> None:
-    for value in x.values():
-        if not isfinite(value):
-            raise TypeError
+def check_label(y: Any) -> None:
+    """Refuse a label that is neither True nor False, 1 nor 0 nor -1.
 
-
-def _refusal(x: Any, y: Any) -> ValueError:
-    """Return the error that says what is wrong with an example."""
-    if not isinstance(x, Mapping):
-        return ValueError(
-            f"an example must be a dict of names and numbers, got {type(x).__name__}."
-        )
+    Examples
+    --------
+    >>> check_label("yes")
+    Traceback (most recent call last):
+        ...
+    ValueError: the label must be True or False (1 or 0), got 'yes'.
+    """
     try:
-        if y not in _LABELS:
-            raise TypeError
+        known = y in _LABELS
     except TypeError:
-        return ValueError(f"the label must be True or False (1 or 0), got {y!r}.")
+        known = False
+    if not known:
+        raise ValueError(f"the label must be True or False (1 or 0), got {y!r:.60}.")
+
+
+def check_example(x: Any) -> None:
+    """Refuse what is not a mapping of names to finite numbers.
+
+    Examples
+    --------
+    >>> check_example({"age": None})
+    Traceback (most recent call last):
+        ...
+    ValueError: feature 'age' is None; leave it out where it is missing, and write categories...
+    """
+    if not isinstance(x, Mapping):
+        kind = type(x).__name__
+        raise ValueError(f"an example must be a dict of names and numbers, got {kind}.")
     for name, value in x.items():
         try:
             good = isfinite(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             good = False
         if not good:
-            return ValueError(
-                f"feature {name!r} is {value!r}; leave it out where it is missing, and write "
+            raise ValueError(
+                f"feature {name!r} is {value!r:.60}; leave it out where it is missing, and write "
                 "categories as one feature each with value 1."
             )
-    return ValueError("the values of the example cannot be added up; use floats.")
 
 
 def _widen(rows: Rows, width: int) -> Rows:

@@ -32,6 +32,8 @@ __all__ = ["OnlineLearner"]
 
 #: Rows between two checkpoints unless told otherwise.
 EVERY = 250_000
+#: The first pieces of a stream have so many examples, then they double up to _YOUNG.
+_FIRST, _YOUNG = 64, 8192
 
 
 class OnlineLearner:
@@ -67,7 +69,8 @@ class OnlineLearner:
 
     Notes
     -----
-    Chunks are cut where a start is due, so that restarts do not depend on their sizes.
+    Chunks are cut where a start is due, so that restarts do not depend on their sizes, and the
+    first 8192 examples after a start are learned in pieces of doubling size.
 
     Examples
     --------
@@ -205,11 +208,15 @@ class OnlineLearner:
         self._driver.classes = found
 
     def _until_check(self) -> int:
-        """Return how many examples may be learned before forgetting is considered again."""
+        """Return how many examples may be learned at once."""
+        n = self._since_start
+        # At first the model is young: it must not judge, nor choose its step size by, a large
+        # chunk that it has not begun to learn.
+        limit = max(_FIRST, 1 << n.bit_length()) - n if n < _YOUNG else 1 << 62
         if self.forget is None:
-            return 1 << 62
+            return limit
         period = self.window if self.forget == "drop" else int(self.forget)
-        return period - self._since_start % period
+        return min(limit, period - n % period)
 
     def _check_forgetting(self) -> None:
         if self.forget is None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from river import base
@@ -46,7 +47,7 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
     def _multiclass(self) -> bool:
         return False
 
-    def predict_one(self, x: dict[Any, float], **kwargs: Any) -> bool:  # type: ignore[override]
+    def predict_one(self, x: Mapping[Any, float], **kwargs: Any) -> bool:  # type: ignore[override]
         """Return whether True is the more probable label."""
         return NamedLearner.predict_one(self, x)
 
