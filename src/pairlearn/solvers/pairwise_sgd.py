@@ -19,6 +19,7 @@ from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
+from pairlearn.query_pairing import GroupedSource
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
 from pairlearn.solvers.interrupts import deferred_interrupt
@@ -347,7 +348,12 @@ class Stream:
         return self
 
     def learn_many(
-        self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        example_weight: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
     ) -> Stream:
         """Learn from a chunk of examples, in the order of its rows.
 
@@ -359,6 +365,8 @@ class Stream:
             Labels.
         example_weight : array-like of shape (m,), optional
             Weights; a pair weighs the product of both. Once given they are always needed.
+        qid : array-like of shape (m,), optional
+            The query of each example, for a pairing within queries.
 
         Returns
         -------
@@ -383,7 +391,7 @@ class Stream:
         if self._buffer is not None and type(self._buffer) is not type(rows):
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
         try:
-            self._meet(rows, labels, weight)
+            self._meet(rows, labels, weight, qid)
         except BaseException:
             self.restore(saved)
             raise
@@ -408,10 +416,21 @@ class Stream:
         self.n_examples = saved["n_examples"]
         self._turn = -1
 
-    def _meet(self, rows: Any, labels: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
+    def _meet(
+        self,
+        rows: Any,
+        labels: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        qid: ArrayLike | None,
+    ) -> None:
         descent = self._descent
+        if qid is not None and not isinstance(self._source, GroupedSource):
+            raise ValueError("qid needs a pairing within queries; use PreviousOfQuery().")
         if self._source is not None:
-            arrival = self._source.arrive(labels)
+            if isinstance(self._source, GroupedSource):
+                arrival = self._source.arrive_grouped(labels, qid)
+            else:
+                arrival = self._source.arrive(labels)
             plan, keep = arrival.plan, arrival.keep
         else:
             plan = None

@@ -84,6 +84,11 @@ def open_reader(
         Passed to the reader: `header`, `names`, `delimiter`, `max_line_bytes` (CSV);
         `n_features`, `zero_based`, `max_line_bytes` (svmlight); `y` (npy).
 
+    Returns
+    -------
+    Reader
+        An iterable of chunks.
+
     Examples
     --------
     >>> import tempfile, pathlib
