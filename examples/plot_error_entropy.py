@@ -5,7 +5,7 @@ Error entropy under bimodal noise
 
 A meter sometimes reports twice: two readings in five are too high, and by more the larger the
 first feature is. Least squares goes through the middle of the two clouds, where nothing is, with
-a wrong slope; Huber's loss hardly helps, because there are too many wrong readings. Minimum error
+a wrong slope; Huber's loss helps little, because there are too many wrong readings. Minimum error
 entropy asks for errors that are close to each other and follows the larger cloud.
 """
 
