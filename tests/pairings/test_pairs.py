@@ -17,6 +17,7 @@ from pairlearn import (
     PreviousOpposite,
     Problem,
     RandomEarlier,
+    RandomPair,
 )
 
 FALSE_ALARM = 1e-6
@@ -91,3 +92,11 @@ def test_random_earlier_is_uniform_over_the_path():
 def test_random_earlier_has_no_stream():
     with pytest.raises(ValueError, match="all examples at once"):
         RandomEarlier().online(np.random.default_rng(0))
+
+
+def test_random_pairs_are_uniform():
+    """Chi-square over all ordered pairs of distinct indices."""
+    plan = RandomPair().offline(7, np.random.default_rng(0)).draw(42_000)
+    assert (plan.left != plan.right).all()
+    counts = np.bincount(7 * plan.left + plan.right, minlength=49).reshape(7, 7)
+    assert stats.chisquare(counts[~np.eye(7, dtype=bool)]).pvalue > FALSE_ALARM

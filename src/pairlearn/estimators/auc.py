@@ -38,7 +38,16 @@ from pairlearn.estimators.progress import ProgressBar
 from pairlearn.estimators.selection import choose, pair_scale, relative_radii, relative_steps
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.metrics import roc_auc
-from pairlearn.pairings import FifoBuffer, Pairing, PreviousExample, RandomPair
+from pairlearn.pairings import (
+    AllPrevious,
+    ClassReservoirs,
+    FifoBuffer,
+    Pairing,
+    PreviousExample,
+    PreviousOpposite,
+    RandomPair,
+    ReservoirBuffer,
+)
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
 from pairlearn.scores import LinearScore
@@ -112,9 +121,11 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "step_size" (the paper's average), "linear", "uniform", "tail", "last", or a rule.
     pairing : str or Pairing, default="previous"
         "previous", "random" (uniform pairs; not for `partial_fit`), "fifo" (the last
-        `buffer_size` examples), or a pairing.
+        `buffer_size` examples), "opposite" (the latest one of the other class), "reservoir" and
+        "class_reservoirs" (random samples of the past, of both classes or of each),
+        "all_previous", or a pairing.
     buffer_size : int, default=1
-        Number of examples that each one meets with ``pairing="fifo"``.
+        Number of examples that each one meets with "fifo", "reservoir" and "class_reservoirs".
     threshold : float or str, default="balanced_accuracy"
         Scores above the threshold are predicted positive. A criterion ("balanced_accuracy",
         "accuracy", "f1") is maximised on training scores; "probability" cuts where
@@ -671,6 +682,10 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "previous": PreviousExample,
             "random": RandomPair,
             "fifo": lambda: FifoBuffer(size),
+            "opposite": PreviousOpposite,
+            "reservoir": lambda: ReservoirBuffer(size),
+            "class_reservoirs": lambda: ClassReservoirs(size, size),
+            "all_previous": AllPrevious,
         }
         return _named("pairing", self.pairing, makers)()
 

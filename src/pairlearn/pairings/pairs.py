@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.pairings.plans import (
     Arrival,
-    Indices,
     OfflineSource,
     OnlineSource,
     Pairing,
@@ -250,9 +249,10 @@ class _RandomPairs:
         self._n, self._rng = n, rng
 
     def draw(self, n_steps: int) -> Plan:
-        from pairlearn.kernels.plan import skip_own_index
+        from pairlearn.kernels.plan import draw_pairs
 
-        left: Indices = draw_uniform(self._n, n_steps, self._rng)
-        right = draw_uniform(self._n - 1, n_steps, self._rng)
-        skip_own_index(left, right)
-        return Plan(left, right)
+        dtype: Any = np.int32 if self._n <= 2**31 else np.int64
+        left, right = np.empty(n_steps, dtype=dtype), np.empty(n_steps, dtype=dtype)
+        keys = [self._rng.integers(0, 2**64, dtype=np.uint64) for _ in range(2)]
+        draw_pairs(keys[0], keys[1], self._n, left, right)
+        return Plan(left, right, distinct=True)
