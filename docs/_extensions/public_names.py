@@ -126,9 +126,15 @@ def _pages() -> dict[str, str]:
 def _exported(package: str) -> list[str]:
     if importlib.util.find_spec(package) is None:
         return []
+    import pairlearn
+
     module = importlib.import_module(package)
-    # Constants are described where they are used.
-    return [name for name in getattr(module, "__all__", ()) if callable(getattr(module, name))]
+    # Constants are described where they are used, unless the library itself exports them.
+    return [
+        name
+        for name in getattr(module, "__all__", ())
+        if callable(getattr(module, name)) or name in pairlearn.__all__
+    ]
 
 
 def write_pages(folder: Path) -> list[str]:
