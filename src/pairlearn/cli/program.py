@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,6 +62,7 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"{self._package}.{self._table[cmd_name][0]}")
         command: click.Command = module.command
+        _keep_lines(command)
         return command
 
     def resolve_command(
@@ -77,6 +79,14 @@ class LazyGroup(click.Group):
         """Write the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
+
+
+def _keep_lines(command: click.Command) -> None:
+    """Turn the two characters of a raw docstring into click's mark for lines kept as they are."""
+    if command.help:
+        command.help = re.sub(r"^( *)\\b$", "\\1\b", command.help, flags=re.MULTILINE)
+    for inner in getattr(command, "commands", {}).values():
+        _keep_lines(inner)
 
 
 program = LazyGroup(
