@@ -227,7 +227,8 @@ class SaddleMethod(Method):
         eta = step_size / math.sqrt(self.n_passes * len(y))
         begin = time.process_time()
         solver = SPAUC(Constant(eta), WholeSpace(), Uniform(), "online")
-        solution = solver.solve(X, y, n_passes=n_steps / len(y), rng=seed)
+        # The number of steps is rounded up from the passes.
+        solution = solver.solve(X, y, n_passes=(n_steps - 0.5) / len(y), rng=seed)
         seconds = time.process_time() - begin
         return Checkpoint(LinearModel(solution.average), seconds, solution.trace.n_gradients)
 
