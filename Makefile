@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 SUDO ?= $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-.PHONY: demo test test-slow test-browser lint bench clean
+.PHONY: demo test test-slow test-browser lint bench docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -17,6 +17,10 @@ $(VENV)/.run: $(BIN)/python pyproject.toml
 
 $(VENV)/.test: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
 # Our learner without and with tuning, its rival on random pairs, and two pointwise learners, on
@@ -48,5 +52,9 @@ lint: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(ARGS)
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist report docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -115,8 +115,8 @@ def _exact(effort: Effort) -> list[Row]:
             best = best_of(
                 {
                     "closed": lambda X=X, y=y: solve_square_auc(X, y),  # type: ignore[misc]
-                    "lbfgs": lambda X=X, y=y: solver.solve(X, y),  # type: ignore[misc]
-                    "logistic": lambda X=X, y=y: logistic.fit(X, y),  # type: ignore[misc]
+                    "lbfgs": lambda X=X, y=y, s=solver: s.solve(X, y),  # type: ignore[misc]
+                    "logistic": lambda X=X, y=y, s=logistic: s.fit(X, y),  # type: ignore[misc]
                 },
                 seconds=effort.seconds,
                 min_rounds=5,

@@ -46,7 +46,7 @@ class Problem:
     loss: PairLoss
 
     def constants(self, *, norm_bound: float, radius: float = math.inf) -> Constants:
-        """Return G, L and sup f for ||x|| <= norm_bound and ||w|| <= radius.
+        r"""Return G, L and sup f for \|x\| <= norm_bound and \|w\| <= radius.
 
         Parameters
         ----------
@@ -58,12 +58,12 @@ class Problem:
         Returns
         -------
         Constants
-            Lipschitz constant 2 B sup|l'|, smoothness 4 B^2 sup|l''| and sup l.
+            Lipschitz constant 2 B sup \|l'\|, smoothness 4 B^2 sup \|l''\| and sup l.
         """
         pair_norm = self.score.pair_norm_bound(norm_bound)
         margin = pair_norm * radius
         return Constants(
             lipschitz=pair_norm * self.loss.slope_bound(margin),
-            smoothness=pair_norm**2 * self.loss.curvature_bound(margin),
+            smoothness=pair_norm * pair_norm * self.loss.curvature_bound(margin),
             supremum=self.loss.value_bound(margin),
         )

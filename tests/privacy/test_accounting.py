@@ -42,7 +42,7 @@ def test_epsilon_and_mu_are_inverse(mu, delta):
         assert gaussian_delta(mu, 0.0) <= delta + 1e-9
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.0])
 def test_matches_dp_accounting_pld(epsilon):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     mu = mu_of(epsilon, 1 / 256)

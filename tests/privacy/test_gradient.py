@@ -16,6 +16,7 @@ from pairlearn.privacy.gradient import (
 from pairlearn.privacy.mechanism import PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.pairs import PairGradient, clip_rows, logistic_slope
+from pairlearn.privacy.single_pass import SinglePass
 
 
 def data(n=40, d=3, seed=0, gap=1.0):
@@ -81,7 +82,8 @@ def test_pair_lemma(seed, flip, far):
 
 
 @pytest.mark.parametrize(
-    "mechanism", [AllPairsGradient(), AllPairsGradient(n_steps=4), OutputPerturbation()]
+    "mechanism",
+    [AllPairsGradient(), AllPairsGradient(n_steps=4), OutputPerturbation(), SinglePass()],
 )
 def test_learns_when_noise_is_small(mechanism):
     Z, signs = data(n=400, gap=1.0)
@@ -126,7 +128,8 @@ def test_stages_use_every_example_once(n):
 
 
 @pytest.mark.parametrize(
-    "mechanism", [AllPairsGradient(n_steps=2), LocalizedGradient(), OutputPerturbation()]
+    "mechanism",
+    [AllPairsGradient(n_steps=2), LocalizedGradient(), OutputPerturbation(), SinglePass()],
 )
 @pytest.mark.parametrize("label", [-1.0, 1.0])
 def test_one_class_and_one_example_run_through(mechanism, label):
@@ -137,7 +140,27 @@ def test_one_class_and_one_example_run_through(mechanism, label):
         assert np.isfinite(fit.direction).all()
 
 
+def test_single_pass_uses_each_neighbouring_pair_once():
+    class Silent(NoiseSource):
+        def protect(self, values, scale):
+            return values
+
+    Z, signs = data(n=30)
+    mechanism = SinglePass(clip=1.0, radius=0.5, step=2.0)
+    fit = mechanism.fit(Z, signs, setting=setting(30, 3), noise=Silent(seed=0))
+    clip = math.sqrt(3)
+    ball, w = 0.5 / clip, np.zeros(3)
+    for t in range(1, 30):
+        if signs[t] != signs[t - 1]:
+            v = clip_rows((signs[t] * (Z[t] - Z[t - 1]))[None, :], clip)[0]
+            w = w + 2.0 * ball / (clip * 30) * v / (1 + math.exp(w @ v))
+            w *= min(1.0, ball / np.linalg.norm(w))
+    assert np.allclose(fit.direction, w, atol=1e-15)
+
+
 def test_refusals():
+    with pytest.raises(ValueError, match="non-expansive"):
+        SinglePass(step=20.0)
     with pytest.raises(ValueError, match="non-expansive"):
         LocalizedGradient(step=33.0)
     Z, signs = data()

@@ -54,3 +54,18 @@ def find_active(left, right, y, one_sided, all_pairs, active):
         active[count] = t
         count += (y_left > y_right) | ((y_left < y_right) & (not one_sided)) | all_pairs
     return count
+
+
+@kernel
+def meet_latest_of_group(left, group, latest, right):
+    """Pair each index with the one of its group drawn last before it, or with itself.
+
+    `group` (n,) numbers the group of each example; `latest` holds for each group the index drawn
+    last, -1 for none, and is modified in place.
+    """
+    for t in range(len(left)):
+        i = left[t]
+        g = np.uintp(group[np.uintp(i)])
+        previous = latest[g]
+        right[t] = previous if previous >= 0 else i
+        latest[g] = i

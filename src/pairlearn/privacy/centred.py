@@ -4,7 +4,7 @@ r"""The default private AUC learner: centred sufficient statistics in a few roun
 The noise of a release about a point c grows with the radius R that holds the data, so it pays to
 find the centre first. Each round releases moments (`statistics.release_moments`) about the present
 centre with a share of the budget, and from what was released chooses the next centre and radius.
-Four rounds with shares 5, 5, 10 and 80 per cent of mu^2 compose to mu exactly (adaptive
+Five rounds with shares 3, 4, 5, 10 and 78 per cent of mu^2 compose to mu exactly (adaptive
 composition of Gaussian-DP), whatever the choices in between.
 
 Everything after the releases is post-processing. With D_k = A_k - m g_k C_k, where A_k, C_k are
@@ -35,7 +35,7 @@ __all__ = ["CentredStatistics"]
 Vector = NDArray[np.float64]
 
 # (share of mu^2, weight b of the mean). The last weight is a factor of |label mean|.
-_ROUNDS = ((0.05, 2.0), (0.05, 1.5), (0.10, 1.2), (0.80, 1.2))
+_ROUNDS = ((0.03, 2.0), (0.04, 2.0), (0.05, 2.0), (0.10, 1.2), (0.78, 1.2))
 _SMALLEST_LAST_WEIGHT = 0.3
 # Radii in units of sqrt(d) standard units, or of the estimated length of a record.
 _FIRST_RADIUS = 1.3

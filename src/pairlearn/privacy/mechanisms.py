@@ -10,12 +10,14 @@ from pairlearn.privacy.gradient import (
     OutputPerturbation,
 )
 from pairlearn.privacy.mechanism import Mechanism
+from pairlearn.privacy.single_pass import SinglePass
 
 __all__ = ["MECHANISMS", "get_mechanism"]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "statistics": CentredStatistics,
     "all_pairs": AllPairsGradient,
+    "single_pass": SinglePass,
     "output_perturbation": OutputPerturbation,
     "localized_gradient": LocalizedGradient,
 }

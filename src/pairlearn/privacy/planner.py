@@ -28,7 +28,7 @@ import numpy as np
 
 from pairlearn.privacy.accounting import mu_of
 from pairlearn.privacy.centred import CentredStatistics
-from pairlearn.privacy.mechanism import PublicSetting
+from pairlearn.privacy.mechanism import Mechanism, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.validation import check_count, check_fraction, check_positive
 
@@ -242,10 +242,11 @@ def simulated_auc(
     epsilon: float,
     best_auc: float = 0.8,
     positives: float = 0.5,
+    mechanism: Mechanism | None = None,
     n_runs: int = 40,
     seed: int = 0,
 ) -> float:
-    """Return the mean AUC of the default mechanism on data drawn from the model.
+    """Return the mean AUC of a mechanism on data drawn from the model.
 
     Features have a standard deviation of 0.75 standard units and a mean of 0.5 units off the
     middle of their bounds; the AUC of a direction is known in closed form.
@@ -258,6 +259,8 @@ def simulated_auc(
         The privacy parameter, with the default delta.
     best_auc, positives : float
         The model.
+    mechanism : Mechanism, optional
+        The default mechanism if not given.
     n_runs : int, default=40
         Number of data sets.
     seed : int, default=0
@@ -271,6 +274,7 @@ def simulated_auc(
     from scipy.special import ndtr, ndtri
 
     n, d = n_examples, n_features
+    learner = CentredStatistics() if mechanism is None else mechanism
     reach = float(ndtri(best_auc))
     total = 0.0
     setting = PublicSetting.make(
@@ -283,11 +287,10 @@ def simulated_auc(
         axis /= np.linalg.norm(axis)
         Z = rng.normal(size=(n, d)) + np.outer(signs > 0, math.sqrt(2) * reach * axis)
         Z = 0.75 * Z + 0.5 * np.sign(rng.normal(size=d))
-        w = (
-            CentredStatistics()
-            .fit(setting.to_standard(Z), signs, setting=setting, noise=NoiseSource(seed=rng))
-            .direction
+        fit = learner.fit(
+            setting.to_standard(Z), signs, setting=setting, noise=NoiseSource(seed=rng)
         )
+        w = fit.direction
         total += float(ndtr(reach * (w @ axis) / np.linalg.norm(w)))
     return total / n_runs
 

@@ -30,6 +30,22 @@ __all__ = ["BLOCK", "Descent", "Parts"]
 BLOCK = 32768
 
 _NO_WEIGHTS = np.empty(0)
+#: Scratch space, and addresses, which mean nothing in another process.
+_NOT_COPIED = frozenset(
+    [
+        "_descend",
+        "_address",
+        "_dense_address",
+        "_other_left",
+        "_sum_before",
+        "_step_sizes",
+        "_paid",
+        "_block_of",
+        "_active",
+        "_scratch",
+        "_slots",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -68,8 +84,6 @@ class Descent:
         w_start: Any = None,
         horizon: int | None = None,
     ) -> None:
-        from pairlearn.kernels.dense import descend
-
         if parts.averaging.needs_horizon and horizon is None:
             raise ValueError(
                 f"{type(parts.averaging).__name__} averaging needs the number of steps beforehand; "
@@ -96,6 +110,29 @@ class Descent:
         self.n_gradients = 0
         self.position = 0
         self._moved_last = False
+        #: Whether `left_iterate` is the one before the last pair. Sparse steps of a run with a
+        #: known end keep it only there.
+        self._kept_left = True
+        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
+        self._pending_rows: CsrRows | None = None
+        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
+        loss = parts.problem.loss
+        self._radius = parts.domain.radius
+        self._prepare()
+        self._parameter = loss.parameter
+        self._one_sided = loss.one_sided
+        self._all_pairs = not loss.opposite_labels_only
+
+    def _prepare(self) -> None:
+        """Make scratch space and look up machine code: what a copy needs anew."""
+        from pairlearn.kernels.dense import descend
+
+        loss = self.parts.problem.loss
+        self._descend = descend
+        self._address = loss.derivative.address
+        #: The dense kernel has the hinge built in, under an address that no function has.
+        self._dense_address = 0 if type(loss) is Hinge else self._address
+        self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
         self._paid: NDArray[np.float64] = _NO_WEIGHTS
         self._block_of = -1
@@ -103,18 +140,15 @@ class Descent:
         self._scratch: tuple[NDArray[Any], ...] = ()
         #: The examples in the slots of a buffer, their labels and weights.
         self._slots: tuple[NDArray[Any], ...] = ()
-        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
-        self._pending_rows: CsrRows | None = None
-        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
-        loss = parts.problem.loss
-        self._descend = descend
-        self._radius = parts.domain.radius
-        self._address = loss.derivative.address
-        #: The dense kernel has the hinge built in, under an address that no function has.
-        self._dense_address = 0 if type(loss) is Hinge else self._address
-        self._parameter = loss.parameter
-        self._one_sided = loss.one_sided
-        self._all_pairs = not loss.opposite_labels_only
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.settle()
+        return {name: value for name, value in self.__dict__.items() if name not in _NOT_COPIED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+        self._open_block()
 
     # ---------------------------------------------------------------------------- the steps
 
@@ -142,6 +176,11 @@ class Descent:
         if self._block_of != self.n_steps // BLOCK:
             self._open_block()
         first = self.position
+        # The kernel copies the iterate to `left_iterate`; with that and the two arrays set aside
+        # a step that fails can be undone.
+        left_before, sum_before = self.left_iterate, self._sum_before
+        self.left_iterate, self._other_left = self._other_left, left_before
+        sum_before[:] = self.weighted_sum
         status = self._descend(
             flat,
             y,
@@ -160,10 +199,12 @@ class Descent:
             self._dense_address,
             self._parameter,
         )
+        if status:
+            self.w[:], self.weighted_sum[:] = self.left_iterate, sum_before
+            self.left_iterate, self._other_left = left_before, self.left_iterate
+            self._fail(int(status))
         self.n_gradients += 1
         self._moved_last = True
-        if status:
-            self._fail(int(status))
         self._count(1)
 
     def step_nothing(self) -> None:
@@ -197,7 +238,7 @@ class Descent:
             if self.position == 0 or self.n_steps == 0:
                 # Rounding errors of the running norm do not outlive a block.
                 self.state[1] = self.w @ self.w
-            keeps_left = self.horizon is None or self.n_steps + count == self.horizon
+            self._kept_left = self.horizon is None or self.n_steps + count == self.horizon
             status = descend_csr(
                 rows.data,
                 rows.indices,
@@ -220,7 +261,7 @@ class Descent:
                 self._address,
                 self._parameter,
                 self.parts.averaging.keeps_sum,
-                keeps_left,
+                self._kept_left,
                 *self._scratch[1:],
             )
         else:
@@ -353,7 +394,8 @@ class Descent:
         early = averaging.paid_early(schedule, self.n_steps)
         last = averaging.owed_to_last(self.n_steps)
         paid = float(self._paid[self.position - 1]) if self.position else 0.0
-        before_last = self.left_iterate if self._moved_last else w
+        # If it was not kept (an interrupted run) the current iterate is at most one step away.
+        before_last = self.left_iterate if self._moved_last and self._kept_left else w
         weighted = self.total + self.weighted_sum + (paid - float(self.state[0]) + last) * w
         weighted -= early * before_last
         return np.asarray(weighted / (self.weight + paid + last - early))

@@ -19,10 +19,12 @@ from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
+from pairlearn.query_pairing import GroupedSource
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
+from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
-from pairlearn.validation import check_count, check_generator, check_labels
+from pairlearn.validation import check_count, check_generator, check_labels, check_positive
 
 __all__ = ["Callback", "PairwiseSGD", "Solution", "Stream", "Trace"]
 
@@ -158,7 +160,7 @@ class PairwiseSGD:
             raise ValueError("Give one of n_steps and n_passes.")
         if n_steps is None:
             assert n_passes is not None
-            n_steps = math.ceil(float(n_passes) * n)
+            n_steps = math.ceil(check_positive("n_passes", n_passes) * n)
         n_steps = check_count("n_steps", n_steps, minimum=0)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
@@ -175,7 +177,8 @@ class PairwiseSGD:
         try:
             while descent.n_steps < n_steps:
                 plan = source.draw(min(BLOCK, n_steps - descent.n_steps))
-                descent.advance(rows, labels, plan, weight)
+                with deferred_interrupt():
+                    descent.advance(rows, labels, plan, weight)
                 trace.n_repeats += plan.n_repeats
                 if callbacks:
                     risk = _running_risk(problem, rows, labels, plan, descent.w)
@@ -270,6 +273,15 @@ class Stream:
         self._plans = (_PairPlan.between(0, 1), _PairPlan.between(1, 0))
         self._turn = -1
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy of a view would be an array of its own.
+        views = ("_turn_rows", "_turn_flat")
+        return {name: value for name, value in self.__dict__.items() if name not in views}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
+
     @property
     def average(self) -> NDArray[np.float64]:
         """The average of the iterates so far: the output of Algorithm 2."""
@@ -306,8 +318,11 @@ class Stream:
             Itself.
         """
         descent = self._descent
+        x = np.asarray(x)
+        if x.shape != descent.w.shape:
+            raise ValueError(f"x must have shape {descent.w.shape}, got {x.shape}.")
         if not self._meets_previous or (self._buffer is not None and self._turn < 0):
-            return self.learn_many(np.asarray(x)[np.newaxis], np.array([y], dtype=np.float64))
+            return self.learn_many(x[np.newaxis], np.array([y], dtype=np.float64))
         # The other row holds the example before the previous one, which nobody needs any more.
         turn = 1 - self._turn if self._turn >= 0 else 0
         row = self._turn_rows[turn]
@@ -325,11 +340,7 @@ class Stream:
                 or (label < previous and not descent._one_sided)
                 or descent._all_pairs
             ):
-                try:
-                    descent.step_pair(self._turn_flat, self._turn_y, self._plans[turn])
-                except ArithmeticError:
-                    descent.w[:] = descent.left_iterate
-                    raise
+                descent.step_pair(self._turn_flat, self._turn_y, self._plans[turn])
             else:
                 descent.step_nothing()
         self._turn = turn
@@ -337,7 +348,12 @@ class Stream:
         return self
 
     def learn_many(
-        self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        example_weight: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
     ) -> Stream:
         """Learn from a chunk of examples, in the order of its rows.
 
@@ -349,6 +365,8 @@ class Stream:
             Labels.
         example_weight : array-like of shape (m,), optional
             Weights; a pair weighs the product of both. Once given they are always needed.
+        qid : array-like of shape (m,), optional
+            The query of each example, for a pairing within queries.
 
         Returns
         -------
@@ -373,7 +391,7 @@ class Stream:
         if self._buffer is not None and type(self._buffer) is not type(rows):
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
         try:
-            self._meet(rows, labels, weight)
+            self._meet(rows, labels, weight, qid)
         except BaseException:
             self.restore(saved)
             raise
@@ -393,15 +411,26 @@ class Stream:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go back to a state returned by `save`."""
         self._descent.restore(saved["descent"])
-        self._source = saved["source"]
+        self._source = copy.deepcopy(saved["source"])
         self._buffer, self._buffer_y, self._buffer_weight = saved["buffer"]
         self.n_examples = saved["n_examples"]
         self._turn = -1
 
-    def _meet(self, rows: Any, labels: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
+    def _meet(
+        self,
+        rows: Any,
+        labels: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        qid: ArrayLike | None,
+    ) -> None:
         descent = self._descent
+        if qid is not None and not isinstance(self._source, GroupedSource):
+            raise ValueError("qid needs a pairing within queries; use PreviousOfQuery().")
         if self._source is not None:
-            arrival = self._source.arrive(labels)
+            if isinstance(self._source, GroupedSource):
+                arrival = self._source.arrive_grouped(labels, qid)
+            else:
+                arrival = self._source.arrive(labels)
             plan, keep = arrival.plan, arrival.keep
         else:
             plan = None
