@@ -20,8 +20,10 @@ _HOME = {
     "pairings": ("FifoBuffer", "PreviousExample", "RandomPair"),
     "solvers.pairwise_sgd": ("PairwiseSGD",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
-    "domains": ("Ball", "WholeSpace"),
+    "domains": ("Ball", "PsdBall", "PsdCone", "WholeSpace"),
     "losses": (
+        "DistanceHinge",
+        "DistanceLogistic",
         "Epanechnikov",
         "Exponential",
         "GapWeighted",
@@ -49,7 +51,7 @@ _HOME = {
     ),
     "problem": ("Problem",),
     "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),
-    "scores": ("LinearScore",),
+    "scores": ("LinearScore", "MahalanobisScore"),
     "theory": ("Advice", "advise", "advise_auc"),
     "validation": ("AssumptionWarning", "DivergenceError"),
 }
