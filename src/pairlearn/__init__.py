@@ -15,7 +15,9 @@ __version__ = "0.1.0"
 _HOME = {
     "estimators.auc": ("AUCClassifier",),
     "estimators.entropy": ("EntropyRegressor",),
+    "estimators.metric": ("MetricLearner",),
     "estimators.ranker": ("PairwiseRanker",),
+    "given_pairs": ("GivenPairs",),
     "query_pairing": ("PreviousOfQuery",),
     "pairings": ("FifoBuffer", "PreviousExample", "RandomPair"),
     "solvers.pairwise_sgd": ("PairwiseSGD",),
