@@ -23,6 +23,7 @@ _HOME = {
     "solvers.pairwise_sgd": ("PairwiseSGD",),
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
     "domains": ("Ball", "PsdBall", "PsdCone", "WholeSpace"),
+    "losses.check": ("LossCheck", "check_loss"),
     "losses": (
         "DistanceHinge",
         "DistanceLogistic",
