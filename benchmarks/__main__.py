@@ -16,7 +16,18 @@ from pathlib import Path
 from benchmarks.report import Effort, Row, UnavailableError, describe_machine, table
 
 #: One file each, in the order in which they run.
-NAMES = ("dense", "native", "fit", "sparse", "sweep", "streaming", "readers", "startup")
+NAMES = (
+    "dense",
+    "native",
+    "fit",
+    "sparse",
+    "sweep",
+    "streaming",
+    "readers",
+    "startup",
+    "rivals",
+    "authors",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -47,7 +47,7 @@ class Problem:
     loss: PairLoss
 
     def constants(self, *, norm_bound: float, radius: float = math.inf) -> Constants:
-        """Return G, L and sup f for ||x|| <= norm_bound and ||w|| <= radius.
+        r"""Return G, L and sup f for \|x\| <= norm_bound and \|w\| <= radius.
 
         Parameters
         ----------
@@ -59,13 +59,13 @@ class Problem:
         Returns
         -------
         Constants
-            Lipschitz constant 2 B sup|l'|, smoothness 4 B^2 sup|l''| and sup l for the linear
-            score; with 4 B^2 in the place of 2 B for the Mahalanobis score.
+            Lipschitz constant 2 B sup \|l'\|, smoothness 4 B^2 sup \|l''\| and sup l for the
+            linear score; with 4 B^2 in the place of 2 B for the Mahalanobis score.
         """
         pair_norm = self.score.pair_norm_bound(norm_bound)
         margin = pair_norm * radius
         return Constants(
             lipschitz=pair_norm * self.loss.slope_bound(margin),
-            smoothness=pair_norm**2 * self.loss.curvature_bound(margin),
+            smoothness=pair_norm * pair_norm * self.loss.curvature_bound(margin),
             supremum=self.loss.value_bound(margin),
         )

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from pairlearn.losses import PairLoss
 
-__all__ = ["average_of", "mahalanobis_sgd", "online_sgd", "pair_gradient", "pairwise_sgd"]
+__all__ = [
+    "average_of",
+    "localized_sgd",
+    "mahalanobis_sgd",
+    "online_sgd",
+    "pair_gradient",
+    "pairwise_sgd",
+]
 
 Vector = NDArray[np.float64]
 
@@ -104,6 +111,51 @@ def online_sgd(
         project=project,
         w_start=w_start,
     )
+
+
+def localized_sgd(
+    loss: PairLoss,
+    X: Any,
+    y: Vector,
+    *,
+    stages: Sequence[tuple[Sequence[tuple[int, int]], float, int]],
+    project: Callable[[Vector], Vector],
+    w_start: Vector,
+) -> list[Vector]:
+    """Return the result of each stage of Algorithm 4 for given pairs.
+
+    Parameters
+    ----------
+    loss : PairLoss
+        The pair loss.
+    X : ndarray of shape (n, d)
+        Examples.
+    y : ndarray of shape (n,)
+        Labels.
+    stages : sequence of (pairs, zeta_k, n_k)
+        For each stage the pairs (i_j, i_{j-1}), its locality and its number of examples. The
+        objective is f(w; z, z') + ||w - c||^2 / (zeta_k n_k) and the steps zeta_k n_k / (j + 1).
+    project : callable
+        The projection onto W.
+    w_start : ndarray of shape (d,)
+        The first centre.
+
+    Returns
+    -------
+    list of ndarray
+        The averages sum_j j w_{j-2} / sum_j j of the stages, projected.
+    """
+    results, centre = [], project(np.asarray(w_start, dtype=np.float64))
+    for pairs, locality, size in stages:
+        iterates = [centre]
+        for j, (current, other) in enumerate(pairs, start=1):
+            w = iterates[-1]
+            gradient = pair_gradient(loss, w, X[current], y[current], X[other], y[other])
+            gradient = gradient + 2.0 / (locality * size) * (w - centre)
+            iterates.append(project(w - locality * size / (j + 1) * gradient))
+        centre = project(average_of(iterates, np.ones(len(pairs)), "linear"))
+        results.append(centre)
+    return results
 
 
 def mahalanobis_sgd(

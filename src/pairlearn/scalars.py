@@ -107,7 +107,27 @@ class GapScalar(Scalar):
 
 
 def scalar(function: ScalarFunction) -> Scalar:
-    """Mark a function of a `PairLoss` as compilable; see `Scalar`."""
+    """Mark a function of a `PairLoss` as compilable.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(score, y, y_partner, parameter) -> float`` in the subset of Python that numba
+        compiles. It takes no self: what a loss needs to know is in `parameter`.
+
+    Returns
+    -------
+    Scalar
+        The function, which can be called as before, and its compiled twin.
+
+    Examples
+    --------
+    >>> @scalar
+    ... def miss(score, y, y_partner, _):
+    ...     return 1.0 if (score > 0) != (y > y_partner) else 0.0
+    >>> miss(0.5, -1.0, 1.0)
+    1.0
+    """
     return Scalar(function)
 
 

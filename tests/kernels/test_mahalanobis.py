@@ -13,6 +13,7 @@ from pairlearn import (
     DelayedByStepSize,
     DistanceHinge,
     DistanceLogistic,
+    FifoBuffer,
     InverseSqrt,
     LastIterate,
     LinearScore,
@@ -225,6 +226,8 @@ def test_bad_combinations_are_refused():
     for domain in (WholeSpace(), Ball(1.0)):
         with pytest.raises(ValueError, match=r"use PsdCone\(\) or PsdBall"):
             PairwiseSGD(domain=domain).solve(metric, X, y, n_steps=1)
+    with pytest.raises(ValueError, match="one pair at a step"):
+        PairwiseSGD(FifoBuffer(3), domain=PsdCone()).solve(metric, X, y, n_steps=5)
     with pytest.raises(ValueError, match="is a set of matrices"):
         PairwiseSGD(domain=PsdCone()).solve(
             Problem(LinearScore(), DistanceHinge()), X, y, n_steps=1

@@ -209,3 +209,36 @@ class Pieces(io.RawIOBase):
         return part
 
     read1 = read
+
+
+ODD_TEXT = st.text(alphabet='ab01,"\n\r.', max_size=80).map(str.encode)
+
+
+@given(data=st.one_of(st.binary(max_size=300), ODD_TEXT), header=st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_any_first_line_is_read_or_refused(data, header):
+    try:
+        for chunk in CsvReader(io.BytesIO(data), Schema(label=-1), header=header):
+            assert np.isfinite(chunk.X).all()
+    except ReadError as error:
+        message = str(error)
+        if "\n" in message:
+            pytest.fail(message)
+
+
+@given(text=st.text(alphabet='01.,"\n\r x', max_size=200), chunk_rows=st.integers(1, 4))
+@settings(max_examples=200, deadline=None)
+def test_any_text_resumes_exactly(text, chunk_rows, tmp_path_factory):
+    path = tmp_path_factory.mktemp("resume") / "a.csv"
+    path.write_bytes(b"a,b\n1,1\n" + text.encode())
+
+    def make():
+        return CsvReader(path, Schema(label="b"), chunk_rows=chunk_rows)
+
+    whole = list(make())
+    for k, chunk in enumerate(whole):
+        reader = make()
+        reader.restore(chunk.position)
+        rest = list(reader)
+        assert [c.X.tolist() for c in rest] == [c.X.tolist() for c in whole[k + 1 :]]
+        assert [c.position for c in rest] == [c.position for c in whole[k + 1 :]]

@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import sys
 
 import numpy as np
@@ -285,6 +286,36 @@ def test_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", Stdin)
     [chunk] = open_reader("-", Schema(label="y"), format="csv")
     assert chunk.X.tolist() == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize("kind", ["csv", "svmlight"])
+def test_a_slow_pipe_is_followed_row_by_row(kind):
+    """Each row arrives before the next one is written."""
+    lines = [b"1,0\n", b"2,1\n", b"3,1\n"]
+    if kind == "svmlight":
+        lines = [b"0 1:1\n", b"1 1:2\n", b"1 1:3\n"]
+    read_end, write_end = os.pipe()
+    with open(read_end, "rb") as source, open(write_end, "wb", buffering=0) as sink:
+        if kind == "csv":
+            sink.write(b"a,y\n")
+            sink.write(lines[0])
+            reader = CsvReader(source, Schema(label="y"), chunk_rows=1)
+        else:
+            sink.write(lines[0])
+            reader = SvmlightReader(source, n_features=1, chunk_rows=1)
+        chunks = iter(reader)
+        seen = [next(chunks)]
+        for line in lines[1:]:
+            sink.write(line)
+            seen.append(next(chunks))
+        sink.close()
+        assert list(chunks) == []
+    assert [chunk.y.tolist() for chunk in seen] == [[0.0], [1.0], [1.0]]
+
+
+def test_text_files_are_refused():
+    with pytest.raises(ReadError, match="mode 'rb'"):
+        CsvReader(io.StringIO("a,y\n1,2\n"), Schema(label="y"))
 
 
 def test_float32_is_rounded_once_and_overflow_is_refused():

@@ -16,6 +16,10 @@ __all__ = ["COMMANDS", "LazyGroup", "program"]
 
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
 COMMANDS: dict[str, tuple[str, str]] = {
+    "bounds": ("bounds", "Measure what the theorems bound, and print both."),
+    "compare": ("compare", "Compare methods on data sets by test AUC, time and memory."),
+    "reproduce": ("reproduce", "Reproduce tables and figures of the paper."),
+    "data": ("data", "List, fetch and inspect data sets."),
     "inspect": ("inspect_model", "Show what a model file holds."),
     "warm-cache": ("warm_cache", "Compile the kernels now, so that later runs start fast."),
 }

@@ -24,18 +24,30 @@ from pairlearn.averaging import (
     Uniform,
 )
 from pairlearn.domains import Ball, WholeSpace
+from pairlearn.estimators.advised import advice_for
 from pairlearn.estimators.calibration import (
+    THRESHOLDS,
     Isotonic,
     Sigmoid,
     choose_threshold,
     fit_isotonic,
     fit_sigmoid,
 )
+from pairlearn.estimators.exact import fit_exact, smooth_relative
 from pairlearn.estimators.progress import ProgressBar
 from pairlearn.estimators.selection import choose, pair_scale, relative_radii, relative_steps
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.metrics import roc_auc
-from pairlearn.pairings import FifoBuffer, Pairing, PreviousExample, RandomPair
+from pairlearn.pairings import (
+    AllPrevious,
+    ClassReservoirs,
+    FifoBuffer,
+    Pairing,
+    PreviousExample,
+    PreviousOpposite,
+    RandomPair,
+    ReservoirBuffer,
+)
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
 from pairlearn.scores import LinearScore
@@ -62,7 +74,7 @@ _AVERAGINGS: dict[str, type[Averaging]] = {
 #: Steps of a run with n_passes="auto": this many, but from 1 to 200 passes.
 _AUTO_STEPS = 500_000
 #: Threshold and calibration use at most so many training scores of each class.
-_SCORES_PER_CLASS = 5_000
+_SCORES_PER_CLASS = 2_500
 #: A stream with step_size="auto" trains a grid on so many examples, then keeps the best.
 _WARM_UP = 4096
 #: Relative step sizes of that grid; the schedule is c / sqrt(t).
@@ -87,10 +99,14 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     loss : str or PairLoss, default="hinge"
         "hinge", "squared_hinge", "square", "logistic", "exponential", "loglink",
         "smoothed_hinge", or a loss of your own.
-    step_size : float or "auto", default="auto"
+    step_size : float, "auto" or "theory", default="auto"
         The scale of the step sizes. "auto" trains a grid of step sizes and radii on one sample
         path and keeps the best by AUC on held-out training data; in `partial_fit`, by the AUC of
-        predictions made before learning, over the first 4096 examples.
+        predictions made before learning, over the first 4096 examples. "theory" takes the
+        step size that minimises the bound on the excess risk (Theorem 2, or Theorem 1 for a
+        loss with a kink; `pairlearn.theory.advise_auc`). It needs a finite `radius`, reads the
+        largest norm of a row of X as the bound on the norm of an example, and is cautious: a
+        bound covers the worst case. For `fit` only.
     radius : float or "auto", default="auto"
         Radius of the ball that the coefficients live in; infinity for none. "auto" is chosen
         together with the step size; in `partial_fit`, and with a given step size, it means none.
@@ -105,12 +121,15 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "step_size" (the paper's average), "linear", "uniform", "tail", "last", or a rule.
     pairing : str or Pairing, default="previous"
         "previous", "random" (uniform pairs; not for `partial_fit`), "fifo" (the last
-        `buffer_size` examples), or a pairing.
+        `buffer_size` examples), "opposite" (the latest one of the other class), "reservoir" and
+        "class_reservoirs" (random samples of the past, of both classes or of each),
+        "all_previous", or a pairing.
     buffer_size : int, default=1
-        Number of examples that each one meets with ``pairing="fifo"``.
+        Number of examples that each one meets with "fifo", "reservoir" and "class_reservoirs".
     threshold : float or str, default="balanced_accuracy"
         Scores above the threshold are predicted positive. A criterion ("balanced_accuracy",
-        "accuracy", "f1") is maximised on training scores.
+        "accuracy", "f1") is maximised on training scores; "probability" cuts where
+        `predict_proba` crosses 1/2.
     calibrate : {"sigmoid", "isotonic"}, default="sigmoid"
         How `predict_proba` maps scores to probabilities: fitted on training scores and monotone.
     validation_fraction : float, default=0.2
@@ -121,12 +140,24 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Weights of the classes, multiplied with `sample_weight`. A pair weighs the product of
         its two examples, and only pairs of opposite classes count, so weights of the classes
         alone scale the loss and do not change the optimum: AUC has no class prior to correct.
+        They do move the threshold and the probabilities; in the balanced accuracy the two
+        classes count the same unless a dict says otherwise.
     dtype : dtype or None, default=None
         float32 or float64 to convert the data, None to train in the type of the data.
     random_state : int, RandomState, Generator or None, default=None
         Source of the sampled indices.
     verbose : int, default=0
         1 shows a progress bar on stderr.
+    solver : {"sgd", "exact"}, default="sgd"
+        "sgd" is Algorithm 1. "exact" minimises the mean loss over all opposite pairs plus
+        ridge times the squared norm of the coefficients: in closed form for the square loss, by
+        L-BFGS with exact gradients otherwise. It is for data in memory and convex losses; the
+        hinge, which has kinks, is replaced by the squared hinge. Step size, radius, passes,
+        schedule, averaging and pairing do not matter then, and there is no `partial_fit` and no
+        `sample_weight`.
+    ridge : float or "auto", default="auto"
+        The ridge of ``solver="exact"``. "auto" takes the best of a grid by AUC on held-out
+        training data.
     callbacks : sequence of callable or None, default=None
         Each is called between blocks of steps with (step, seconds, risk).
     warm_start : bool, default=False
@@ -144,10 +175,14 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The cut on ``X @ coef_[0]``.
     step_size_, radius_ : float
         The values used.
+    advice_ : Advice or None
+        After `fit` with ``step_size="theory"``: the recommendation and the value of the bound.
     held_out_auc_ : float or None
         The AUC by which step size and radius were chosen.
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
+    ridge_ : float
+        The ridge used, with ``solver="exact"``.
     trace_ : Trace
         What happened on the way.
     n_features_in_, feature_names_in_
@@ -193,6 +228,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dtype: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        solver: str = "sgd",
+        ridge: float | str = "auto",
         callbacks: Sequence[Callable[[int, float, float], None]] | None = None,
         warm_start: bool = False,
     ) -> None:
@@ -211,6 +248,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
+        self.solver = solver
+        self.ridge = ridge
         self.callbacks = callbacks
         self.warm_start = warm_start
 
@@ -245,6 +284,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = _two_classes(labels)
         signs = np.where(labels == classes[1], 1.0, -1.0)
         rng = self._generator()
+        if self.solver == "exact":
+            return self._fit_exact(problem.loss, rows, signs, classes, sample_weight, rng)
         _warn_of_scales(rows, rng)
         weight = self._pair_weights(sample_weight, labels, classes, signs)
         n = len(signs)
@@ -258,8 +299,21 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"warm_start: X has {rows.shape[1]} features, the model has {len(start)}."
                 )
-        held_out_auc = None
+        held_out_auc, advice = None, None
         step_size, radius = self._given_step_size(), self._given_radius()
+        if self.step_size == "theory":
+            advice = advice_for(
+                problem,
+                rows,
+                radius=radius,
+                n_steps=n_steps,
+                pairing=pairing,
+                schedule=shape,
+                averaging=averaging,
+                weighted=len(weight) > 0,
+                warm=start is not None,
+            )
+            step_size = advice.step_size
         if step_size is None or (radius is None and self.step_size == "auto"):
             scale = pair_scale(rows, signs, rng)
             choice = choose(
@@ -295,18 +349,47 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.classes_ = classes
         self.step_size_, self.radius_ = step_size, radius
-        self.held_out_auc_ = held_out_auc
+        self.held_out_auc_, self.advice_ = held_out_auc, advice
         self.trace_ = solution.trace
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
         self._stream: _StreamLearner | None = None
-        self._decide_from(rows, signs, solution.average, rng)
+        self.coef_: NDArray[np.float64] = solution.average[np.newaxis]
+        self._decide_from(rows, signs, weight, rng)
+        return self
+
+    def _fit_exact(
+        self,
+        loss: PairLoss,
+        rows: Rows,
+        signs: NDArray[np.float64],
+        classes: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        rng: np.random.Generator,
+    ) -> Self:
+        if sample_weight is not None:
+            raise ValueError('solver="exact" takes no sample_weight; use solver="sgd".')
+        ridge = None if self.ridge == "auto" else float(self.ridge)
+        fit = fit_exact(
+            rows,
+            signs,
+            loss=smooth_relative(loss),
+            ridge=ridge,
+            validation_fraction=check_fraction("validation_fraction", self.validation_fraction),
+            rng=rng,
+        )
+        self.classes_, self.ridge_, self.held_out_auc_ = classes, fit.ridge, fit.auc
+        self.step_size_ = self.radius_ = np.inf
+        self.trace_ = fit.trace
+        self.n_steps_, self.n_gradients_ = fit.trace.n_steps, fit.trace.n_gradients
+        self._stream = None
+        self.coef_ = fit.w[np.newaxis]
+        self._decide_from(rows, signs, np.empty(0), rng)
         return self
 
     def _decide_from(
-        self, rows: Rows, signs: NDArray[np.float64], w: NDArray[np.float64], rng: Any
+        self, rows: Rows, signs: NDArray[np.float64], example_weight: NDArray[np.float64], rng: Any
     ) -> None:
-        """Set the coefficients, and threshold and calibration from training scores."""
-        self.coef_ = w[np.newaxis]
+        """Set threshold and calibration from training scores."""
         keep, weight = [], []
         for sign in (-1.0, 1.0):
             members = np.flatnonzero(signs == sign)
@@ -316,8 +399,10 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             keep.append(members)
             weight.append(np.full(len(members), count / max(len(members), 1)))
         index = np.concatenate(keep)
-        scores = rows.take(index).scores(w)
-        self._decide(scores, signs[index] > 0, np.concatenate(weight))
+        weights = np.concatenate(weight)
+        if len(example_weight):
+            weights = weights * example_weight[index] / example_weight.mean()
+        self._decide(rows.take(index).scores(self.coef_[0]), signs[index] > 0, weights)
 
     def _decide(
         self,
@@ -325,15 +410,37 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         positive: NDArray[np.bool_],
         weight: NDArray[np.float64],
     ) -> None:
-        if isinstance(self.threshold, str):
-            self.threshold_ = choose_threshold(scores, positive, weight, self.threshold)
-        else:
-            self.threshold_ = float(self.threshold)
-        self.intercept_ = np.array([-self.threshold_])
         if self.calibrate == "isotonic":
             self._calibrator: Sigmoid | Isotonic = fit_isotonic(scores, positive, weight)
         else:
             self._calibrator = fit_sigmoid(scores, positive, weight)
+        if self.threshold == "probability":
+            self._threshold = self._calibrator.score_of_half()
+        elif isinstance(self.threshold, str):
+            self._threshold = choose_threshold(
+                scores, positive, weight, self.threshold, importance=self._importance()
+            )
+        else:
+            self._threshold = float(self.threshold)
+
+    def _importance(self) -> tuple[float, float]:
+        """How much the recall of each class counts in the balanced accuracy."""
+        if not isinstance(self.class_weight, Mapping):
+            return (1.0, 1.0)
+        negative, positive = (float(self.class_weight.get(c, 1.0)) for c in self.classes_.tolist())
+        return (negative, positive)
+
+    @property
+    def threshold_(self) -> float:
+        """The cut on ``X @ coef_[0]``."""
+        check_is_fitted(self, "coef_")
+        self._freshen()
+        return self._threshold
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Minus the threshold, so that `decision_function` is positive where `predict` is."""
+        return np.array([-self.threshold_])
 
     def partial_fit(
         self,
@@ -344,6 +451,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Learn from the next chunk of a stream, in order (Algorithm 2).
 
+        After `fit` the stream starts from its coefficients.
+
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
@@ -351,7 +460,7 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (2,), optional
-            Both labels; needed in the first call.
+            Both labels; needed in the first call, unless the model is fitted.
         sample_weight : array-like of shape (n_samples,), optional
             Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
 
@@ -360,9 +469,30 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self
             The classifier. A chunk that fails leaves it as it was.
         """
-        first = getattr(self, "_stream", None) is None
+        first = not hasattr(self, "classes_")
+        if self.solver != "sgd":
+            raise ValueError(f'partial_fit needs solver="sgd", got {self.solver!r}.')
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
+        try:
+            self._learn_chunk(X, y, classes, sample_weight, first=first)
+        except BaseException:
+            if first:
+                # Validation has noted the features of a chunk that was not learned.
+                for name in ("n_features_in_", "feature_names_in_"):
+                    self.__dict__.pop(name, None)
+            raise
+        return self
+
+    def _learn_chunk(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        *,
+        first: bool,
+    ) -> None:
         problem = self._problem()
         rows, labels = self._examples(X, y, reset=first, minimum=1)
         if classes is not None:
@@ -371,7 +501,7 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
             if not first and not np.array_equal(known, self.classes_):
                 raise ValueError(
-                    f"classes={known.tolist()} differ from those of the first call, "
+                    f"classes={known.tolist()} differ from those of the model, "
                     f"{self.classes_.tolist()}."
                 )
         else:
@@ -389,8 +519,11 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         signs = np.where(is_positive, 1.0, -1.0)
         weight = self._example_weights(sample_weight, labels)
-        learner = getattr(self, "_stream", None) or _StreamLearner(self, problem, rows, signs)
-        learner.learn(rows, signs, weight if len(weight) else None)
+        learner = getattr(self, "_stream", None)
+        if learner is None:
+            start = None if first else self.coef_[0]
+            learner = _StreamLearner(self, problem, rows, start)
+        learner.learn(rows, signs, weight)
         self._stream = learner
         self.classes_ = known
         stream = learner.best
@@ -400,19 +533,17 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
         self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
         self._stale = True
-        return self
 
     def _freshen(self) -> None:
         """Find threshold and calibration of a stream from its latest progressive scores."""
         if self._stream is not None and self._stale:
-            scores, positive = self._stream.window()
-            if positive.any() and not positive.all():
-                self._decide(scores, positive, np.ones(len(scores)))
+            scores, positive, weight = self._stream.window()
+            if min(weight[positive].sum(), weight[~positive].sum()) > 0:
+                self._decide(scores, positive, weight)
             else:
                 # Only one class so far: the sign of the score is all there is.
-                self.threshold_ = 0.0 if isinstance(self.threshold, str) else self.threshold
-                self.intercept_ = np.array([-self.threshold_])
-                self._calibrator = Sigmoid(1.0, -self.threshold_)
+                self._threshold = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
+                self._calibrator = Sigmoid(1.0, -self._threshold)
             self._stale = False
 
     # ------------------------------------------------------------------------- prediction
@@ -432,7 +563,7 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "coef_")
         self._freshen()
-        return np.asarray(self._scores(X) + self.intercept_[0])
+        return np.asarray(self._scores(X) - self._threshold)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted labels.
@@ -502,10 +633,22 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _problem(self) -> Problem:
         if self.calibrate not in ("sigmoid", "isotonic"):
             raise ValueError(f'calibrate must be "sigmoid" or "isotonic", got {self.calibrate!r}.')
+        names = (*THRESHOLDS, "probability")
+        if isinstance(self.threshold, str):
+            if self.threshold not in names:
+                raise ValueError(
+                    f"threshold must be a number or one of {names}, got {self.threshold!r}."
+                )
+        elif not np.isfinite(float(self.threshold)):
+            raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
+        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
+        if self.solver not in ("sgd", "exact"):
+            raise ValueError(f'solver must be "sgd" or "exact", got {self.solver!r}.')
         return Problem(LinearScore(), get_loss(self.loss))
 
     def _given_step_size(self) -> float | None:
-        if self.step_size == "auto":
+        if self.step_size in ("auto", "theory"):
             return None
         return check_positive("step_size", self.step_size)  # type: ignore[arg-type]
 
@@ -539,6 +682,10 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "previous": PreviousExample,
             "random": RandomPair,
             "fifo": lambda: FifoBuffer(size),
+            "opposite": PreviousOpposite,
+            "reservoir": lambda: ReservoirBuffer(size),
+            "class_reservoirs": lambda: ClassReservoirs(size, size),
+            "all_previous": AllPrevious,
         }
         return _named("pairing", self.pairing, makers)()
 
@@ -587,8 +734,8 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         means = [float(weight[signs == sign].mean()) for sign in (-1.0, 1.0)]
         if not min(means) > 0:
             raise ValueError(
-                f"sample_weight leaves no example of one of the classes {classes.tolist()}; "
-                "both need a positive weight."
+                f"The weight of all examples of one of the classes {classes.tolist()} is zero; "
+                "both classes need a positive sample_weight and class_weight."
             )
         return np.asarray(weight / np.sqrt(means[0] * means[1]))
 
@@ -597,8 +744,17 @@ class _StreamLearner:
     """One stream, or a grid of streams of which the best is kept after the warm-up."""
 
     def __init__(
-        self, owner: AUCClassifier, problem: Problem, rows: Rows, signs: NDArray[np.float64]
+        self,
+        owner: AUCClassifier,
+        problem: Problem,
+        rows: Rows,
+        start: NDArray[np.float64] | None,
     ) -> None:
+        if owner.step_size == "theory":
+            raise ValueError(
+                'step_size="theory" needs the number of examples beforehand; for a stream pass '
+                "a number (pairlearn.theory.advise gives one) or step_size='auto'."
+            )
         shape = owner._schedule(default="inverse_sqrt")
         averaging, pairing, rng = owner._averaging(), owner._pairing(), owner._generator()
         step_size, radius = owner._given_step_size(), owner._given_radius()
@@ -612,15 +768,16 @@ class _StreamLearner:
         self._dtype = rows.X.dtype if isinstance(rows, DenseRows) else np.float64
         self._streams: list[Stream] = [
             PairwiseSGD(pairing, shape.scaled(step), _domain(self.radius), averaging).start(
-                problem, rows.shape[1], rng=copy.deepcopy(rng), dtype=self._dtype
+                problem, rows.shape[1], rng=copy.deepcopy(rng), dtype=self._dtype, w_start=start
             )
             for step in self._steps
         ]
-        self._averages = np.zeros((len(self._steps), rows.shape[1]))
+        self._averages = np.array([stream.average for stream in self._streams])
         self._progress = np.zeros(len(self._steps))
         self._pairs = 0.0
         self._scores = np.empty((len(self._steps), 0))
         self._positive = np.empty(0, dtype=bool)
+        self._weight = np.empty(0)
         self._best = 0
 
     @property
@@ -643,16 +800,17 @@ class _StreamLearner:
         """AUC of predictions made before learning, over the chunks that chose the step size."""
         return float(self._progress[self._best] / self._pairs) if self._pairs else None
 
-    def window(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the latest progressive scores of the best model and their labels."""
-        return self._scores[self._best], self._positive
+    def window(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
+        """Return the latest progressive scores of the best model, their labels and weights."""
+        return self._scores[self._best], self._positive, self._weight
 
     def learn(
         self,
         rows: Rows,
         signs: NDArray[np.float64],
-        weight: NDArray[np.float64] | None,
+        weight: NDArray[np.float64],
     ) -> None:
+        """Learn a chunk; `weight` may be empty."""
         if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
             rows = DenseRows(rows.X.astype(self._dtype))
         scores = rows.scores(self._averages)
@@ -660,7 +818,7 @@ class _StreamLearner:
         saved = [stream.save() for stream in self._streams[:-1]]
         try:
             for stream in self._streams:
-                stream.learn_many(rows, signs, example_weight=weight)
+                stream.learn_many(rows, signs, example_weight=weight if len(weight) else None)
         except BaseException:
             for stream, state in zip(self._streams, saved, strict=False):
                 stream.restore(state)
@@ -669,6 +827,8 @@ class _StreamLearner:
         positive = signs > 0
         self._scores = np.concatenate([self._scores, scores], axis=1)[:, -_WINDOW:]
         self._positive = np.concatenate([self._positive, positive])[-_WINDOW:]
+        latest = weight if len(weight) else np.ones(len(signs))
+        self._weight = np.concatenate([self._weight, latest])[-_WINDOW:]
         if len(self._streams) > 1:
             self._compare(scores, positive)
 
@@ -713,6 +873,11 @@ def _is_plain(X: Any, y: Any, model: AUCClassifier) -> bool:
 
 
 def _two_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    if labels.dtype.kind in "iuf":
+        # Two numbers are found without sorting all of them.
+        low, high = labels.min(), labels.max()
+        if low != high and ((labels == low) | (labels == high)).all():
+            return np.array([low, high])
     classes = np.unique(labels)
     if len(classes) > 2:
         check_classification_targets(labels)

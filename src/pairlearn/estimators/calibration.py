@@ -25,6 +25,8 @@ def choose_threshold(
     positive: NDArray[np.bool_],
     weight: NDArray[np.float64],
     criterion: str,
+    *,
+    importance: tuple[float, float] = (1.0, 1.0),
 ) -> float:
     """Return the cut that is best by a criterion; scores above it are positive.
 
@@ -38,6 +40,9 @@ def choose_threshold(
         Weights.
     criterion : str
         "balanced_accuracy", "accuracy" or "f1".
+    importance : tuple of float, default=(1.0, 1.0)
+        How much the recall of the negative and of the positive class counts in the balanced
+        accuracy.
 
     Returns
     -------
@@ -60,7 +65,8 @@ def choose_threshold(
     n_positive, n_negative = float(hit.sum()), float(miss.sum())
     true_positive = n_positive - false_negative
     if criterion == "balanced_accuracy":
-        value = true_positive / n_positive + true_negative / n_negative
+        value = importance[1] * true_positive / n_positive
+        value = value + importance[0] * true_negative / n_negative
     elif criterion == "accuracy":
         value = true_positive + true_negative
     elif criterion == "f1":
@@ -88,6 +94,10 @@ class Sigmoid:
         """Return probabilities of the positive class."""
         t = np.clip(self.slope * scores + self.intercept, -700.0, 700.0)
         return np.asarray(1.0 / (1.0 + np.exp(-t)))
+
+    def score_of_half(self) -> float:
+        """Return the score of probability 1/2."""
+        return -self.intercept / self.slope
 
 
 def fit_sigmoid(
@@ -139,6 +149,18 @@ class Isotonic:
     def __call__(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return probabilities of the positive class."""
         return np.asarray(np.interp(scores, self.knots, self.values))
+
+    def score_of_half(self) -> float:
+        """Return the largest score whose probability is at most 1/2."""
+        above = int(np.searchsorted(self.values, 0.5, side="right"))
+        # Probabilities are constant beyond the first and the last knot.
+        if above == 0:
+            return float(np.finfo(np.float64).min)
+        if above == len(self.knots):
+            return float(np.finfo(np.float64).max)
+        low, high = self.values[above - 1], self.values[above]
+        share = (0.5 - low) / (high - low)
+        return float(self.knots[above - 1] + share * (self.knots[above] - self.knots[above - 1]))
 
 
 def fit_isotonic(

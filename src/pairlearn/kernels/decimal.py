@@ -50,6 +50,7 @@ def _powers_of_five() -> np.ndarray:
 _FIVES = _powers_of_five()
 _TENS = np.array([10**k for k in range(20)], dtype=np.uint64)
 _ROOM = np.array([10 ** (19 - k) for k in range(9)], dtype=np.uint64)
+_SIGNS = np.array([1.0, -1.0])
 _EXACT_TENS = np.array([10.0**k for k in range(23)], dtype=np.float64)
 
 
@@ -85,6 +86,39 @@ def byte_at(typing_context, address):
         return builder.zext(builder.load(pointer, align=1), ir.IntType(64))
 
     return types.intp(types.intp), generate
+
+
+@intrinsic
+def integer_at(typing_context, address):
+    """Return a signed integer of eight bytes at an address."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()))
+
+    return types.intp(types.intp), generate
+
+
+@intrinsic
+def put_double(typing_context, address, value):
+    """Write a double to an address."""
+
+    def generate(context, builder, signature, arguments):
+        builder.store(arguments[1], builder.inttoptr(arguments[0], ir.DoubleType().as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.float64), generate
+
+
+@intrinsic
+def put_single(typing_context, address, value):
+    """Round a double to single precision and write it to an address."""
+
+    def generate(context, builder, signature, arguments):
+        single = builder.fptrunc(arguments[1], ir.FloatType())
+        builder.store(single, builder.inttoptr(arguments[0], ir.FloatType().as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.float64), generate
 
 
 @intrinsic
@@ -231,4 +265,4 @@ def scan_number(p):
             value = value * _EXACT_TENS[np.uint64(q)]
     elif w != np.uint64(0) and known:
         known, value = _nearest_double(w, q)
-    return p, known, value * (1.0 - 2.0 * np.float64(negative))
+    return p, known, value * _SIGNS[np.uint64(negative)]

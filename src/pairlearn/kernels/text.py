@@ -16,7 +16,14 @@ import math
 
 import numpy as np
 
-from pairlearn.kernels.decimal import byte_at, jit, scan_number
+from pairlearn.kernels.decimal import (
+    byte_at,
+    integer_at,
+    jit,
+    put_double,
+    put_single,
+    scan_number,
+)
 
 # What stopped a parser.
 DONE = 0  # the block is used up, to its last complete record
@@ -36,12 +43,11 @@ SKIP, NUMBER, EXTRA, HASHED, LEVELS = range(5)
 # Why a row was refused by the kernel itself.
 RAGGED = 1
 TEXT_AFTER_QUOTE = 2
-BAD_LABEL = 3
-BAD_ENTRY = 4
-BAD_QID = 5
-NOT_ASCENDING = 6
-INDEX_TOO_SMALL = 7
-INDEX_TOO_LARGE = 8
+BAD_ENTRY = 3
+BAD_QID = 4
+NOT_ASCENDING = 5
+INDEX_TOO_SMALL = 6
+INDEX_TOO_LARGE = 7
 
 # A deferred field: row, column (or entry), first byte, byte after the last, and whether the
 # field stood in quotes.
@@ -101,16 +107,50 @@ def _defer(deferred, n, row, column, begin, stop, quoted):
 
 
 @jit
+def _read_numbers(p, j, n_columns, delimiter, places, row):
+    """Read plain numbers from field j on; return where and at which field that ended.
+
+    Also returns whether the record ended; otherwise p is the first byte of a field that needs
+    a closer look. Apart from the rest, and without arrays, whose references would be counted at
+    each call, so that the loop keeps its variables in registers. `places` is the address of two
+    integers for each column: where its number of the first row goes (0: not a number; odd:
+    single precision), and the distance in bytes from row to row.
+    """
+    while j < n_columns:
+        place = integer_at(places + 16 * j)
+        if place == 0:
+            break
+        stop, known, value = scan_number(p)
+        c = byte_at(stop)
+        more = c == delimiter
+        if not known or not (
+            more or c == _NEWLINE or (c == _RETURN and byte_at(stop + 1) == _NEWLINE)
+        ):
+            break
+        place += row * integer_at(places + 16 * j + 8)
+        if place & 1:
+            put_single(place - 1, value)
+        else:
+            put_double(place, value)
+        j += 1
+        if not more:
+            return stop, j, True
+        p = stop + 1
+    return p, j, False
+
+
+@jit
 def parse_csv(
-    base, end, final, delimiter, kinds, slots, levels, hashes, bounds, codes_of, text,
+    base, end, final, delimiter, places, kinds, slots, levels, hashes, bounds, codes_of, text,
     values, extra, codes, lines, has_missing, row_limit, deferred, problems, state,
 ):  # fmt: skip
     """Parse records from ``base + state[POSITION]`` up to ``base + end``.
 
     Column j of the file goes by ``kinds[j]`` to column ``slots[j]`` of `values` (features),
     `extra` (label, query) or `codes` (categories; ``levels[j]`` is the number of buckets of a
-    hashed column, or the first and last entry of its levels). An empty field gives NaN or -1
-    and sets ``has_missing[row]``.
+    hashed column, or the first and last entry of its levels); `places` is the address of the
+    same for numbers, see `_read_numbers`. An empty field gives NaN or -1 and sets
+    ``has_missing[row]``.
     """
     n_columns = len(kinds)
     p = base + state[POSITION]
@@ -129,7 +169,7 @@ def parse_csv(
         if c == _RETURN and byte_at(p + 1) == _NEWLINE:
             if p + 1 >= stop_at and not final:
                 break
-            p += 2
+            p = min(p + 2, stop_at)
             line += 1
             continue
         if row >= row_limit:
@@ -148,113 +188,96 @@ def parse_csv(
         missing = False
         j = 0
         while True:
+            p, j, ended = _read_numbers(p, j, n_columns, delimiter, places, row)
+            if ended:
+                break
             kind = SKIP
             if j < n_columns:
                 kind = kinds[j]
             begin = p
             stop = p
             quoted = False
-            settled = False
-            if kind == NUMBER or kind == EXTRA:
-                while byte_at(p) == _SPACE:
-                    p += 1
-                p, known, value = scan_number(p)
-                c = byte_at(p)
-                if known and (
-                    c == delimiter or c == _NEWLINE or (c == _RETURN and byte_at(p + 1) == _NEWLINE)
-                ):
-                    settled = True
-                    if kind == NUMBER:
-                        values[row, np.uint64(slots[j])] = value
-                    else:
-                        extra[row, np.uint64(slots[j])] = value
-                else:
-                    p = begin
-            if not settled:
-                doubled = False
-                c = byte_at(p)
-                if c == _QUOTE:
-                    quoted = True
-                    p += 1
-                    begin = p
-                    while p < stop_at:
-                        c = byte_at(p)
-                        if c == _QUOTE:
-                            if byte_at(p + 1) != _QUOTE or p + 1 >= stop_at:
-                                break
-                            doubled = True
-                            p += 1
-                        elif c == _NEWLINE:
-                            extra_lines += 1
-                        p += 1
-                    if p >= stop_at:
-                        if final:
-                            status = OPEN_QUOTE
-                        else:
-                            status = -1
-                        break
-                    stop = p
-                    p += 1
+            doubled = False
+            c = byte_at(p)
+            if c == _QUOTE:
+                quoted = True
+                p += 1
+                begin = p
+                while p < stop_at:
                     c = byte_at(p)
-                    if c != delimiter and c != _NEWLINE and (
-                        c != _RETURN or byte_at(p + 1) != _NEWLINE
-                    ):  # fmt: skip
-                        if reason == 0:
-                            reason = TEXT_AFTER_QUOTE
-                            detail = j
-                        while c != delimiter and c != _NEWLINE:
-                            p += 1
-                            c = byte_at(p)
-                else:
+                    if c == _QUOTE:
+                        if byte_at(p + 1) != _QUOTE or p + 1 >= stop_at:
+                            break
+                        doubled = True
+                        p += 1
+                    elif c == _NEWLINE:
+                        extra_lines += 1
+                    p += 1
+                if p >= stop_at:
+                    status = OPEN_QUOTE if final else -1
+                    break
+                stop = p
+                p += 1
+                c = byte_at(p)
+                if c != delimiter and c != _NEWLINE and (
+                    c != _RETURN or byte_at(p + 1) != _NEWLINE
+                ):  # fmt: skip
+                    if reason == 0:
+                        reason = TEXT_AFTER_QUOTE
+                        detail = j
                     while c != delimiter and c != _NEWLINE:
                         p += 1
                         c = byte_at(p)
-                    stop = p
-                    if c == _NEWLINE and stop > begin and byte_at(stop - 1) == _RETURN:
-                        stop -= 1
-                if kind != SKIP and reason == 0:
-                    slot = np.uint64(slots[j])
-                    if kind == NUMBER or kind == EXTRA:
-                        left, right = begin, stop
-                        while left < right and (byte_at(left) == _SPACE or byte_at(left) == _TAB):
-                            left += 1
-                        while left < right and (
-                            byte_at(right - 1) == _SPACE or byte_at(right - 1) == _TAB
-                        ):
-                            right -= 1
-                        value = math.nan
-                        if left == right:
-                            missing = True
-                        else:
-                            after, known, value = scan_number(left)
-                            if not known or after != right:
-                                value = math.nan
-                                n_deferred = _defer(
-                                    deferred, n_deferred, row, j, left - base, right - base, quoted
-                                )
-                        if kind == NUMBER:
-                            values[row, slot] = value
-                        else:
-                            extra[row, slot] = value
-                    elif begin == stop:
+            else:
+                while c != delimiter and c != _NEWLINE:
+                    p += 1
+                    c = byte_at(p)
+                stop = p
+                if c == _NEWLINE and stop > begin and byte_at(stop - 1) == _RETURN:
+                    stop -= 1
+            if kind != SKIP and reason == 0:
+                slot = np.uint64(slots[j])
+                if kind == NUMBER or kind == EXTRA:
+                    left, right = begin, stop
+                    while left < right and (byte_at(left) == _SPACE or byte_at(left) == _TAB):
+                        left += 1
+                    while left < right and (
+                        byte_at(right - 1) == _SPACE or byte_at(right - 1) == _TAB
+                    ):
+                        right -= 1
+                    value = math.nan
+                    if left == right:
                         missing = True
-                        codes[row, slot] = -1
-                    elif doubled:
+                    else:
+                        after, known, value = scan_number(left)
+                        if not known or after != right:
+                            value = math.nan
+                            n_deferred = _defer(
+                                deferred, n_deferred, row, j, left - base, right - base, quoted
+                            )
+                    if kind == NUMBER:
+                        values[row, slot] = value
+                    else:
+                        extra[row, slot] = value
+                elif begin == stop:
+                    missing = True
+                    codes[row, slot] = -1
+                elif doubled:
+                    n_deferred = _defer(
+                        deferred, n_deferred, row, j, begin - base, stop - base, quoted
+                    )
+                elif kind == HASHED:
+                    codes[row, slot] = np.int64(_hash(begin, stop) % np.uint64(levels[j, 0]))
+                else:
+                    found = _find_level(
+                        begin, stop, levels[j, 0], levels[j, 1], hashes, bounds, text
+                    )
+                    if found >= 0:
+                        codes[row, slot] = codes_of[found]
+                    else:
                         n_deferred = _defer(
                             deferred, n_deferred, row, j, begin - base, stop - base, quoted
                         )
-                    elif kind == HASHED:
-                        codes[row, slot] = np.int64(_hash(begin, stop) % np.uint64(levels[j, 0]))
-                    else:
-                        found = _find_level(
-                            begin, stop, levels[j, 0], levels[j, 1], hashes, bounds, text
-                        )
-                        if found >= 0:
-                            codes[row, slot] = codes_of[found]
-                        else:
-                            n_deferred = _defer(
-                                deferred, n_deferred, row, j, begin - base, stop - base, quoted
-                            )
             j += 1
             c = byte_at(p)
             if c == delimiter:

@@ -27,6 +27,20 @@ class PairLoss:
     respect to the score), each of ``(score, y, y_partner, parameter)``. It may define
     `slope_bound`, `curvature_bound` and `value_bound`, the suprema of \|l'\|, \|l''\| and l over
     \|m\| <= M, from which `Problem` derives Lipschitz and smoothness constants.
+
+    Examples
+    --------
+    >>> from pairlearn import scalar
+    >>> class Linear(PairLoss):
+    ...     @scalar
+    ...     def value(score, y, y_partner, _):
+    ...         return -score if y > y_partner else score
+    ...
+    ...     @scalar
+    ...     def derivative(score, y, y_partner, _):
+    ...         return -1.0 if y > y_partner else 1.0
+    >>> Linear().value(0.25, 1.0, -1.0)
+    -0.25
     """
 
     one_sided: bool = False

@@ -120,7 +120,8 @@ class SquaredHinge(Hinge):
 
     def value_bound(self, margin_bound: float) -> float:
         """Return (margin + M)^2."""
-        return (self.margin + margin_bound) ** 2
+        # A product becomes infinite where a power would raise.
+        return (self.margin + margin_bound) * (self.margin + margin_bound)
 
 
 @dataclass(frozen=True)
@@ -288,7 +289,7 @@ class LogLink(PairLoss):
         return 8.0 / 27.0
 
     def curvature_bound(self, margin_bound: float) -> float:
-        """Return the maximum of |l''| = 2 p^2 (1 - p) |2 - 3 p| over p in [0, 1]."""
+        r"""Return the maximum of \|l''\| = 2 p^2 (1 - p) \|2 - 3 p\| over p in [0, 1]."""
         # d/dp of p^2 (1-p)(2-3p) = p (4 - 15 p + 12 p^2): the larger of its two inner extrema.
         return max(
             2.0 * p * p * (1.0 - p) * abs(2.0 - 3.0 * p)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pairlearn.averaging import Averaging
 from pairlearn.domains import Domain
 from pairlearn.losses import Hinge
-from pairlearn.pairings import Plan
+from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import CsrRows, Rows
@@ -28,8 +28,26 @@ __all__ = ["BLOCK", "Descent", "Parts"]
 
 #: Steps per block.
 BLOCK = 32768
+#: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
+BY_LABEL_FROM = 64
 
 _NO_WEIGHTS = np.empty(0)
+#: Scratch space, and addresses, which mean nothing in another process.
+_NOT_COPIED = frozenset(
+    [
+        "_descend",
+        "_address",
+        "_dense_address",
+        "_other_left",
+        "_sum_before",
+        "_step_sizes",
+        "_paid",
+        "_block_of",
+        "_active",
+        "_scratch",
+        "_slots",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -68,8 +86,6 @@ class Descent:
         w_start: Any = None,
         horizon: int | None = None,
     ) -> None:
-        from pairlearn.kernels.dense import descend
-
         if parts.averaging.needs_horizon and horizon is None:
             raise ValueError(
                 f"{type(parts.averaging).__name__} averaging needs the number of steps beforehand; "
@@ -98,23 +114,45 @@ class Descent:
         self.n_gradients = 0
         self.position = 0
         self._moved_last = False
+        #: Whether `left_iterate` is the one before the last pair. Sparse steps of a run with a
+        #: known end keep it only there.
+        self._kept_left = True
+        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
+        self._pending_rows: CsrRows | None = None
+        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
+        loss = parts.problem.loss
+        self._radius = parts.domain.radius
+        self._prepare()
+        self._parameter = loss.parameter
+        self._one_sided = loss.one_sided
+        self._all_pairs = not loss.opposite_labels_only
+
+    def _prepare(self) -> None:
+        """Make scratch space and look up machine code: what a copy needs anew."""
+        from pairlearn.kernels.dense import descend
+
+        loss = self.parts.problem.loss
+        self._descend = descend
+        self._address = loss.derivative.address
+        #: The dense kernel has the hinge built in, under an address that no function has.
+        self._dense_address = 0 if type(loss) is Hinge else self._address
+        self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
         self._paid: NDArray[np.float64] = _NO_WEIGHTS
         self._block_of = -1
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
-        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
-        self._pending_rows: CsrRows | None = None
-        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
-        loss = parts.problem.loss
-        self._descend = descend
-        self._radius = parts.domain.radius
-        self._address = loss.derivative.address
-        #: The dense kernel has the hinge built in, under an address that no function has.
-        self._dense_address = 0 if type(loss) is Hinge else self._address
-        self._parameter = loss.parameter
-        self._one_sided = loss.one_sided
-        self._all_pairs = not loss.opposite_labels_only
+        #: How the columns of a buffer are kept, and the columns.
+        self._slots: tuple[Any, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.settle()
+        return {name: value for name, value in self.__dict__.items() if name not in _NOT_COPIED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+        self._open_block()
 
     def _projected(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.parts.domain.project(w)
@@ -125,7 +163,7 @@ class Descent:
         self,
         rows: Rows,
         y: NDArray[np.float64],
-        plan: Plan,
+        plan: Plan | SlotPlan,
         example_weight: NDArray[np.float64] = _NO_WEIGHTS,
     ) -> None:
         """Take the steps of a plan."""
@@ -133,10 +171,10 @@ class Descent:
         while done < len(plan):
             self._open_block()
             count = min(len(plan) - done, BLOCK - self.position)
-            if plan.offsets is None:
-                self._take_pairs(rows, y, plan, done, count, example_weight)
+            if isinstance(plan, SlotPlan):
+                self._take_slots(rows, y, plan, done, count, example_weight)
             else:
-                self._take_buffers(rows, y, plan, done, count, example_weight)
+                self._take_pairs(rows, y, plan, done, count, example_weight)
             done += count
             self._count(count)
 
@@ -145,6 +183,11 @@ class Descent:
         if self._block_of != self.n_steps // BLOCK:
             self._open_block()
         first = self.position
+        # The kernel copies the iterate to `left_iterate`; with that and the two arrays set aside
+        # a step that fails can be undone.
+        left_before, sum_before = self.left_iterate, self._sum_before
+        self.left_iterate, self._other_left = self._other_left, left_before
+        sum_before[:] = self.weighted_sum
         status = self._descend(
             flat,
             y,
@@ -163,10 +206,12 @@ class Descent:
             self._dense_address,
             self._parameter,
         )
+        if status:
+            self.w[:], self.weighted_sum[:] = self.left_iterate, sum_before
+            self.left_iterate, self._other_left = left_before, self.left_iterate
+            self._fail(int(status))
         self.n_gradients += 1
         self._moved_last = True
-        if status:
-            self._fail(int(status))
         self._count(1)
 
     def step_nothing(self) -> None:
@@ -200,7 +245,7 @@ class Descent:
             if self.position == 0 or self.n_steps == 0:
                 # Rounding errors of the running norm do not outlive a block.
                 self.state[1] = self.w @ self.w
-            keeps_left = self.horizon is None or self.n_steps + count == self.horizon
+            self._kept_left = self.horizon is None or self.n_steps + count == self.horizon
             status = descend_csr(
                 rows.data,
                 rows.indices,
@@ -223,7 +268,7 @@ class Descent:
                 self._address,
                 self._parameter,
                 self.parts.averaging.keeps_sum,
-                keeps_left,
+                self._kept_left,
                 *self._scratch[1:],
             )
         else:
@@ -248,52 +293,94 @@ class Descent:
         if status:
             self._fail(int(status))
 
-    def _take_buffers(
+    def _take_slots(
         self,
         rows: Rows,
         y: NDArray[np.float64],
-        plan: Plan,
+        plan: SlotPlan,
         done: int,
         count: int,
         example_weight: NDArray[np.float64],
     ) -> None:
-        from pairlearn.kernels.dense import descend_buffer
+        from pairlearn.kernels.buffers import descend_slots
+        from pairlearn.kernels.sparse_buffers import descend_slots_csr
 
+        storage: tuple[NDArray[Any], ...]
         if isinstance(rows, CsrRows):
-            raise ValueError(
-                "A buffer of several examples needs dense rows; pass X.toarray(), or pair with "
-                "PreviousExample()."
-            )
-        assert plan.offsets is not None
-        offsets = plan.offsets[done : done + count + 1]
-        counts = np.diff(offsets)
+            sparse, storage = True, (rows.data, rows.indices, rows.indptr)
+        else:
+            sparse, storage = False, (rows.flat,)
+        if done == 0 and sparse:
+            self._slots = (plan.start.copy(),)
+        elif done == 0:
+            self._slots = self._load(storage[0], y, plan, example_weight)
         now = slice(self.position, self.position + count)
-        status = descend_buffer(
-            rows.flat,
+        steps, counts = slice(done, done + count), np.zeros(1, dtype=np.int64)
+        n_columns = len(self._slots[0] if sparse else self._slots[3])
+        kernel = descend_slots_csr if sparse else descend_slots
+        status = kernel(
+            *storage,
             y,
-            plan.left[done : done + count],
-            plan.right,
-            offsets,
-            0,
-            count,
-            self._step_sizes[now] / np.maximum(counts, 1),
+            plan.left[steps],
+            plan.first[steps],
+            plan.stop[steps],
+            plan.edit_offsets[done : done + count + 1],
+            plan.edit_slots,
+            plan.edit_rows,
+            self._step_sizes[now] * plan.scale[steps],
             self._paid[now],
             example_weight,
+            *self._slots,
             self.w,
             self.weighted_sum,
             self.left_iterate,
             self.state,
             self._radius,
-            self._address,
+            self._address if sparse else self._dense_address,
             self._parameter,
             self._one_sided,
             self._all_pairs,
-            np.empty(int(counts.max(initial=1))),
+            *(np.empty(n_columns, self.w.dtype) for _ in range(1 if sparse else 2)),
+            counts,
         )
         self._moved_last = True
-        self.n_gradients += int(offsets[-1] - offsets[0])
+        self.n_gradients += int(counts[0])
         if status:
             self._fail(int(status))
+
+    def _load(
+        self,
+        flat: NDArray[Any],
+        y: NDArray[np.float64],
+        plan: SlotPlan,
+        example_weight: NDArray[np.float64],
+    ) -> tuple[Any, ...]:
+        """Return the buffer at the start of a plan, as the kernel wants it."""
+        from pairlearn.kernels.buffers import GROUP, load_slots
+
+        low, high = float(y.min()), float(y.max())
+        # The order of the columns depends on the past. A stream must not depend on where it was
+        # cut, so it keeps them in the order of the slots.
+        by_label = (
+            not self._all_pairs
+            and self.horizon is not None
+            and len(plan.start) >= BY_LABEL_FROM
+            and low < high
+            and bool(((y == low) | (y == high)).all())
+        )
+        n_slots = -(-len(plan.start) // GROUP) * GROUP
+        slots = (
+            by_label,
+            0.5 * low + 0.5 * high,
+            np.zeros(len(self.w) * n_slots, self.w.dtype),
+            np.zeros(n_slots),
+            np.ones(n_slots),
+            np.full(n_slots, -1),
+            np.full(n_slots, -1),
+            np.zeros(2, dtype=np.int64),
+        )
+        load_slots(flat, y, example_weight, plan.start, *slots[:2], len(self.w), *slots[2:])
+        return slots
 
     def _open_block(self) -> None:
         """Lower schedule and averaging to the arrays of the current block."""
@@ -350,7 +437,8 @@ class Descent:
         early = averaging.paid_early(schedule, self.n_steps)
         last = averaging.owed_to_last(self.n_steps)
         paid = float(self._paid[self.position - 1]) if self.position else 0.0
-        before_last = self.left_iterate if self._moved_last else w
+        # If it was not kept (an interrupted run) the current iterate is at most one step away.
+        before_last = self.left_iterate if self._moved_last and self._kept_left else w
         weighted = self.total + self.weighted_sum + (paid - float(self.state[0]) + last) * w
         weighted -= early * before_last
         return np.asarray(weighted / (self.weight + paid + last - early))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.domains import PsdBall, PsdCone
-from pairlearn.pairings import Plan
+from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent import Descent, Parts, _PairPlan
 from pairlearn.solvers.rows import DenseRows, Rows
@@ -160,6 +160,20 @@ class MahalanobisDescent(Descent):
                 if end == count:
                     self._moved_last = True
             begin = end
+
+    def _take_slots(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        plan: SlotPlan,
+        done: int,
+        count: int,
+        example_weight: NDArray[np.float64],
+    ) -> None:
+        raise ValueError(
+            "A Mahalanobis score takes one pair at a step; use PreviousExample() or RandomPair() "
+            "instead of a buffer."
+        )
 
     def _project_at(self, paid: float, *, moved: bool) -> None:
         """Project the iterate at the end of a step, after paying the one that is left."""

@@ -17,14 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import Domain, WholeSpace
-from pairlearn.pairings import Pairing, Plan, PreviousExample
+from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.query_pairing import GroupedSource
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
+from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.mahalanobis import descent_for
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
-from pairlearn.validation import check_count, check_generator, check_labels
+from pairlearn.validation import check_count, check_generator, check_labels, check_positive
 
 __all__ = ["Callback", "PairwiseSGD", "Solution", "Stream", "Trace"]
 
@@ -160,7 +161,7 @@ class PairwiseSGD:
             raise ValueError("Give one of n_steps and n_passes.")
         if n_steps is None:
             assert n_passes is not None
-            n_steps = math.ceil(float(n_passes) * n)
+            n_steps = math.ceil(check_positive("n_passes", n_passes) * n)
         n_steps = check_count("n_steps", n_steps, minimum=0)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
@@ -171,13 +172,14 @@ class PairwiseSGD:
             w_start=w_start,
             horizon=n_steps,
         )
-        source = self.pairing.offline(n, generator)
+        source = self.pairing.offline(n, generator, labels)
         trace = Trace()
         begin = time.perf_counter()
         try:
             while descent.n_steps < n_steps:
                 plan = source.draw(min(BLOCK, n_steps - descent.n_steps))
-                descent.advance(rows, labels, plan, weight)
+                with deferred_interrupt():
+                    descent.advance(rows, labels, plan, weight)
                 trace.n_repeats += plan.n_repeats
                 if callbacks:
                     risk = _running_risk(problem, rows, labels, plan, descent.w)
@@ -272,6 +274,15 @@ class Stream:
         self._plans = (_PairPlan.between(0, 1), _PairPlan.between(1, 0))
         self._turn = -1
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy of a view would be an array of its own.
+        views = ("_turn_rows", "_turn_flat")
+        return {name: value for name, value in self.__dict__.items() if name not in views}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
+
     @property
     def average(self) -> NDArray[np.float64]:
         """The average of the iterates so far: the output of Algorithm 2."""
@@ -308,8 +319,11 @@ class Stream:
             Itself.
         """
         descent = self._descent
+        x = np.asarray(x)
+        if x.shape != (descent.n_features,):
+            raise ValueError(f"x must have shape ({descent.n_features},), got {x.shape}.")
         if not self._meets_previous or (self._buffer is not None and self._turn < 0):
-            return self.learn_many(np.asarray(x)[np.newaxis], np.array([y], dtype=np.float64))
+            return self.learn_many(x[np.newaxis], np.array([y], dtype=np.float64))
         # The other row holds the example before the previous one, which nobody needs any more.
         turn = 1 - self._turn if self._turn >= 0 else 0
         row = self._turn_rows[turn]
@@ -327,11 +341,7 @@ class Stream:
                 or (label < previous and not descent._one_sided)
                 or descent._all_pairs
             ):
-                try:
-                    descent.step_pair(self._turn_flat, self._turn_y, self._plans[turn])
-                except ArithmeticError:
-                    descent.w[:] = descent.left_iterate
-                    raise
+                descent.step_pair(self._turn_flat, self._turn_y, self._plans[turn])
             else:
                 descent.step_nothing()
         self._turn = turn
@@ -402,7 +412,7 @@ class Stream:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go back to a state returned by `save`."""
         self._descent.restore(saved["descent"])
-        self._source = saved["source"]
+        self._source = copy.deepcopy(saved["source"])
         self._buffer, self._buffer_y, self._buffer_weight = saved["buffer"]
         self.n_examples = saved["n_examples"]
         self._turn = -1
@@ -478,13 +488,14 @@ def _iterate_dtype(rows: Rows) -> Any:
 
 
 def _running_risk(
-    problem: Problem, rows: Rows, y: NDArray[np.float64], plan: Plan, w: NDArray[Any]
+    problem: Problem, rows: Rows, y: NDArray[np.float64], plan: Plan | SlotPlan, w: NDArray[Any]
 ) -> float:
     """Return the mean pair loss at w over up to `_RISK_PAIRS` steps of a plan."""
     loss = problem.loss
     current = plan.left[:_RISK_PAIRS]
-    first = plan.right if plan.offsets is None else plan.right[plan.offsets[:-1]]
-    other = first[: len(current)]
+    # Of a buffer, one example earlier than the current one stands for those that it met.
+    earlier = plan.left[np.maximum(np.arange(len(plan)) - 1, 0)]
+    other = (earlier if isinstance(plan, SlotPlan) else plan.right)[: len(current)]
     scores = problem.score.of_pairs(
         w.astype(np.float64), rows.take(np.asarray(current)), rows.take(np.asarray(other))
     )

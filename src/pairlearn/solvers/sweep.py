@@ -12,13 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import Ball, WholeSpace
-from pairlearn.pairings import Pairing, Plan, PreviousExample
+from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Solution
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Solution, check_weights
 from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
-from pairlearn.validation import DivergenceError, check_count, check_generator, check_labels
+from pairlearn.validation import (
+    DivergenceError,
+    check_count,
+    check_generator,
+    check_labels,
+    check_positive,
+)
 
 __all__ = ["Sweep", "SweepSolution"]
 
@@ -87,8 +93,9 @@ class Sweep:
                 f"Give as many radii as step sizes, at least one: got {len(self.step_sizes)} step "
                 f"sizes and {len(self.radii)} radii."
             )
-        if not all(value > 0 for value in (*self.step_sizes, *self.radii)):
-            raise ValueError("Step sizes and radii of a sweep must be positive.")
+        for step_size, radius in zip(self.step_sizes, self.radii, strict=True):
+            check_positive("step_size", step_size)
+            check_positive("radius", radius, allow_infinite=True)
 
     def solve(
         self,
@@ -125,10 +132,14 @@ class Sweep:
         rows = as_rows(X)
         labels = check_labels(y, rows.shape[0])
         n_steps = check_count("n_steps", n_steps)
+        if rows.shape[0] < 2:
+            raise ValueError(f"Pairs need at least 2 examples, got {rows.shape[0]}.")
+        if len(example_weight):
+            example_weight = check_weights(example_weight, rows.shape[0])
         generator = check_generator(rng)
         if not isinstance(rows, DenseRows):
             return self._solve_apart(problem, rows, labels, n_steps, generator, example_weight)
-        source = self.pairing.offline(rows.shape[0], generator)
+        source = self.pairing.offline(rows.shape[0], generator, labels)
         run = _Run(self, problem, rows, labels, n_steps, example_weight)
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
@@ -208,11 +219,11 @@ class _Run:
         self._scratch = [np.ones(self.n_models, dtype=self.dtype) for _ in range(5)]
         self._moved_last = False
 
-    def advance(self, plan: Plan) -> None:
+    def advance(self, plan: Plan | SlotPlan) -> None:
         """Take the steps of a plan."""
         from pairlearn.kernels.plan import find_active
 
-        if plan.offsets is not None:
+        if isinstance(plan, SlotPlan):
             raise ValueError("A sweep takes one pair at a step; use PreviousExample().")
         sweep, first, count = self.sweep, self.n_steps + 1, len(plan)
         steps = sweep.schedule.step_sizes(first, count)

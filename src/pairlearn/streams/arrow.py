@@ -241,6 +241,7 @@ class ArrowReader(Reader):
         any_missing = bool((rows.codes == -1).any())
         if not finite or layout.schema.dtype == "float32":
             any_missing |= not finite
+            rows.has_missing |= np.isnan(rows.values).any(axis=1)
             for row, k in np.argwhere(np.isinf(rows.values)).tolist():
                 name = layout.names[layout.numbers[k]]
                 checker.mark(row, f"column {name!r}: the value is infinite or too large")

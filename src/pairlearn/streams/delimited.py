@@ -282,10 +282,21 @@ class _Parser:
         self._codes_of = np.array([e[3] for e in entries], dtype=np.int64)
         self._level_text: NDArray[np.uint8] = np.frombuffer(bytes(data) or b"\0", dtype=np.uint8)
 
+    def _places(self, rows: RowBuffer) -> NDArray[np.int64]:
+        """Return for each column where its number of the first row goes, and the row's size."""
+        places = np.zeros((len(self._kinds), 2), dtype=np.int64)
+        for kind, array in ((self._text.NUMBER, rows.values), (self._text.EXTRA, rows.extra)):
+            chosen = self._kinds == kind
+            single = int(array.itemsize == 4)
+            places[chosen, 0] = array.ctypes.data + array.itemsize * self._slots[chosen] + single
+            places[chosen, 1] = array.strides[0]
+        return places
+
     def fill(self, blocks: Blocks, line: int, checker: RowChecker) -> RowBuffer:
         """Parse until the chunk is full or the source ends."""
         text = self._text
         rows = RowBuffer(self._layout, self._chunk_rows)
+        places = self._places(rows)
         state = np.zeros(text.STATE_SIZE, dtype=np.int64)
         state[text.LINE] = line
         while rows.count < self._chunk_rows:
@@ -293,7 +304,7 @@ class _Parser:
             state[text.ROW] = rows.count
             state[[text.N_DEFERRED, text.N_PROBLEMS, text.N_MISSING]] = 0
             text.parse_csv(
-                blocks.address, blocks.end, blocks.final, self._delimiter,
+                blocks.address, blocks.end, blocks.final, self._delimiter, places.ctypes.data,
                 self._kinds, self._slots, self._levels, self._hashes, self._bounds,
                 self._codes_of, self._level_text, rows.values, rows.extra, rows.codes,
                 rows.lines, rows.has_missing, self._chunk_rows, self._deferred,
@@ -307,7 +318,8 @@ class _Parser:
                 blocks.skip_line()
                 state[text.LINE] += 1
             elif status == text.DONE:
-                if blocks.final:
+                # a full chunk is delivered before waiting for more of a slow pipe
+                if blocks.final or rows.count == self._chunk_rows:
                     break
                 if not blocks.refill():
                     self._skip_long_line(blocks, int(state[text.LINE]), checker)

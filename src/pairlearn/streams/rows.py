@@ -31,11 +31,11 @@ def chunk_rows_for(chunk_rows: int | None, n_features: int) -> int:
     Examples
     --------
     >>> chunk_rows_for(None, 28), chunk_rows_for(None, 10**6), chunk_rows_for(10, 28)
-    (8192, 16, 10)
+    (8192, 1, 10)
     """
     if chunk_rows is not None:
         return check_count("chunk_rows", chunk_rows)
-    return min(8192, max(16, (1 << 19) // max(1, n_features)))
+    return min(8192, max(1, (1 << 19) // max(1, n_features)))
 
 
 class RowChecker:
@@ -176,6 +176,8 @@ class RowBuffer:
     ) -> tuple[Any, NDArray[np.float64] | None, NDArray[np.int64] | None]:
         """Return features, labels and queries of the rows kept."""
         n = self.count
+        if self.has_missing[:n].any():
+            layout.fill_missing(self.values[:n])
         X = layout.assemble(self.values[:n], self.codes[:n])
         y = qid = None
         if layout.label is not None:

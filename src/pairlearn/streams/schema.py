@@ -272,13 +272,16 @@ class Layout:
                 blame[rows & (blame < 0)] = j
         return blame
 
-    def assemble(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> Any:
-        """Return the feature matrix; NaN and code -1 are absent, code -2 is unknown."""
+    def fill_missing(self, numbers: NDArray[Any]) -> None:
+        """Put the number of each column's policy in the place of its absent values."""
         for k, j in enumerate(self.numbers):
             policy = self.missing[j]
-            if policy != "indicator" and policy != "refuse":
+            if not isinstance(policy, str):
                 column = numbers[:, k]
                 column[np.isnan(column)] = policy
+
+    def assemble(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> Any:
+        """Return the feature matrix; NaN and code -1 are absent, code -2 is unknown."""
         if self.plain:
             return numbers
         return self._sparse(numbers, codes) if self.sparse else self._dense(numbers, codes)

@@ -115,7 +115,7 @@ class ByteSource:
         else:
             self.name = "standard input" if isinstance(target, str) else _name_of(target)
             self._raw = sys.stdin.buffer if isinstance(target, str) else target
-            beginning = self._raw.read(8) or b""
+            beginning = _first_bytes(self._raw)
             self._raw = cast(BinaryIO, _Replay(beginning, self._raw))
             self._stream = self._decompress(_kind(beginning))
             live = True
@@ -257,6 +257,20 @@ class ByteSource:
 
     def __del__(self) -> None:
         self.close()
+
+
+def _first_bytes(stream: Any) -> bytes:
+    """Return what tells the kind of data, without waiting for more than a first line."""
+    read = getattr(stream, "read1", stream.read)
+    found = b""
+    while len(found) < 8 and b"\n" not in found:
+        part = read(8 - len(found))
+        if isinstance(part, str):
+            raise ReadError("data must come as bytes; open the file with mode 'rb'.")
+        if not part:
+            break
+        found += part
+    return found
 
 
 def _name_of(target: Any) -> str:

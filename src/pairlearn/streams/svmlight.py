@@ -32,7 +32,9 @@ ENTRIES = 1 << 18  # a chunk ends after the row that brings it to this many entr
 
 
 class SvmlightReader(Reader):
-    r"""Chunks of sparse rows from lines ``label [qid:q] index:value ... [# comment]``.
+    r"""Chunks of sparse rows from svmlight text.
+
+    A line is ``label [qid:q] index:value ... [# comment]``.
 
     Parameters
     ----------
@@ -292,7 +294,9 @@ class _Parser:
             elif status == text.DEFERRED_FULL and not state[text.N_DEFERRED]:
                 self._deferred = np.empty((2 * len(self._deferred), 5), dtype=np.int64)
             elif status == text.DONE:
-                if blocks.final:
+                # a full chunk is delivered before waiting for more of a slow pipe
+                full = rows.count == reader.chunk_rows or rows.indptr[rows.count] >= ENTRIES
+                if blocks.final or full:
                     break
                 if not blocks.refill():
                     checker.refuse(

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""How much privacy Gaussian noise buys: exact accounting.
+
+A randomised map M is *mu-Gaussian-DP* if telling M(S) from M(S') is never easier than telling
+N(0, 1) from N(mu, 1) (Dong, Roth and Su, 2022). Three facts are used, all of them equalities:
+
+* f(S) + N(0, s^2 I) with L2 sensitivity D is (D / s)-Gaussian-DP;
+* mu-Gaussian-DP is (epsilon, delta)-DP exactly for
+  delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
+  (the analytic Gaussian mechanism of Balle and Wang, 2018);
+* releases with mu_1, ..., mu_k, each allowed to depend on the earlier ones, are together
+  sqrt(mu_1^2 + ... + mu_k^2)-Gaussian-DP.
+
+The *mixture lemma* (`mixture_delta`) covers mechanisms that first draw randomness which does not
+depend on the data, such as the index sequence of a stochastic gradient method.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.validation import check_count, check_fraction, check_positive
+
+__all__ = [
+    "compose",
+    "epsilon_curve",
+    "epsilon_of_mu",
+    "gaussian_delta",
+    "mixture_delta",
+    "mixture_noise_scale",
+    "mu_of",
+    "noise_scale_for",
+    "touch_distribution",
+]
+
+# A solved-for budget is made smaller by this factor, so that rounding errs to the safe side.
+_SAFETY = 1e-12
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    r"""Return the smallest delta for which mu-Gaussian-DP implies (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity divided by the standard deviation of the noise; 0 means nothing is learned.
+    epsilon : float
+        The privacy parameter, at least 0.
+
+    Returns
+    -------
+    float
+        Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu).
+
+    Examples
+    --------
+    >>> round(gaussian_delta(0.46, 1.0), 6)
+    0.003907
+    """
+    if epsilon < 0 or mu < 0 or math.isnan(mu) or math.isnan(epsilon):
+        raise ValueError(f"mu and epsilon must be at least 0, got mu={mu!r}, epsilon={epsilon!r}.")
+    if mu == 0:
+        return 0.0
+    if math.isinf(mu):
+        return 1.0
+    from scipy.special import log_ndtr
+
+    first = float(log_ndtr(mu / 2 - epsilon / mu))
+    # epsilon + log Phi(.) <= log Phi(first argument), so nothing overflows.
+    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    # exp(first) - exp(second) without cancellation where the two are close.
+    return max(0.0, -math.exp(first) * math.expm1(min(0.0, second - first)))
+
+
+def _bisect(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Return the ends of a tiny interval with holds(low) true and holds(high) false."""
+    for _ in range(200):
+        middle = math.sqrt(low * high) if low > 0 else high / 2
+        if not low < middle < high:
+            break
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+        if high - low <= 1e-15 * high:
+            break
+    return low, high
+
+
+def mu_of(epsilon: float, delta: float) -> float:
+    """Return the largest mu for which mu-Gaussian-DP implies (epsilon, delta)-DP.
+
+    The result is rounded down, so that `gaussian_delta` of it never exceeds `delta`.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy parameter, positive.
+    delta : float
+        The failure probability, strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        The budget mu.
+
+    Examples
+    --------
+    >>> round(mu_of(1.0, 1 / 256), 4)
+    0.46
+    """
+    return _mu_of(check_positive("epsilon", epsilon), check_fraction("delta", delta))
+
+
+@lru_cache(maxsize=1024)
+def _mu_of(epsilon: float, delta: float) -> float:
+    high = 1.0
+    while gaussian_delta(high, epsilon) <= delta:
+        high *= 2.0
+    low = high / 2
+    while gaussian_delta(low, epsilon) > delta:
+        low /= 2.0
+    low, _ = _bisect(lambda mu: gaussian_delta(mu, epsilon) <= delta, low, high)
+    return low * (1.0 - _SAFETY)
+
+
+def epsilon_of_mu(mu: float, delta: float) -> float:
+    """Return the smallest epsilon for which mu-Gaussian-DP implies (epsilon, delta)-DP.
+
+    The result is rounded up.
+
+    Parameters
+    ----------
+    mu : float
+        The Gaussian-DP parameter, at least 0.
+    delta : float
+        The failure probability, strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        The privacy parameter epsilon.
+
+    Examples
+    --------
+    >>> round(epsilon_of_mu(0.46, 1 / 256), 3)
+    1.0
+    """
+    delta = check_fraction("delta", delta)
+    if gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    if math.isinf(mu):
+        return math.inf
+    high = 1.0
+    while gaussian_delta(mu, high) > delta:
+        high *= 2.0
+    _, high = _bisect(lambda epsilon: gaussian_delta(mu, epsilon) > delta, 0.0, high)
+    return high * (1.0 + _SAFETY)
+
+
+def epsilon_curve(mu: float, deltas: ArrayLike) -> NDArray[np.float64]:
+    """Return epsilon(delta) of a mu-Gaussian-DP release for each of `deltas`.
+
+    Parameters
+    ----------
+    mu : float
+        The Gaussian-DP parameter.
+    deltas : array-like
+        Failure probabilities, each strictly between 0 and 1.
+
+    Returns
+    -------
+    ndarray
+        One epsilon for each delta.
+
+    Examples
+    --------
+    >>> epsilon_curve(0.46, [1e-2, 1e-5]).round(3)
+    array([0.823, 1.816])
+    """
+    return np.array([epsilon_of_mu(mu, float(delta)) for delta in np.atleast_1d(deltas)])
+
+
+def compose(mus: Iterable[float]) -> float:
+    """Return the Gaussian-DP parameter of several releases together, adaptive or not.
+
+    Parameters
+    ----------
+    mus : iterable of float
+        The parameter of each release.
+
+    Returns
+    -------
+    float
+        The root of the sum of squares.
+
+    Examples
+    --------
+    >>> compose([3.0, 4.0])
+    5.0
+    """
+    return math.hypot(*mus)
+
+
+def noise_scale_for(sensitivity: float, epsilon: float, delta: float) -> float:
+    """Return the standard deviation of the analytic Gaussian mechanism.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Bound on the L2 distance of the statistic between neighbouring data sets.
+    epsilon, delta : float
+        The promise to keep.
+
+    Returns
+    -------
+    float
+        sensitivity / mu_of(epsilon, delta).
+
+    Examples
+    --------
+    >>> round(noise_scale_for(1.0, 1.0, 1e-5), 3)
+    3.731
+    """
+    return check_positive("sensitivity", sensitivity) / mu_of(epsilon, delta)
+
+
+def touch_distribution(
+    n: int, weights: Sequence[int] | NDArray[np.int64], *, largest: int | None = None
+) -> NDArray[np.float64]:
+    r"""Return the law of the weight that one fixed example touches in sampled pairs.
+
+    With i_0, ..., i_T drawn uniformly from n examples, step t uses the pair (i_t, i_{t-1}), so a
+    fixed example k is touched at step t if i_t = k or i_{t-1} = k. This is the exact law of
+
+        H = sum_t a_t 1[i_t = k or i_{t-1} = k],
+
+    by a dynamic programme whose state is the value of H so far and whether i_{t-1} = k. For
+    the plain count take a_t = 1; for the average of w_{j-2} over j = 1, ..., T take
+    a_t = max(T - t - 1, 0) and divide H by T.
+
+    Parameters
+    ----------
+    n : int
+        Number of examples.
+    weights : sequence of int
+        The weights a_1, ..., a_T, whole numbers of at least 0.
+    largest : int, optional
+        Values of H of at least this are put together in the last cell, whose probability is then
+        that of ``H >= largest``: give it the sensitivity infinity in `mixture_delta`. By default
+        nothing is put together.
+
+    Returns
+    -------
+    ndarray
+        Probability of H = 0, 1, ....
+
+    Examples
+    --------
+    >>> touch_distribution(2, [1]).tolist()
+    [0.25, 0.75]
+    """
+    n = check_count("n", n)
+    steps = np.asarray(weights, dtype=np.int64)
+    if steps.ndim != 1 or (steps < 0).any():
+        raise ValueError("weights must be a sequence of whole numbers of at least 0.")
+    top = int(steps.sum()) if largest is None else min(int(steps.sum()), int(largest))
+    hit = 1.0 / n
+    # Row 0: i_{t-1} is another example; row 1: it is k.
+    state = np.zeros((2, top + 1))
+    state[:, 0] = 1.0 - hit, hit
+    reach = 0
+    for weight in steps:
+        # Moving on by `weight` is done for all but the event (other, other).
+        both = state[0, : reach + 1] + state[1, : reach + 1]
+        still = state[0, : reach + 1] * (1.0 - hit)
+        from_touched = state[1, : reach + 1] * (1.0 - hit)
+        new_reach = min(top, reach + int(weight))
+        moved = np.zeros((2, new_reach + 1))
+        kept = min(reach, top - int(weight))
+        if kept >= 0:
+            landing = slice(int(weight), int(weight) + kept + 1)
+            moved[1, landing] = both[: kept + 1] * hit
+            moved[0, landing] = from_touched[: kept + 1]
+        spill = max(kept + 1, 0)
+        moved[1, -1] += both[spill:].sum() * hit
+        moved[0, -1] += from_touched[spill:].sum()
+        moved[0, : reach + 1] += still
+        state[:, : new_reach + 1] = moved
+        reach = new_reach
+    total: NDArray[np.float64] = state.sum(axis=0)
+    return total
+
+
+def mixture_delta(
+    epsilon: float, sensitivities: ArrayLike, probabilities: ArrayLike, *, noise_scale: float
+) -> float:
+    r"""Return delta(epsilon) of Gaussian noise when the sensitivity is itself random.
+
+    Mixture lemma: let i be drawn independently of the data and kept secret, A_i(S) be computed
+    and N(0, s^2 I) be added. If \|A_i(S) - A_i(S')\| <= D_i, then for each event O
+
+        P[M(S) in O] - e^epsilon P[M(S') in O]
+            = E_i( P[A_i(S) + noise in O | i] - e^epsilon P[A_i(S') + noise in O | i] )
+            <= E_i delta_{D_i / s}(epsilon),
+
+    where delta_mu is `gaussian_delta`. No part of delta is set aside for a large D_i.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy parameter.
+    sensitivities, probabilities : array-like
+        The values of D_i, infinity allowed, and their probabilities.
+    noise_scale : float
+        Standard deviation s of the noise.
+
+    Returns
+    -------
+    float
+        The delta for which the mechanism is (epsilon, delta)-DP.
+
+    Examples
+    --------
+    >>> round(mixture_delta(1.0, [0.0, 1.0], [0.5, 0.5], noise_scale=2.0), 6)
+    0.003415
+    """
+    scale = check_positive("noise_scale", noise_scale)
+    distances = np.asarray(sensitivities, dtype=np.float64)
+    chances = np.asarray(probabilities, dtype=np.float64)
+    if distances.shape != chances.shape:
+        raise ValueError(
+            f"sensitivities and probabilities must have one shape, got {distances.shape} "
+            f"and {chances.shape}."
+        )
+    from scipy.special import log_ndtr
+
+    seen = (distances > 0) & (chances > 0)
+    mu = distances[seen] / scale
+    first = log_ndtr(mu / 2 - epsilon / mu)
+    second = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
+    each = -np.exp(first) * np.expm1(np.minimum(0.0, second - first))
+    return float(np.dot(np.maximum(each, 0.0), chances[seen]))
+
+
+def mixture_noise_scale(
+    sensitivities: ArrayLike, probabilities: ArrayLike, *, epsilon: float, delta: float
+) -> float:
+    """Return the noise for which a random sensitivity keeps (epsilon, delta)-DP.
+
+    Solves E delta_{D_i / s}(epsilon) = delta for s (see `mixture_delta`), rounded up.
+
+    Parameters
+    ----------
+    sensitivities, probabilities : array-like
+        The values of D_i and their probabilities.
+    epsilon, delta : float
+        The promise to keep.
+
+    Returns
+    -------
+    float
+        Standard deviation of the noise.
+
+    Examples
+    --------
+    >>> round(mixture_noise_scale([1.0], [1.0], epsilon=1.0, delta=1e-5), 3)
+    3.731
+    """
+    epsilon = check_positive("epsilon", epsilon)
+    delta = check_fraction("delta", delta)
+    distances = np.asarray(sensitivities, dtype=np.float64)
+    chances = np.asarray(probabilities, dtype=np.float64)
+    unbounded = float(chances[np.isinf(distances)].sum())
+    if unbounded >= delta:
+        raise ValueError(
+            f"an unbounded sensitivity has probability {unbounded:g}, which must be below delta "
+            f"= {delta:g}."
+        )
+    finite = distances[np.isfinite(distances) & (chances > 0)]
+    if not len(finite) or finite.max() <= 0:
+        return 0.0
+
+    def too_little(scale: float) -> bool:
+        return mixture_delta(epsilon, distances, chances, noise_scale=scale) > delta
+
+    high = float(finite.max()) / mu_of(epsilon, delta)
+    while too_little(high):
+        high *= 2.0
+    low = high
+    while not too_little(low):
+        low /= 2.0
+        if low < high * 1e-9:
+            return low
+    _, high = _bisect(too_little, low, high)
+    return high * (1.0 + _SAFETY)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bad input of AUCClassifier: the message says what is wrong and how to cure it."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairlearn import AUCClassifier, DivergenceError, FifoBuffer, PairLoss, scalar
+
+
+class NotANumber(PairLoss):
+    """A loss with a bug."""
+
+    @scalar
+    def value(score, y, y_partner, _):  # noqa: N805
+        return 0.0
+
+    @scalar
+    def derivative(score, y, y_partner, _):  # noqa: N805
+        return np.nan
+
+
+def sample(n=60, d=4):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    return X, (X[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int)
+
+
+def quick(**parameters):
+    return AUCClassifier(**({"step_size": 0.1, "n_passes": 1, "random_state": 0} | parameters))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_numbers_that_are_none(bad, sparse):
+    X, y = sample()
+    X[5, 2] = bad
+    given = scipy.sparse.csr_array(X) if sparse else X
+    with pytest.raises(ValueError, match=r"Input X? ?contains (NaN|infinity)"):
+        quick().fit(given, y)
+    with pytest.raises(ValueError, match=r"contains (NaN|infinity)"):
+        quick().partial_fit(given, y, classes=[0, 1])
+    good, _ = sample()
+    model = quick().fit(good, y)
+    with pytest.raises(ValueError, match=r"contains (NaN|infinity)"):
+        model.predict(given)
+
+
+def test_labels_that_are_none():
+    X, y = sample()
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        quick().fit(X, np.where(np.arange(60) == 3, np.nan, y))
+    with pytest.raises(ValueError, match="Input y contains infinity"):
+        quick().fit(X, np.where(np.arange(60) == 3, np.inf, y))
+
+
+def test_numbers_of_rows():
+    X, y = sample()
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        quick().fit(X[:0], y[:0])
+    with pytest.raises(ValueError, match=r"Found array with 1 sample\(s\).* minimum of 2"):
+        quick().fit(X[:1], y[:1])
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        quick().partial_fit(X[:0], y[:0], classes=[0, 1])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        quick().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        quick().partial_fit(X, y[:-1], classes=[0, 1])
+
+
+def test_numbers_of_classes():
+    X, y = sample()
+    with pytest.raises(ValueError, match=r"y has one class: \[0\]\. Add examples of the other"):
+        quick().fit(X, np.zeros(60, dtype=int))
+    with pytest.raises(ValueError, match=r"y has 3 classes.*OneVsOneClassifier"):
+        quick().fit(X, np.arange(60) % 3)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        quick().fit(X, X[:, 0])
+    for classes in ([0], [0, 1, 2]):
+        with pytest.raises(ValueError, match=r"classes must hold two labels, got \[0"):
+            quick().partial_fit(X, y, classes=classes)
+
+
+def test_two_rows_are_enough():
+    model = AUCClassifier(random_state=0).fit([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"])
+    assert model.predict([[1.0, 0.0]]).tolist() == ["yes"]
+
+
+def test_numbers_of_features():
+    X, y = sample()
+    model = quick().fit(X, y)
+    for method in ("predict", "decision_function", "predict_proba"):
+        with pytest.raises(ValueError, match="X has 3 features, but AUCClassifier is expecting 4"):
+            getattr(model, method)(X[:, :3])
+    with pytest.raises(ValueError, match="X has 3 features, but AUCClassifier is expecting 4"):
+        model.partial_fit(X[:, :3], y)
+    stream = quick().partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="X has 3 features, but AUCClassifier is expecting 4"):
+        stream.partial_fit(X[:, :3], y)
+    with pytest.raises(ValueError, match="warm_start: X has 3 features, the model has 4"):
+        model.set_params(warm_start=True).fit(X[:, :3], y)
+
+
+PARAMETERS = {
+    "step_size": [(0.0, "step_size must be a positive number, got 0.0; choose step_size > 0")]
+    + [(bad, "step_size must be a positive number") for bad in (-0.1, np.nan, np.inf)]
+    + [("large", "step_size must be a number, got 'large'")],
+    "radius": [(bad, "radius must be a positive number.*choose radius") for bad in (0, -1, np.nan)]
+    + [("wide", "radius must be a number, got 'wide'")],
+    "n_passes": [(bad, "n_passes must be a positive number") for bad in (0, -1.0, np.nan)],
+    "loss": [("hinges", "loss must be one of 'hinge'"), (None, "or a PairLoss, got None")],
+    "schedule": [("slow", "schedule must be one of .*'inverse_sqrt'.* or an object, got 'slow'")],
+    "averaging": [("mean", "averaging must be one of .* got 'mean'")],
+    "pairing": [("all", r"pairing must be one of \['fifo', 'previous', 'random'\].* got 'all'")],
+    "buffer_size": [(0, "buffer_size must be at least 1, got 0")],
+    "threshold": [
+        ("best", "threshold must be a number or one of .*'balanced_accuracy'.* got 'best'"),
+        (np.nan, "threshold must be a finite number, got nan"),
+    ],
+    "calibrate": [("platt", 'calibrate must be "sigmoid" or "isotonic", got \'platt\'')],
+    "dtype": [(int, "dtype must be float32, float64 or None"), ("float16", "got 'float16'")],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [(name, value, message) for name, cases in PARAMETERS.items() for value, message in cases],
+)
+def test_parameters(name, value, message):
+    X, y = sample()
+    with pytest.raises((ValueError, TypeError), match=message):
+        quick(**{name: value}).fit(X, y)
+    if name != "n_passes":
+        stream = quick(**{name: value})
+        with pytest.raises((ValueError, TypeError), match=message):
+            stream.partial_fit(X, y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.0, -1.0, np.nan])
+def test_validation_fraction(bad):
+    X, y = sample()
+    with pytest.raises(ValueError, match="validation_fraction must lie strictly between 0 and 1"):
+        AUCClassifier(validation_fraction=bad).fit(X, y)
+
+
+def test_weights():
+    X, y = sample()
+    with pytest.raises(ValueError, match=r"example_weight must have shape \(60,\), got \(2,\)"):
+        quick().fit(X, y, sample_weight=[1.0, 2.0])
+    with pytest.raises(ValueError, match="finite numbers of at least 0"):
+        quick().fit(X, y, sample_weight=-np.ones(60))
+    with pytest.raises(ValueError, match=r"one of the classes \[0, 1\] is zero; both classes need"):
+        quick().fit(X, y, sample_weight=y.astype(float))
+    with pytest.raises(ValueError, match="'balanced' needs all labels at once; pass a dict"):
+        quick(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
+
+
+def test_divergence():
+    X, y = sample()
+    model = quick(loss="square", step_size=10.0, n_passes=100)
+    with pytest.raises(DivergenceError, match=r"stopped being finite at step \d+.*StandardScaler"):
+        model.fit(X, y)
+    with pytest.raises(DivergenceError, match=r"NotANumber returned NaN at step \d+"):
+        quick(loss=NotANumber()).fit(X, y)
+
+
+def test_pairings_that_do_not_serve():
+    X, y = sample()
+    with pytest.raises(ValueError, match="RandomPair needs all examples at once"):
+        quick(pairing="random").partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="averaging needs the number of steps beforehand"):
+        quick(averaging="tail").partial_fit(X, y, classes=[0, 1])
+    for pairing in ({"pairing": "fifo", "buffer_size": 3}, {"pairing": FifoBuffer(3)}):
+        with pytest.raises(ValueError, match="needs dense rows"):
+            quick(**pairing).fit(scipy.sparse.csr_array(X), y)
+
+
+def test_not_fitted():
+    from sklearn.exceptions import NotFittedError
+
+    X, _ = sample()
+    for method in ("predict", "decision_function", "predict_proba"):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(AUCClassifier(), method)(X)
+    assert not hasattr(AUCClassifier(), "threshold_")
+    assert not hasattr(AUCClassifier(), "intercept_")
+
+
+def test_scales_that_differ_are_named():
+    X, y = sample(n=400)
+    X[:, 0] *= 1e5
+    with pytest.warns(UserWarning, match=r"range from .* to .*StandardScaler"):
+        model = AUCClassifier(random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.85, "the grid is relative to the data and finds a step that works"
+    # Where the large feature is noise, gradient descent cannot see the others: hence the warning.
+    X[:, 0] /= 1e5
+    X[:, 1] *= 1e5
+    with pytest.warns(UserWarning, match="StandardScaler"):
+        model = AUCClassifier(random_state=0).fit(X, y)
+    assert np.isfinite(model.coef_).all()

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""AUCClassifier on a stream."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairlearn import (
+    AUCClassifier,
+    Constant,
+    DivergenceError,
+    Hinge,
+    LinearScore,
+    PairwiseSGD,
+    Problem,
+    roc_auc,
+)
+
+N, D = 400, 5
+
+
+def sample(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D))
+    return X, (X[:, 0] - X[:, 1] + rng.normal(size=N) > 0.5).astype(int)
+
+
+def chunks(X, y, size=50):
+    return [(X[k : k + size], y[k : k + size]) for k in range(0, len(y), size)]
+
+
+def streamed(model, X, y, size=50, **options):
+    for X_chunk, y_chunk in chunks(X, y, size):
+        model.partial_fit(X_chunk, y_chunk, classes=[0, 1], **options)
+    return model
+
+
+def fingerprint(model):
+    names = ["coef_", "threshold_", "step_size_", "radius_", "n_steps_", "n_gradients_"]
+    return [np.array(getattr(model, name)) for name in names]
+
+
+def same(a, b):
+    return all(np.array_equal(u, v) for u, v in zip(fingerprint(a), fingerprint(b), strict=True))
+
+
+def test_a_given_step_size_is_algorithm_2():
+    X, y = sample()
+    model = streamed(AUCClassifier(step_size=0.05, schedule="constant"), X, y)
+    stream = PairwiseSGD(schedule=Constant(0.05)).start(Problem(LinearScore(), Hinge()), D)
+    stream.learn_many(X, 2.0 * y - 1.0)
+    assert np.array_equal(model.coef_[0], stream.average)
+    assert model.n_steps_ == N - 1
+
+
+@pytest.mark.parametrize("sizes", [(1,), (400,), (7,)])
+def test_chunks_of_any_sizes_give_the_same_coefficients(sizes):
+    X, y = sample()
+    expected = streamed(AUCClassifier(step_size=0.05), X, y, 50)
+    found = streamed(AUCClassifier(step_size=0.05), X, y, sizes[0])
+    assert np.array_equal(found.coef_, expected.coef_)
+
+
+def test_auto_learns():
+    X, y = sample()
+    model = streamed(AUCClassifier(), X, y)
+    X_test, y_test = sample(1)
+    assert model.score(X_test, y_test) > 0.85
+    assert 0.5 < model.held_out_auc_ <= 1.0
+    assert set(model.predict(X_test)) == {0, 1}
+
+
+def test_auto_keeps_one_stream_after_the_warm_up(monkeypatch):
+    from pairlearn.estimators import auc
+
+    monkeypatch.setattr(auc, "_WARM_UP", 200)
+    X, y = sample()
+    model = AUCClassifier()
+    for k, (X_chunk, y_chunk) in enumerate(chunks(X, y)):
+        model.partial_fit(X_chunk, y_chunk, classes=[0, 1])
+        assert len(model._stream._streams) == (6 if k < 3 else 1)
+    alone = AUCClassifier(step_size=model.step_size_)
+    assert np.array_equal(streamed(alone, X, y).coef_, model.coef_)
+
+
+def test_classes():
+    X, y = sample()
+    with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
+        AUCClassifier().partial_fit(X, y)
+    model = AUCClassifier(step_size=0.1).partial_fit(X, y, classes=[1, 0])
+    assert model.classes_.tolist() == [0, 1]
+    model.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"classes=\[0, 2\] differ from those of the model, \[0, "):
+        model.partial_fit(X, y, classes=[0, 2])
+    with pytest.raises(ValueError, match=r"y contains \[2\], which is not in classes=\[0, 1\]"):
+        model.partial_fit(X, y + 1)
+    names = AUCClassifier(step_size=0.1).partial_fit(X, np.array(["no", "yes"])[y], ["no", "yes"])
+    assert np.array_equal(names.predict(X) == "yes", streamed_once(X, y).predict(X) == 1)
+
+
+def streamed_once(X, y):
+    return AUCClassifier(step_size=0.1).partial_fit(X, y, classes=[0, 1])
+
+
+def test_one_class_so_far():
+    X, y = sample()
+    model = AUCClassifier().partial_fit(X[y == 0], y[y == 0], classes=[0, 1])
+    assert not model.coef_.any()
+    assert model.threshold_ == 0.0
+    assert model.predict(X).shape == (N,)
+    assert np.allclose(model.predict_proba(X), 0.5)
+    model.partial_fit(X, y)
+    assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("step_size", ["auto", 0.1])
+@pytest.mark.parametrize("kind", ["NaN", "label", "length", "features", "divergence", "weights"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_failed_chunk_leaves_the_model_as_it_was(kind, step_size, sparse):
+    X, y = sample()
+    if sparse:
+        X = scipy.sparse.csr_array(X)
+    model, twin = (AUCClassifier("square", step_size=step_size) for _ in range(2))
+    for m in (model, twin):
+        m.partial_fit(X[:100], y[:100], classes=[0, 1])
+    bad_X, bad_y = X[100:150].copy(), y[100:150].copy()
+    options = {}
+    if kind == "NaN":
+        bad_X[30, 2] = np.nan
+    elif kind == "label":
+        bad_y[30] = 7
+    elif kind == "length":
+        bad_y = bad_y[1:]
+    elif kind == "features":
+        bad_X = bad_X[:, :3]
+    elif kind == "divergence":
+        bad_X = bad_X * 1e160
+    else:
+        options = {"sample_weight": np.ones(50)}
+    error = DivergenceError if kind == "divergence" else ValueError
+    with pytest.raises(error), np.errstate(all="ignore"):
+        model.partial_fit(bad_X, bad_y, **options)
+    assert same(model, twin)
+    for m in (model, twin):
+        m.partial_fit(X[150:], y[150:])
+    assert same(model, twin)
+
+
+def test_a_failed_first_chunk_leaves_nothing_behind():
+    X, y = sample()
+    model = AUCClassifier(step_size=0.1)
+    with pytest.raises(ValueError, match="not in classes"):
+        model.partial_fit(X, y + 5, classes=[0, 1])
+    assert vars(model) == vars(AUCClassifier(step_size=0.1))
+    fitted = AUCClassifier(step_size=0.1, n_passes=1, random_state=0).fit(X, y)
+    before = fitted.coef_.copy()
+    with pytest.raises(ValueError, match="X has 3 features"):
+        fitted.partial_fit(X[:, :3], y, classes=[0, 1])
+    assert fitted.n_features_in_ == D
+    assert np.array_equal(fitted.coef_, before)
+
+
+def test_partial_fit_continues_a_fit():
+    X, y = sample()
+    model = AUCClassifier(step_size=0.05, schedule="constant", random_state=0).fit(X, y)
+    start = model.coef_[0].copy()
+    threshold = model.threshold_
+    stream = PairwiseSGD(schedule=Constant(0.05)).start(
+        Problem(LinearScore(), Hinge()), D, w_start=start
+    )
+    more, labels = sample(1)
+    model.partial_fit(more, labels)
+    assert np.array_equal(model.coef_[0], stream.learn_many(more, 2.0 * labels - 1.0).average)
+    assert model.threshold_ != threshold
+    model.fit(X, y)
+    assert np.array_equal(model.coef_[0], start), "fit starts anew"
+
+
+def test_threshold_is_known_without_a_prediction():
+    X, y = sample()
+    model = streamed(AUCClassifier(step_size=0.05), X, y)
+    assert np.isfinite(model.threshold_)
+    assert np.allclose(model.decision_function(X), X @ model.coef_[0] - model.threshold_)
+    old = model.threshold_
+    model.partial_fit(X, y)
+    assert model.threshold_ != old
+
+
+def test_progressive_scores_decide():
+    """Threshold and probabilities come from scores given before an example was learned."""
+    X, y = sample()
+    model = streamed(AUCClassifier(step_size=0.05), X, y, 100)
+    probability = model.predict_proba(X)[:, 1]
+    assert (np.diff(probability[np.argsort(X @ model.coef_[0])]) >= 0).all()
+    assert roc_auc(y, probability) == pytest.approx(model.score(X, y), abs=1e-9)
+
+
+def test_weights():
+    X, y = sample()
+    weight = np.ones(N)
+    plain = streamed(AUCClassifier(step_size=0.05), X, y)
+    weighted = AUCClassifier(step_size=0.05)
+    for k in range(0, N, 50):
+        weighted.partial_fit(
+            X[k : k + 50], y[k : k + 50], classes=[0, 1], sample_weight=weight[k : k + 50]
+        )
+    assert np.array_equal(weighted.coef_, plain.coef_)
+    assert weighted.threshold_ == plain.threshold_
+    heavy = streamed(AUCClassifier(step_size=0.05, class_weight={0: 1.0, 1: 4.0}), X, y)
+    assert heavy.predict(X).mean() > plain.predict(X).mean()
+
+
+def test_kinds_of_input():
+    X, y = sample()
+    X[np.abs(X) < 0.4] = 0.0
+    expected = streamed(AUCClassifier(step_size=0.05), X, y)
+    csr = streamed(AUCClassifier(step_size=0.05), scipy.sparse.csr_array(X), y)
+    assert np.allclose(csr.coef_, expected.coef_, rtol=1e-10)
+    single = streamed(AUCClassifier(step_size=0.05), X.astype(np.float32), y)
+    assert np.allclose(single.coef_, expected.coef_, rtol=1e-3, atol=1e-5)
+    mixed = AUCClassifier(step_size=0.05)
+    for k, (X_chunk, y_chunk) in enumerate(chunks(X, y)):
+        mixed.partial_fit(X_chunk.tolist() if k % 2 else X_chunk, y_chunk, classes=[0, 1])
+    assert np.array_equal(mixed.coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_a_stored_model_goes_on_in_another_process(loss, tmp_path):
+    """Machine code lives elsewhere there: nothing of it may be stored."""
+    X, y = sample()
+    model = streamed(AUCClassifier(loss), X[:200], y[:200])
+    (tmp_path / "model.pickle").write_bytes(pickle.dumps((model, X[200:], y[200:])))
+    code = (
+        "import pickle, sys\n"
+        "path = sys.argv[1]\n"
+        "model, X, y = pickle.load(open(path + '/model.pickle', 'rb'))\n"
+        "model.partial_fit(X, y)\n"
+        "pickle.dump(model, open(path + '/later.pickle', 'wb'))\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    later = pickle.loads((tmp_path / "later.pickle").read_bytes())
+    model.partial_fit(X[200:], y[200:])
+    assert np.array_equal(later.coef_, model.coef_)
+    assert later.threshold_ == model.threshold_

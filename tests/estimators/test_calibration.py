@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Thresholds are the best ones, probabilities are monotone and calibrated."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
+
+from pairlearn.estimators.calibration import (
+    THRESHOLDS,
+    Isotonic,
+    Sigmoid,
+    choose_threshold,
+    fit_isotonic,
+    fit_sigmoid,
+)
+
+
+@st.composite
+def scored(draw):
+    n = draw(st.integers(2, 25))
+    scores = np.array(draw(st.lists(st.integers(-5, 5), min_size=n, max_size=n)), dtype=float)
+    positive = np.array([True, False, *draw(st.lists(st.booleans(), min_size=n, max_size=n))])[:n]
+    weight = np.array(draw(st.lists(st.integers(1, 4), min_size=n, max_size=n)), dtype=float)
+    return scores, positive, weight
+
+
+def recalls(positive, predicted, weight):
+    return (
+        weight[~positive & ~predicted].sum() / weight[~positive].sum(),
+        weight[positive & predicted].sum() / weight[positive].sum(),
+    )
+
+
+def criterion_value(name, positive, predicted, weight):
+    if name == "accuracy":
+        return weight[positive == predicted].sum() / weight.sum()
+    if name == "f1":
+        both = weight[positive & predicted].sum()
+        return 2 * both / (weight[positive].sum() + weight[predicted].sum())
+    return sum(recalls(positive, predicted, weight)) / 2
+
+
+@pytest.mark.parametrize("criterion", THRESHOLDS)
+@given(sample=scored())
+def test_no_cut_is_better(criterion, sample):
+    scores, positive, weight = sample
+    found = choose_threshold(scores, positive, weight, criterion)
+    cuts = np.concatenate([[-100.0], np.unique(scores)])
+    best = max(criterion_value(criterion, positive, scores > cut, weight) for cut in cuts)
+    assert criterion_value(criterion, positive, scores > found, weight) == pytest.approx(best)
+
+
+@given(sample=scored(), importance=st.tuples(st.floats(0.01, 10), st.floats(0.01, 10)))
+def test_important_classes_count_more(sample, importance):
+    scores, positive, weight = sample
+    found = choose_threshold(scores, positive, weight, "balanced_accuracy", importance=importance)
+
+    def value(cut):
+        negative_recall, positive_recall = recalls(positive, scores > cut, weight)
+        return importance[0] * negative_recall + importance[1] * positive_recall
+
+    cuts = np.concatenate([[-100.0], np.unique(scores)])
+    assert value(found) == pytest.approx(max(value(cut) for cut in cuts))
+
+
+def test_unknown_criterion():
+    with pytest.raises(ValueError, match=r"threshold must be a number or one of .* got 'best'"):
+        choose_threshold(np.zeros(2), np.array([True, False]), np.ones(2), "best")
+
+
+@pytest.mark.parametrize("fit", [fit_sigmoid, fit_isotonic])
+@given(sample=scored(), points=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20))
+def test_probabilities_are_monotone_and_between_0_and_1(fit, sample, points):
+    probability = fit(*sample)(np.sort(points))
+    assert (probability >= 0).all()
+    assert (probability <= 1).all()
+    assert (np.diff(probability) >= 0).all()
+
+
+@pytest.mark.parametrize("fit", [fit_sigmoid, fit_isotonic])
+@given(sample=scored())
+def test_score_of_half(fit, sample):
+    calibrator = fit(*sample)
+    half = calibrator.score_of_half()
+    assert np.isfinite(half)
+    grid = np.concatenate([np.linspace(-8, 8, 401), sample[0]])
+    grid = grid[np.abs(grid - half) > 1e-9 * (1 + abs(half))]
+    assert np.array_equal(grid > half, calibrator(grid) > 0.5) or isinstance(
+        calibrator, Isotonic
+    ), "a sigmoid crosses 1/2 once"
+    assert not (calibrator(grid[grid < half]) > 0.5 + 1e-12).any()
+    assert not (calibrator(grid[grid > half]) < 0.5 - 1e-12).any()
+
+
+def test_sigmoid_recovers_a_logistic_model():
+    """Slope and intercept within 5 standard errors (about 0.02): false-alarm rate 1e-6."""
+    rng = np.random.default_rng(2)
+    scores = rng.normal(size=100_000)
+    positive = rng.random(100_000) < 1 / (1 + np.exp(-(2.0 * scores - 1.0)))
+    fit = fit_sigmoid(scores, positive, np.ones(100_000))
+    assert fit.slope == pytest.approx(2.0, abs=0.1)
+    assert fit.intercept == pytest.approx(-1.0, abs=0.1)
+
+
+@given(sample=scored(), unit=st.sampled_from([1e-6, 1.0, 1e6]), shift=st.floats(-100, 100))
+def test_sigmoid_does_not_depend_on_the_unit_of_the_scores(sample, unit, shift):
+    scores, positive, weight = sample
+    expected = fit_sigmoid(scores, positive, weight)(scores)
+    moved = unit * (scores + shift)
+    assert np.allclose(fit_sigmoid(moved, positive, weight)(moved), expected, atol=1e-6)
+
+
+@given(sample=scored())
+def test_isotonic_is_scikit_learn_s(sample):
+    scores, positive, weight = sample
+    expected = IsotonicRegression().fit_transform(scores, positive, sample_weight=weight)
+    assert np.allclose(fit_isotonic(scores, positive, weight)(scores), expected)
+
+
+def test_sigmoid_of_separated_and_of_constant_scores():
+    positive = np.array([False, True] * 10)
+    separated = fit_sigmoid(np.where(positive, 1e3, -1e3), positive, np.ones(20))
+    assert separated.slope > 0
+    constant = fit_sigmoid(np.zeros(20), positive, np.ones(20))
+    assert constant(np.zeros(1)) == pytest.approx(0.5)
+    assert np.isfinite([constant.slope, constant.intercept]).all()
+    assert isinstance(constant, Sigmoid)

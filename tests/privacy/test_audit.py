@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Shipped mechanisms survive an audit; sabotaged copies do not.
+
+All runs are seeded. With fresh seeds, a sound mechanism would fail a test here with probability
+below 0.002 (two bounds of confidence 0.999).
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pairlearn.privacy.statistics as statistics_module
+from pairlearn.privacy.audit import (
+    Neighbours,
+    audit,
+    audit_statistics,
+    main,
+    release_distances,
+    worst_case_neighbours,
+)
+from pairlearn.privacy.centred import CentredStatistics
+from pairlearn.privacy.mechanism import PublicSetting
+from pairlearn.privacy.mechanisms import MECHANISMS
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.statistics import Weights
+
+N_RUNS = 1000
+CONFIDENCE = 0.999
+ALL = sorted(MECHANISMS)
+
+
+def make_setting(epsilon=1.0, n=24, d=2, neighbours="replace", delta=1e-2):
+    return PublicSetting.make(
+        n,
+        lower=np.full(d, -1.0),
+        upper=np.full(d, 1.0),
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+    )
+
+
+def sound(run):
+    return NoiseSource(seed=[7, run])
+
+
+class TooQuiet(NoiseSource):
+    def protect(self, values, scale):
+        return super().protect(values, scale / 3)
+
+
+def too_quiet(run):
+    return TooQuiet(seed=[7, run])
+
+
+def same_seed(run):
+    return NoiseSource(seed=7)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_shipped_mechanisms_pass(name):
+    mechanism = MECHANISMS[name]()
+    setting = make_setting(epsilon=3.0)
+    result = audit(mechanism, setting, n_runs=N_RUNS, confidence=CONFIDENCE, make_source=sound)
+    assert result.passed, result.statement()
+    if name in ("statistics", "all_pairs", "single_pass"):
+        # The audit has teeth: where the bound is tight, it sees a good part of the loss.
+        assert result.mu_lower > 0.3 * setting.mu, result.statement()
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("maker", [too_quiet, same_seed])
+def test_broken_noise_is_caught(name, maker):
+    result = audit(
+        MECHANISMS[name](),
+        make_setting(),
+        n_runs=500,
+        confidence=CONFIDENCE,
+        make_source=maker,
+    )
+    assert not result.passed, result.statement()
+    assert result.epsilon_lower > 0.5
+
+
+def test_add_remove_sensitivity_for_replacement_is_caught(monkeypatch):
+    honest = Weights.sensitivity
+    monkeypatch.setattr(
+        statistics_module.Weights, "sensitivity", lambda self, _: honest(self, "replace") / 2
+    )
+    result = audit(
+        CentredStatistics(),
+        make_setting(epsilon=3.0),
+        n_runs=N_RUNS,
+        confidence=CONFIDENCE,
+        make_source=sound,
+    )
+    assert not result.passed, result.statement()
+
+
+class WithoutLipschitzConstant(NoiseSource):
+    """Noise for pairs of length 1, where they may have the length C = 0.8 sqrt(d)."""
+
+    def protect(self, values, scale):
+        return super().protect(values, scale / (0.8 * np.sqrt(len(values))))
+
+
+def test_a_missing_lipschitz_constant_is_caught():
+    result = audit(
+        MECHANISMS["all_pairs"](),
+        make_setting(d=10, epsilon=3.0),
+        n_runs=N_RUNS,
+        confidence=CONFIDENCE,
+        make_source=lambda run: WithoutLipschitzConstant(seed=[7, run]),
+    )
+    assert not result.passed, result.statement()
+
+
+def test_add_remove_passes():
+    result = audit(
+        CentredStatistics(),
+        make_setting(epsilon=3.0, neighbours="add_remove"),
+        n_runs=N_RUNS,
+        confidence=CONFIDENCE,
+        make_source=sound,
+    )
+    assert result.passed, result.statement()
+
+
+def test_secure_noise_passes():
+    result = audit(
+        CentredStatistics(),
+        make_setting(),
+        n_runs=120,
+        confidence=CONFIDENCE,
+        make_source=lambda run: NoiseSource(secure=True, seed=[7, run]),
+    )
+    assert result.passed, result.statement()
+
+
+def random_neighbours(seed, setting, corners):
+    rng = np.random.default_rng(seed)
+    n, d = setting.n_examples, setting.n_features
+    Z = rng.uniform(-3, 3, (n, d))
+    if corners:
+        Z = 3 * np.sign(Z)
+    signs = np.where(rng.random(n) < rng.random(), 1.0, -1.0)
+    i = int(rng.integers(n))
+    if setting.neighbours == "add_remove":
+        keep = np.arange(n) != i
+        return Neighbours(Z, signs, Z[keep], signs[keep])
+    other, other_signs = Z.copy(), signs.copy()
+    other[i] = -Z[i] if corners else rng.uniform(-3, 3, d)
+    if rng.random() < 0.5:
+        other_signs[i] = -signs[i]
+    return Neighbours(Z, signs, other, other_signs)
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(seed=st.integers(0, 2**32), corners=st.booleans(), epsilon=st.floats(0.1, 8.0))
+@settings(max_examples=30, deadline=None)
+def test_every_release_keeps_its_sensitivity(name, seed, corners, epsilon):
+    mechanism = MECHANISMS[name]()
+    for neighbours in mechanism.relations:
+        setting = make_setting(epsilon=epsilon, n=12, d=3, neighbours=neighbours)
+        pair = random_neighbours(seed, setting, corners)
+        distances = release_distances(
+            mechanism, pair, setting=setting, noise=NoiseSource(seed=seed)
+        )
+        for distance, bound in distances:
+            assert distance <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_worst_case_neighbours_are_nearly_the_worst(name):
+    mechanism = MECHANISMS[name]()
+    for neighbours in mechanism.relations:
+        setting = make_setting(n=24, neighbours=neighbours)
+        pair = worst_case_neighbours(setting)
+        distances = release_distances(mechanism, pair, setting=setting, noise=NoiseSource(seed=0))
+        total = np.sqrt(sum(distance**2 for distance, _ in distances))
+        # Stages of the localized mechanism are on disjoint examples: only one of them differs.
+        assert setting.mu * 0.2 < total <= setting.mu * (1 + 1e-9)
+
+
+def test_secure_release_keeps_its_sensitivity():
+    setting = make_setting(n=12, d=3)
+    for seed in range(20):
+        pair = random_neighbours(seed, setting, corners=seed % 2 == 0)
+        for distance, bound in release_distances(
+            CentredStatistics(), pair, setting=setting, noise=NoiseSource(secure=True, seed=seed)
+        ):
+            assert distance <= bound
+
+
+def test_statement_and_perfect_separation():
+    result = audit_statistics(np.ones(1000), np.zeros(1000), epsilon=1.0, delta=1e-3, mu=0.4)
+    assert not result.passed
+    assert result.epsilon_lower > 4.0
+    assert "REFUTED" in result.statement()
+    same = audit_statistics(np.zeros(1000), np.zeros(1000), epsilon=1.0, delta=1e-3)
+    assert same.passed
+    assert same.epsilon_lower == 0.0
+    assert "not refuted" in same.statement()
+
+
+def test_confidence_is_kept_at_the_claim():
+    # An exactly tight mechanism, 150 audits at confidence 0.9: the expected number of false alarms
+    # of the mu bound is below 15; 40 or more have probability below 1e-7.
+    rng = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(150):
+        result = audit_statistics(
+            rng.normal(0.5, 1, 400),
+            rng.normal(0.0, 1, 400),
+            epsilon=50.0,
+            delta=1e-2,
+            mu=0.5,
+            confidence=0.9,
+        )
+        alarms += not result.passed
+    assert alarms < 40
+
+
+def test_command(capsys):
+    assert main(["--mechanism", "all_pairs", "--runs", "60", "--n", "10", "--d", "2"]) == 0
+    assert "not refuted" in capsys.readouterr().out

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pairlearn.privacy.pairs as pairs_module
+from pairlearn.privacy.gradient import (
+    AllPairsGradient,
+    LocalizedGradient,
+    OutputPerturbation,
+    stage_sizes,
+)
+from pairlearn.privacy.mechanism import PublicSetting
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.pairs import PairGradient, clip_rows, logistic_slope
+from pairlearn.privacy.single_pass import SinglePass
+
+
+def data(n=40, d=3, seed=0, gap=1.0):
+    rng = np.random.default_rng(seed)
+    signs = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    Z = rng.normal(size=(n, d))
+    Z[:, 0] += gap * signs
+    return Z, signs
+
+
+def setting(n, d, epsilon=1.0):
+    return PublicSetting.make(
+        n, lower=np.full(d, -3.0), upper=np.full(d, 3.0), epsilon=epsilon, delta=1e-4
+    )
+
+
+def risk(w, Z, signs, radius):
+    n = len(Z)
+    total = 0.0
+    for i in range(n):
+        for j in range(n):
+            if signs[i] > 0 > signs[j]:
+                v = clip_rows((Z[i] - Z[j])[None, :], radius)[0]
+                total += math.log1p(math.exp(-float(w @ v)))
+    return total / (n * (n - 1))
+
+
+def test_gradient_is_the_derivative_of_the_risk():
+    Z, signs = data(n=12)
+    w = np.array([0.3, -0.2, 0.1])
+    gradient = PairGradient(Z, signs, radius=1.3)(w)
+    for k in range(3):
+        step = np.eye(3)[k] * 1e-5
+        slope = (risk(w + step, Z, signs, 1.3) - risk(w - step, Z, signs, 1.3)) / 2e-5
+        assert gradient[k] == pytest.approx(slope, abs=1e-8)
+
+
+def test_chunks_change_nothing(monkeypatch):
+    Z, signs = data(n=30)
+    w = np.full(3, 0.2)
+    whole = PairGradient(Z, signs, radius=1.0)(w)
+    monkeypatch.setattr(pairs_module, "_STORED_NUMBERS", 100)
+    assert np.allclose(PairGradient(Z, signs, radius=1.0)(w), whole, atol=1e-15)
+
+
+@given(seed=st.integers(0, 2**32), flip=st.booleans(), far=st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_pair_lemma(seed, flip, far):
+    rng = np.random.default_rng(seed)
+    n, d, radius = int(rng.integers(2, 12)), 2, 1.5
+    Z = rng.normal(size=(n, d)) * (10.0 if far else 1.0)
+    signs = np.where(rng.random(n) < rng.random(), 1.0, -1.0)
+    other, other_signs = Z.copy(), signs.copy()
+    other[0] = -Z[0] if far else rng.normal(size=d)
+    if flip:
+        other_signs[0] *= -1
+    w = rng.normal(size=d)
+    slope = logistic_slope(radius * float(np.linalg.norm(w)))
+    apart = PairGradient(Z, signs, radius=radius)(w) - PairGradient(
+        other, other_signs, radius=radius
+    )(w)
+    assert np.linalg.norm(apart) <= 2 * radius * slope / n * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [AllPairsGradient(), AllPairsGradient(n_steps=4), OutputPerturbation(), SinglePass()],
+)
+def test_learns_when_noise_is_small(mechanism):
+    Z, signs = data(n=400, gap=1.0)
+    fit = mechanism.fit(Z, signs, setting=setting(400, 3, epsilon=50.0), noise=NoiseSource(seed=0))
+    cosine = fit.direction[0] / np.linalg.norm(fit.direction)
+    assert cosine > 0.95
+    assert fit.mu == pytest.approx(setting(400, 3, epsilon=50.0).mu, rel=1e-9)
+
+
+def test_localized_learns_when_noise_is_small():
+    Z, signs = data(n=400, gap=1.0)
+    fit = LocalizedGradient().fit(
+        Z, signs, setting=setting(400, 3, epsilon=200.0), noise=NoiseSource(seed=0)
+    )
+    assert fit.direction[0] / np.linalg.norm(fit.direction) > 0.9
+
+
+def test_output_perturbation_finds_the_minimiser():
+    from scipy.optimize import minimize
+
+    Z, signs = data(n=14)
+    mechanism = OutputPerturbation(clip=0.7, ridge=0.1)
+    radius, n = 0.7 * math.sqrt(3), 14
+    ridge = 0.1 * radius**2
+    best = minimize(
+        lambda w: risk(w, Z, signs, radius) + ridge / 2 * w @ w, np.zeros(3), tol=1e-12
+    ).x
+
+    class Silent(NoiseSource):
+        def protect(self, values, scale):
+            return values
+
+    fit = mechanism.fit(Z, signs, setting=setting(n, 3), noise=Silent(seed=0))
+    assert np.allclose(fit.direction, best, atol=1e-6)
+
+
+@given(st.integers(0, 5000))
+def test_stages_use_every_example_once(n):
+    sizes = stage_sizes(n)
+    assert sum(sizes) == (n if n >= 2 else 0)
+    assert all(size >= 2 for size in sizes)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [AllPairsGradient(n_steps=2), LocalizedGradient(), OutputPerturbation(), SinglePass()],
+)
+@pytest.mark.parametrize("label", [-1.0, 1.0])
+def test_one_class_and_one_example_run_through(mechanism, label):
+    for n in (1, 5):
+        fit = mechanism.fit(
+            np.zeros((n, 2)), np.full(n, label), setting=setting(n, 2), noise=NoiseSource(seed=0)
+        )
+        assert np.isfinite(fit.direction).all()
+
+
+def test_single_pass_uses_each_neighbouring_pair_once():
+    class Silent(NoiseSource):
+        def protect(self, values, scale):
+            return values
+
+    Z, signs = data(n=30)
+    mechanism = SinglePass(clip=1.0, radius=0.5, step=2.0)
+    fit = mechanism.fit(Z, signs, setting=setting(30, 3), noise=Silent(seed=0))
+    clip = math.sqrt(3)
+    ball, w = 0.5 / clip, np.zeros(3)
+    for t in range(1, 30):
+        if signs[t] != signs[t - 1]:
+            v = clip_rows((signs[t] * (Z[t] - Z[t - 1]))[None, :], clip)[0]
+            w = w + 2.0 * ball / (clip * 30) * v / (1 + math.exp(w @ v))
+            w *= min(1.0, ball / np.linalg.norm(w))
+    assert np.allclose(fit.direction, w, atol=1e-15)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="non-expansive"):
+        SinglePass(step=20.0)
+    with pytest.raises(ValueError, match="non-expansive"):
+        LocalizedGradient(step=33.0)
+    Z, signs = data()
+    removed = PublicSetting.make(
+        40, lower=[-3] * 3, upper=[3] * 3, epsilon=1.0, delta=1e-4, neighbours="add_remove"
+    )
+    with pytest.raises(ValueError, match="proved for neighbours"):
+        AllPairsGradient().fit(Z, signs, setting=removed, noise=NoiseSource(seed=0))
+    with pytest.raises(ValueError, match="no discrete noise"):
+        AllPairsGradient().fit(
+            Z, signs, setting=setting(40, 3), noise=NoiseSource(secure=True, seed=0)
+        )

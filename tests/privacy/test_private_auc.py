@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+import os
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+
+from pairlearn.estimators.private_auc import PrivacyWarning, PrivateAUCClassifier
+from pairlearn.privacy.accounting import mu_of
+from pairlearn.privacy.centred import CentredStatistics
+from pairlearn.privacy.certificate import Certificate
+from pairlearn.privacy.ledger import BudgetExceededError, PrivacyLedger
+from pairlearn.privacy.mechanism import PublicSetting
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.table import PUBLIC_FACTS, auc_over_splits, load_table_data
+
+DATA = Path(os.environ.get("PAIRLEARN_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
+
+
+def gaussian(n=2000, d=5, positives=0.4, seed=0, gap=1.5):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < positives).astype(int)
+    direction = np.zeros(d)
+    direction[0] = gap
+    X = rng.normal(size=(n, d)) + y[:, None] * direction + 1.0
+    return np.clip(X, -4, 6), y
+
+
+def fitted(X, y, **options):
+    return PrivateAUCClassifier(**({"bounds": (-4, 6)} | options)).fit(X, y)
+
+
+def test_learns_and_certifies():
+    X, y = gaussian()
+    model = fitted(X[:1000], y[:1000], epsilon=1.0, delta=1e-5)
+    assert roc_auc_score(y[1000:], model.decision_function(X[1000:])) > 0.75
+    assert (model.predict(X[1000:]) == y[1000:]).mean() > 0.65
+    certificate = model.certificate_
+    assert certificate.private
+    assert certificate.mu == pytest.approx(mu_of(1.0, 1e-5), rel=1e-9)
+    assert certificate.mu <= mu_of(1.0, 1e-5)
+    assert certificate.epsilon_at(1e-5) <= 1.0
+    assert Certificate.from_dict(json.loads(json.dumps(certificate.to_dict()))) == certificate
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("secure", [False, True])
+def test_all_ways_of_noise(neighbours, secure):
+    X, y = gaussian(n=4000)
+    model = fitted(X, y, neighbours=neighbours, secure=secure)
+    assert roc_auc_score(y, model.decision_function(X)) > 0.8
+    assert model.certificate_.secure == secure
+    assert model.certificate_.neighbours == neighbours
+
+
+def test_nothing_private_is_stored():
+    X, y = gaussian(n=300)
+    model = fitted(X, y)
+    names = {name for name in vars(model) if name.endswith("_")}
+    assert names == {"coef_", "intercept_", "classes_", "certificate_", "n_features_in_"}
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+
+
+@given(
+    arrays(np.float64, (6, 3), elements=st.floats(allow_nan=True, allow_infinity=True)),
+    arrays(np.float64, 6, elements=st.sampled_from([0.0, 1.0, 7.0, np.nan])),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_data_raise_or_warn(X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(X, y, delta=1e-3)
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.decision_function(X)).all()
+    assert model.classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_one_class_and_constant_columns_run_through(label):
+    X = np.zeros((40, 3))
+    model = fitted(X, np.full(40, label))
+    assert np.isfinite(model.coef_).all()
+
+
+def test_missing_values_are_the_public_middle():
+    X, y = gaussian(n=400)
+    holes = X.copy()
+    holes[::7, 2] = np.nan
+    filled = np.where(np.isnan(holes), 1.0, holes)
+    with pytest.warns(PrivacyWarning, match="not private"):
+        first = fitted(holes, y, random_state=1)
+    with pytest.warns(PrivacyWarning, match="not private"):
+        second = fitted(filled, y, random_state=1)
+    assert np.array_equal(first.coef_, second.coef_)
+    assert not first.certificate_.private
+
+
+def test_values_outside_the_bounds_are_clipped():
+    X, y = gaussian(n=400)
+    wild = X.copy()
+    wild[0] = 1e9
+    tame = X.copy()
+    tame[0] = 6.0
+    with pytest.warns(PrivacyWarning):
+        first = fitted(wild, y, random_state=1)
+    with pytest.warns(PrivacyWarning):
+        second = fitted(tame, y, random_state=1)
+    assert np.array_equal(first.coef_, second.coef_)
+
+
+def test_two_fits_do_not_share_noise():
+    X, y = gaussian(n=300)
+    assert not np.array_equal(fitted(X, y).coef_, fitted(X, y).coef_)
+
+
+def test_missing_public_facts_are_errors():
+    X, y = gaussian(n=50)
+    with pytest.raises(ValueError, match="bounds must be the public pair"):
+        PrivateAUCClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="lower < upper"):
+        fitted(X, y, bounds=(1, 1))
+    with pytest.raises(ValueError, match="each bound must be"):
+        fitted(X, y, bounds=([0, 0], [1, 1]))
+    with pytest.raises(ValueError, match="levels"):
+        fitted(X, y, levels=[1] * 5)
+    with pytest.raises(ValueError, match="neighbours"):
+        fitted(X, y, neighbours="substitute")
+    with pytest.raises(ValueError, match="labels must be"):
+        fitted(X, y, labels=(1, 1))
+    with pytest.raises(ValueError, match="mechanism must be"):
+        fitted(X, y, mechanism="magic")
+    with pytest.raises(ValueError, match="epsilon"):
+        fitted(X, y, epsilon=-1.0)
+    with pytest.raises(ValueError, match="one label for each"):
+        fitted(X, y[:-1])
+    with pytest.raises(ValueError, match="expecting 5 features"):
+        fitted(X, y).predict(X[:, :2])
+
+
+def test_delta_default_and_warning():
+    X, y = gaussian(n=100)
+    assert fitted(X, y).certificate_.delta == pytest.approx(1e-3)
+    with pytest.warns(PrivacyWarning, match="at least 1/n"):
+        model = fitted(X, y, delta=0.01)
+    assert any("1/n" in warning for warning in model.certificate_.warnings)
+
+
+def test_ledger_refuses_to_overspend():
+    X, y = gaussian(n=300)
+    ledger = PrivacyLedger(epsilon=1.5, delta=1e-5)
+    fitted(X, y, epsilon=1.0, delta=1e-5, ledger=ledger)
+    with pytest.raises(BudgetExceededError):
+        fitted(X, y, epsilon=1.4, delta=1e-5, ledger=ledger)
+    fitted(X, y, epsilon=0.9, delta=1e-5, ledger=ledger)
+    assert ledger.spent_epsilon <= 1.5
+
+
+def test_scikit_learn_protocol():
+    X, y = gaussian(n=300)
+    model = PrivateAUCClassifier(bounds=(-4, 6), epsilon=2.0)
+    assert clone(model).get_params()["epsilon"] == 2.0
+    assert make_pipeline(clone(model)).fit(X, y).decision_function(X).shape == (300,)
+    strings = np.where(y == 1, "yes", "no")
+    named = PrivateAUCClassifier(bounds=(-4, 6), labels=("no", "yes")).fit(X, strings)
+    assert set(named.predict(X)) <= {"no", "yes"}
+
+
+def test_public_centre_is_used():
+    X, y = gaussian(n=400)
+    with pytest.warns(PrivacyWarning):
+        first = fitted(X, y, random_state=0)
+    with pytest.warns(PrivacyWarning):
+        second = fitted(X, y, random_state=0, public_centre=np.full(5, 1.3))
+    assert not np.array_equal(first.coef_, second.coef_)
+    assert second.certificate_.public["centre"] == "given by the caller"
+
+
+def test_privacy_becomes_free_at_large_n():
+    # d = 22, one positive in ten, epsilon 1, delta = n^-1.1; measured gap 0.0005 to 0.003.
+    rng = np.random.default_rng(3)
+    n, d = 20_000, 22
+    y = np.where(rng.random(2 * n) < 0.1, 1.0, -1.0)
+    gap = rng.normal(size=d)
+    X = rng.normal(size=(2 * n, d)) + np.outer(y > 0, 1.5 * gap / np.linalg.norm(gap))
+    setting = PublicSetting.make(
+        n, lower=np.full(d, -4.0), upper=np.full(d, 4.0), epsilon=1.0, delta=n**-1.1
+    )
+    Z = setting.to_standard(X)
+    fit = CentredStatistics().fit(Z[:n], y[:n], setting=setting, noise=NoiseSource(seed=0))
+    means = Z[:n][y[:n] > 0].mean(0) - Z[:n][y[:n] < 0].mean(0)
+    exact = np.linalg.solve(np.cov(Z[:n].T), means)
+    best = roc_auc_score(y[n:], Z[n:] @ exact)
+    assert roc_auc_score(y[n:], Z[n:] @ fit.direction) > best - 0.01
+
+
+BARS = {
+    "diabetes": (0.725, 0.780, 0.792, 0.796, 0.803, 0.807),
+    "german": (0.590, 0.683, 0.722, 0.735, 0.752, 0.759),
+}
+
+
+@pytest.mark.parametrize("name", list(BARS))
+def test_accuracy_on_the_papers_small_data_sets(name):
+    try:
+        load_table_data(name, DATA)
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    mean, deviation = auc_over_splits(name, DATA, n_splits=60, seed=1)
+    error = deviation / np.sqrt(60)
+    assert (mean > np.array(BARS[name]) - 2.5 * error).all()
+
+
+def test_table_data_need_a_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="LIBSVM site"):
+        load_table_data("german", tmp_path)
+    (tmp_path / "diabetes").write_text("+1 1:6 3:72.5\n-1 8:31\n")
+    X, signs = load_table_data("diabetes", tmp_path)
+    assert signs.tolist() == [1.0, -1.0]
+    assert X[0, 2] == 72.5
+    assert len(PUBLIC_FACTS["german"].levels) == 24
