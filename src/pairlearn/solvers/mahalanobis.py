@@ -116,9 +116,26 @@ class MahalanobisDescent(Descent):
         return w if norm <= radius else w * (radius / norm)
 
     def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
-        """Take one step with one active pair."""
+        """Take one step with one active pair; a step that fails is undone."""
         rows = DenseRows(flat.reshape(-1, self.n_features))
-        self.advance(rows, y, Plan(plan.left, plan.right))
+        saved = self.save()
+        try:
+            self.advance(rows, y, Plan(plan.left, plan.right))
+        except ArithmeticError:
+            self.restore(saved)
+            raise
+
+    def step_nothing(self) -> None:
+        """Take one step whose pair is inactive."""
+        self._open_block()
+        self._moved_last = self._projects_every and (self.n_steps + 1) % self._domain.period == 0
+        if self._moved_last:
+            self._project_at(float(self._paid[self.position]), moved=False)
+        self._count(1)
+
+    @property
+    def _projects_every(self) -> bool:
+        return self._domain.projection == "every" and self._score.parameterization == "full"
 
     def _take_pairs(
         self,
@@ -143,8 +160,7 @@ class MahalanobisDescent(Descent):
         self._moved_last = bool(n_active) and int(active[-1]) == count - 1
         self.n_gradients += n_active
         flat = rows.X.astype(np.float64, copy=False).reshape(-1)
-        every = self._domain.projection == "every" and self._score.parameterization == "full"
-        if not every:
+        if not self._projects_every:
             self._call(flat, y, left, right, step_sizes, paid, active)
             return
         period, begin = self._domain.period, 0
