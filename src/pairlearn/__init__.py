@@ -14,12 +14,17 @@ __version__ = "0.1.0"
 
 _HOME = {
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
-    "domains": ("Ball", "WholeSpace"),
+    "domains": ("Ball", "PsdBall", "PsdCone", "WholeSpace"),
     "estimators.auc": ("AUCClassifier",),
     "estimators.entropy": ("EntropyRegressor",),
+    "estimators.metric": ("MetricLearner",),
     "estimators.private_auc": ("PrivacyWarning", "PrivateAUCClassifier"),
     "estimators.ranker": ("PairwiseRanker",),
+    "given_pairs": ("GivenPairs",),
+    "losses.check": ("LossCheck", "check_loss"),
     "losses": (
+        "DistanceHinge",
+        "DistanceLogistic",
         "Epanechnikov",
         "Exponential",
         "GapWeighted",
@@ -63,7 +68,7 @@ _HOME = {
     "query_pairing": ("PreviousOfQuery",),
     "recipes": ("RECIPES", "Recipe"),
     "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),
-    "scores": ("LinearScore",),
+    "scores": ("LinearScore", "MahalanobisScore"),
     "solvers.accelerated": ("MomentumSGD", "VarianceReducedSGD"),
     "solvers.batch": ("ExactSolver",),
     "solvers.localized": ("LocalizedSGD",),

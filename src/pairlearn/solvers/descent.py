@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
-from pairlearn.domains import Ball, WholeSpace
+from pairlearn.domains import Domain
 from pairlearn.losses import Hinge
 from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.problem import Problem
@@ -56,7 +56,7 @@ class Parts:
 
     problem: Problem
     schedule: Schedule
-    domain: WholeSpace | Ball
+    domain: Domain
     averaging: Averaging
 
 
@@ -93,8 +93,10 @@ class Descent:
             )
         self.parts = parts
         self.horizon = horizon
+        #: Number of features of an example; the parameter may be longer.
+        self.n_features = n_features
         start = np.zeros(n_features) if w_start is None else w_start
-        start = parts.domain.project(check_vector("w_start", start, n_features))
+        start = self._projected(check_vector("w_start", start, n_features))
         self.w: NDArray[Any] = start.astype(dtype)
         self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
         self.left_iterate: NDArray[Any] = self.w.copy()
@@ -151,6 +153,9 @@ class Descent:
         self.__dict__.update(state)
         self._prepare()
         self._open_block()
+
+    def _projected(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.parts.domain.project(w)
 
     # ---------------------------------------------------------------------------- the steps
 
