@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pairlearn.losses import Hinge, Logistic, LogLink, SmoothedHinge
 from pairlearn.privacy.accounting import mixture_noise_scale, touch_distribution
+from pairlearn.privacy.localized_hinge import LARGEST_N, HingeStage, LocalizedHinge
 from pairlearn.privacy.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.mechanism import PublicSetting
 from pairlearn.privacy.noise import NoiseSource
@@ -256,5 +257,95 @@ def test_refusals():
 def test_one_class_runs_through(label, n):
     fit = LocalizedPairSGD().fit(
         np.zeros((n, 3)), np.full(n, label), setting=make_setting(n), noise=NoiseSource(seed=0)
+    )
+    assert np.isfinite(fit.direction).all()
+
+
+def hinge_objective(w, pairs, n, centre, alpha):
+    losses = np.maximum(1.0 - pairs @ w, 0.0).sum() / (n * (n - 1))
+    return losses + 0.5 * alpha * float((w - centre) @ (w - centre))
+
+
+@given(seed=st.integers(0, 2**32), locality=st.floats(0.01, 20.0), far=st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_solver_reaches_the_gap_that_algorithm_5_asks_for(seed, locality, far):
+    rng = np.random.default_rng(seed)
+    n, d, length = int(rng.integers(2, 20)), 2, 1.3
+    Z = rng.normal(size=(n, d)) * (5.0 if far else 0.5)
+    signs = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    centre = rng.normal(size=d)
+    stage = HingeStage.make(n, locality=locality, length=length)
+    w = stage.solve(Z, signs, centre=centre, length=length)
+    positive, negative = Z[signs > 0], Z[signs < 0]
+    pairs = (positive[:, None, :] - negative[None, :, :]).reshape(-1, d)
+    pairs = clip_rows(pairs, length)
+    alpha, weight = stage.strong_convexity, 1.0 / (n * (n - 1))
+    # Any b in [0, weight] bounds the minimum of the true hinge objective from below.
+    b = weight * np.clip((1.0 - pairs @ w) / stage.width, 0.0, 1.0)
+    pull = b @ pairs
+    dual = float(b.sum() - b @ (pairs @ centre)) - float(pull @ pull) / (2 * alpha)
+    gap = hinge_objective(w, pairs, n, centre, alpha) - dual
+    assert -1e-9 <= gap <= stage.target_gap
+    # The computable certificate of distance: the gradient of the rounded objective.
+    gradient = alpha * (w - centre) - pull
+    assert np.linalg.norm(gradient) / alpha <= 1.01e-6 * stage.sensitivity + 1e-14
+
+
+@given(seed=st.integers(0, 2**32), locality=st.floats(0.01, 20.0))
+@settings(max_examples=60, deadline=None)
+def test_minimisers_of_neighbours_are_close(seed, locality):
+    rng = np.random.default_rng(seed)
+    n, d, length = int(rng.integers(2, 14)), 2, 1.3
+    Z = 3 * np.sign(rng.normal(size=(n, d)))
+    signs = np.where(rng.random(n) < 0.3, 1.0, -1.0)
+    other, other_signs = Z.copy(), signs.copy()
+    other[0] = -Z[0]
+    if rng.random() < 0.5:
+        other_signs[0] *= -1
+    stage = HingeStage.make(n, locality=locality, length=length)
+    centre = 0.1 * rng.normal(size=d)
+    mine = stage.solve(Z, signs, centre=centre, length=length)
+    theirs = stage.solve(other, other_signs, centre=centre, length=length)
+    assert np.linalg.norm(mine - theirs) <= stage.sensitivity
+
+
+def test_the_bound_of_the_hinge_stage_is_attained():
+    # One positive against negatives: turning it round turns every pair round.
+    n, length = 8, 1.0
+    Z, signs = np.zeros((n, 1)), -np.ones(n)
+    Z[0], signs[0] = 5.0, 1.0
+    stage = HingeStage.make(n, locality=0.01, length=length)
+    mine = stage.solve(Z, signs, centre=np.zeros(1), length=length)
+    theirs = stage.solve(-Z, signs, centre=np.zeros(1), length=length)
+    assert abs(float(mine[0] - theirs[0])) > 0.95 * stage.sensitivity
+
+
+def test_hinge_stages_are_cheaper_than_the_horizon_of_the_proof():
+    setting = make_setting(256, delta=1 / 256)
+    stages = LocalizedHinge().stages(setting)
+    assert [stage.n_examples for stage in stages] == stage_sizes(256)
+    assert all(stage.n_steps <= 12 * stage.n_examples for stage in stages)
+    length = 0.8 * math.sqrt(3)
+    for k, stage in enumerate(stages, start=1):
+        zeta = 2 * 0.5 / length**2 * min(4 / 16, setting.mu / math.sqrt(3)) / 4**k
+        assert stage.sensitivity == pytest.approx(length * zeta, rel=1e-5)
+
+
+def test_hinge_learns_when_noise_is_small_and_refuses_large_n():
+    Z, signs = data(400)
+    fit = LocalizedHinge().fit(
+        Z, signs, setting=make_setting(400, epsilon=50.0), noise=NoiseSource(seed=0)
+    )
+    assert fit.direction[0] / np.linalg.norm(fit.direction) > 0.9
+    assert fit.mu == pytest.approx(make_setting(400, epsilon=50.0).mu, rel=1e-9)
+    n = LARGEST_N + 1
+    with pytest.raises(ValueError, match=r"at most 1024 .*SmoothedHinge"):
+        LocalizedHinge().fit(*data(n), setting=make_setting(n), noise=NoiseSource(seed=0))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 9])
+def test_hinge_one_class_runs_through(n):
+    fit = LocalizedHinge().fit(
+        np.zeros((n, 3)), np.ones(n), setting=make_setting(n), noise=NoiseSource(seed=0)
     )
     assert np.isfinite(fit.direction).all()

@@ -28,6 +28,7 @@ example also sits in the terms of all others.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -254,7 +255,7 @@ def _descend(
 
 
 class PairGradient:
-    """The gradient of the clipped logistic pair risk of the module.
+    """The gradient of the clipped pair risk of the module, logistic by default.
 
     Parameters
     ----------
@@ -266,6 +267,8 @@ class PairGradient:
         The clipping radius C.
     n_examples : int, optional
         The public n of the formula where it is not the number of rows: these may be fewer.
+    slope : callable, optional
+        -l' as a function of an array of margins; that of the logistic loss by default.
 
     Examples
     --------
@@ -275,8 +278,15 @@ class PairGradient:
     """
 
     def __init__(
-        self, Z: Vector, signs: Vector, *, radius: float, n_examples: int | None = None
+        self,
+        Z: Vector,
+        signs: Vector,
+        *,
+        radius: float,
+        n_examples: int | None = None,
+        slope: Callable[[Vector], Vector] | None = None,
     ) -> None:
+        self._slope = _logistic_slopes if slope is None else slope
         self._positive = Z[signs > 0]
         self._negative = Z[signs < 0]
         self._radius = radius
@@ -296,17 +306,19 @@ class PairGradient:
     def __call__(self, w: Vector) -> Vector:
         """Return the gradient at `w`."""
         if self._stored is not None:
-            return self._scale * _sum_of_slopes(self._stored, w)
+            return self._scale * self._sum(self._stored, w)
         chunk = max(1, _STORED_NUMBERS // max(1, len(self._negative) * self._n_features))
         total = np.zeros(self._n_features)
         for start in range(0, len(self._positive), chunk):
-            total += _sum_of_slopes(self._differences(self._positive[start : start + chunk]), w)
+            total += self._sum(self._differences(self._positive[start : start + chunk]), w)
         return self._scale * total
 
+    def _sum(self, V: Vector, w: Vector) -> Vector:
+        total: Vector = -(self._slope(V @ w) @ V)
+        return total
 
-def _sum_of_slopes(V: Vector, w: Vector) -> Vector:
-    margins = V @ w
+
+def _logistic_slopes(margins: Vector) -> Vector:
     # 1 / (1 + e^m) without overflow.
-    slopes = 0.5 * (1.0 - np.tanh(0.5 * margins))
-    total: Vector = -(slopes @ V)
-    return total
+    slopes: Vector = 0.5 * (1.0 - np.tanh(0.5 * margins))
+    return slopes
