@@ -18,6 +18,7 @@ _HOME = {
     "estimators.auc": ("AUCClassifier",),
     "estimators.entropy": ("EntropyRegressor",),
     "estimators.private_auc": ("PrivacyWarning", "PrivateAUCClassifier"),
+    "estimators.private_stream": ("PrivateAUCStream",),
     "estimators.ranker": ("PairwiseRanker",),
     "losses": (
         "Epanechnikov",

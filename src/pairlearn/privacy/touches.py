@@ -127,7 +127,7 @@ def touch_law(n: int, n_steps: int) -> tuple[Vector, Vector]:
     --------
     >>> values, chances = touch_law(128, 888)
     >>> round(float(values[:-1] @ chances[:-1]), 1)
-    6.9
+    7.0
     """
     n = check_count("n", n, minimum=2)
     n_steps = check_count("n_steps", n_steps)
