@@ -19,6 +19,7 @@ _HOME = {
     "estimators.entropy": ("EntropyRegressor",),
     "estimators.metric": ("MetricLearner",),
     "estimators.private_auc": ("PrivacyWarning", "PrivateAUCClassifier"),
+    "estimators.private_stream": ("PrivateAUCStream",),
     "estimators.ranker": ("PairwiseRanker",),
     "given_pairs": ("GivenPairs",),
     "losses.check": ("LossCheck", "check_loss"),
