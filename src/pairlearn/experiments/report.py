@@ -293,8 +293,8 @@ def beside_table(
             for row in rows
         ],
         csv_columns=[
-            {"data set": "dataset"}.get(column, column.replace(" ", "_")), "method", "mean", "sd", "published_mean", "published_sd",
-            "difference", "verdict",
+            "dataset" if column == "data set" else column.replace(" ", "_"), "method", "mean", "sd",
+            "published_mean", "published_sd", "difference", "verdict",
         ],
         csv_rows=[
             [
