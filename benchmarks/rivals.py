@@ -21,11 +21,20 @@ SAME_COST = (1.15, 1.05)
 #: Sizes at which a buffer is compared with one pair a step; shown, without a bar.
 SIZES = (1, 10, 50, 200)
 CLOSED_FORM_MS = 15.0
+#: Passes of plain SGD, momentum and variance reduction, and the step sizes tried for each.
+PASSES = 10
+STEPS = tuple(10.0**exponent for exponent in (-3.5, -3, -2.5, -2, -1.5, -1, -0.5))
 
 
 def run(effort: Effort) -> list[Row]:
-    """Return all comparisons; `optimizers` has those of momentum and variance reduction."""
-    return [*_buffers(effort), *_exact(effort), _localized(effort)]
+    """Return all comparisons."""
+    return [
+        *_buffers(effort),
+        *(_uniform_pairs(d, effort) for d in (D, 8, 256)),
+        *_exact(effort),
+        _localized(effort),
+        *_accelerated(effort),
+    ]
 
 
 def _buffers(effort: Effort) -> list[Row]:
@@ -39,9 +48,9 @@ def _buffers(effort: Effort) -> list[Row]:
         PairwiseSGD,
         PreviousExample,
         Problem,
-        RandomPair,
         ReservoirBuffer,
         Uniform,
+        WholeSpace,
     )
 
     X, y = samples.dense(20_000, D, positives=samples.DENSE[D])
@@ -51,7 +60,8 @@ def _buffers(effort: Effort) -> list[Row]:
     def ours(
         pairing: Any, schedule: Any, n_steps: int, *, projects: bool = True
     ) -> Callable[[], Any]:
-        solver = PairwiseSGD(pairing, schedule, Ball(RADIUS if projects else 1e9), Uniform())
+        domain = Ball(RADIUS) if projects else WholeSpace()
+        solver = PairwiseSGD(pairing, schedule, domain, Uniform())
         return lambda: solver.solve(problem, X, y, n_steps=n_steps, rng=0)
 
     constant, decreasing = Constant(STEP_SIZE), InverseSqrt(STEP_SIZE)
@@ -59,7 +69,6 @@ def _buffers(effort: Effort) -> list[Row]:
     best = best_of(
         {
             "previous": ours(PreviousExample(), constant, n_fast),
-            "pair": ours(RandomPair(), constant, n_fast),
             **{
                 f"buffer {size}": ours(ReservoirBuffer(size), constant, n_slow * 4)
                 for size in SIZES
@@ -74,12 +83,10 @@ def _buffers(effort: Effort) -> list[Row]:
         seconds=effort.seconds,
         min_rounds=5,
     )
-    to_ns = {name: 1e9 / (n_fast if name in ("previous", "pair") else n_slow * 4) for name in best}
+    to_ns = {name: 1e9 / (n_fast if name == "previous" else n_slow * 4) for name in best}
     to_ns["olp loop"] = to_ns["oam loop"] = 1e9 / n_slow
     ns = {name: seconds * to_ns[name] for name, seconds in best.items()}
-    rows = [
-        Row("SGD_pair / previous, per step", ns["pair"], ns["previous"], "ns", *SAME_COST, True)
-    ]
+    rows = []
     for size in SIZES:
         name = f"buffer of {size} / previous, per step (shown)"
         cost = ns[f"buffer {size}"]
@@ -97,52 +104,67 @@ def _buffers(effort: Effort) -> list[Row]:
     return rows
 
 
-def _exact(effort: Effort) -> list[Row]:
-    """Compare closed form and L-BFGS with logistic regression on 50,000 x 22."""
-    import warnings
+def _uniform_pairs(d: int, effort: Effort) -> Row:
+    """Compare uniform pairs with the previous example; the bar is for d = 22, others are shown."""
+    from pairlearn import Hinge, LinearScore, PairwiseSGD, PreviousExample, Problem, RandomPair
 
+    X, y = samples.dense(20_000 if d < 256 else 5_000, d, positives=samples.DENSE[d])
+    problem, n_steps = Problem(LinearScore(), Hinge()), round(effort.pick(10, 40) * 1e6 / (10 + d))
+    schedule, domain = _step_and_ball()
+    best = best_of(
+        {
+            name: lambda pairing=pairing: PairwiseSGD(pairing, schedule, domain).solve(  # type: ignore[misc]
+                problem, X, y, n_steps=n_steps, rng=0
+            )
+            for name, pairing in (("pair", RandomPair()), ("previous", PreviousExample()))
+        },
+        seconds=effort.seconds,
+        min_rounds=5,
+    )
+    ours, rival = (1e9 / n_steps * best[name] for name in ("pair", "previous"))
+    bars = SAME_COST if d == D else (math.inf, math.inf)
+    name = f"SGD_pair / previous, per step, d={d}" + (" (shown)" if d != D else "")
+    return Row(name, ours, rival, "ns", *bars, True)
+
+
+def _step_and_ball() -> tuple[Any, Any]:
+    from pairlearn import Ball, Constant
+
+    return Constant(STEP_SIZE), Ball(RADIUS)
+
+
+def _exact(effort: Effort) -> list[Row]:
+    return [row for share in (samples.DENSE[D], 0.5) for row in _exact_at(share, effort)]
+
+
+def _exact_at(share: float, effort: Effort) -> list[Row]:
+    """Compare closed form and L-BFGS with logistic regression on 50,000 x 22."""
     from sklearn.linear_model import LogisticRegression
 
     from pairlearn import ExactSolver, pair_risk, solve_square_auc
 
-    rows = []
-    for share in (samples.DENSE[D], 0.5):
-        X, y = samples.dense(50_000, D, positives=share)
-        solver, logistic = ExactSolver("squared_hinge", tolerance=1e-8), LogisticRegression()
-        with warnings.catch_warnings():
-            # The rival is timed as it comes.
-            warnings.simplefilter("ignore")
-            best = best_of(
-                {
-                    "closed": lambda X=X, y=y: solve_square_auc(X, y),  # type: ignore[misc]
-                    "lbfgs": lambda X=X, y=y, s=solver: s.solve(X, y),  # type: ignore[misc]
-                    "logistic": lambda X=X, y=y, s=logistic: s.fit(X, y),  # type: ignore[misc]
-                },
-                seconds=effort.seconds,
-                min_rounds=5,
-            )
-        ms = {name: 1e3 * seconds for name, seconds in best.items()}
-        found = pair_risk("squared_hinge", X @ solver.solve(X, y).w, y)
-        optimum = pair_risk(
-            "squared_hinge", X @ ExactSolver("squared_hinge", tolerance=1e-15).solve(X, y).w, y
-        )
-        gap = max(found / optimum - 1.0, 1e-16)
-        tail = f"50,000 x {D}, {share:.0%} positive"
-        rows += [
-            Row(f"closed form, {tail}", ms["closed"], CLOSED_FORM_MS, "ms", 1.0, 0.67, True),
-            Row(
-                f"closed form / logistic, {tail}",
-                ms["closed"],
-                ms["logistic"],
-                "ms",
-                0.5,
-                0.3,
-                True,
-            ),
-            Row(f"L-BFGS / logistic, {tail}", ms["lbfgs"], ms["logistic"], "ms", 1.5, 1.0, True),
-            Row(f"L-BFGS excess of F_S / 1e-6, {tail}", gap, 1e-6, "", 1.0, 0.1, True),
-        ]
-    return rows
+    X, y = samples.dense(50_000, D, positives=share)
+    solver = ExactSolver("squared_hinge", tolerance=1e-8)
+    best = best_of(
+        {
+            "closed": lambda: solve_square_auc(X, y),
+            "lbfgs": lambda: solver.solve(X, y),
+            "logistic": lambda: LogisticRegression().fit(X, y),
+        },
+        seconds=effort.seconds,
+        min_rounds=5,
+    )
+    closed, lbfgs, logistic = (1e3 * best[name] for name in ("closed", "lbfgs", "logistic"))
+    found = pair_risk("squared_hinge", X @ solver.solve(X, y).w, y)
+    exact = ExactSolver("squared_hinge", tolerance=1e-15).solve(X, y).w
+    gap = max(found / pair_risk("squared_hinge", X @ exact, y) - 1.0, 1e-16)
+    tail = f"50,000 x {D}, {share:.0%} positive"
+    return [
+        Row(f"closed form, {tail}", closed, CLOSED_FORM_MS, "ms", 1.0, 0.67, True),
+        Row(f"closed form / logistic, {tail}", closed, logistic, "ms", 0.5, 0.3, True),
+        Row(f"L-BFGS / logistic, {tail}", lbfgs, logistic, "ms", 1.5, 1.0, True),
+        Row(f"L-BFGS excess of F_S / 1e-6, {tail}", gap, 1e-6, "", 1.0, 0.1, True),
+    ]
 
 
 def _localized(effort: Effort) -> Row:
@@ -152,3 +174,53 @@ def _localized(effort: Effort) -> Row:
     X, y = samples.dense(n, D, positives=0.5)
     trace = RECIPES["localized"].solve(X, y, step_size=10.0, radius=100.0, rng=0).trace
     return Row("localized SGD, gradients / n", trace.n_gradients, n, "pairs", 2.0, 2.0, True)
+
+
+def _accelerated(effort: Effort) -> list[Row]:
+    """Compare the excess of F_S after ten passes with that of Algorithm 1; shown, without a bar.
+
+    Every method has the best of the same step sizes, by F_S itself, and the best of its average
+    and its last iterate: no method is tuned more than another.
+    """
+    from pairlearn import (
+        Constant,
+        DivergenceError,
+        ExactSolver,
+        LinearScore,
+        MomentumSGD,
+        PairwiseSGD,
+        Problem,
+        SquaredHinge,
+        VarianceReducedSGD,
+        pair_risk,
+    )
+
+    X, y = samples.dense(effort.pick(2_000, 10_000), D, positives=samples.DENSE[D])
+    problem = Problem(LinearScore(), SquaredHinge())
+    optimum = pair_risk("squared_hinge", X @ ExactSolver(tolerance=1e-14).solve(X, y).w, y)
+    methods: dict[str, Callable[[float], Any]] = {
+        "Algorithm 1": lambda step: PairwiseSGD(schedule=Constant(step)),
+        "heavy ball 0.9": lambda step: MomentumSGD(schedule=Constant(0.1 * step)),
+        "Nesterov 0.9": lambda step: MomentumSGD(nesterov=True, schedule=Constant(0.1 * step)),
+        "variance reduction": VarianceReducedSGD,
+    }
+
+    def excess(make: Callable[[float], Any]) -> float:
+        found = []
+        for step in STEPS:
+            try:
+                solution = make(step).solve(problem, X, y, n_passes=PASSES, rng=0)
+            except DivergenceError:
+                continue
+            found += [
+                pair_risk("squared_hinge", X @ w, y) / optimum - 1.0
+                for w in (solution.average, solution.w)
+            ]
+        return min(found)
+
+    found = {name: excess(make) for name, make in methods.items()}
+    plain = found.pop("Algorithm 1")
+    return [
+        Row(f"{name}: excess of F_S / Algorithm 1 (shown)", e, plain, "", math.inf, math.inf, True)
+        for name, e in found.items()
+    ]

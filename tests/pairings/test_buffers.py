@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy import stats
 
 from pairlearn import (
@@ -175,7 +176,7 @@ def test_class_reservoirs_are_the_published_algorithm(sizes, weighting, zero_fil
 @pytest.mark.parametrize(("size", "n"), [(1, 12), (4, 12), (4, 5), (8, 20)])
 def test_reservoir_slots_are_independent_uniform_draws(size, n):
     """Chi-square over the joint law of the first two slots (or the only one)."""
-    n_runs, joint = 20_000, size > 1
+    n_runs, joint = 6_000, size > 1
     y = np.zeros(n)
     rng = np.random.default_rng(0)
     counts = np.zeros(n * n if joint else n)
@@ -191,7 +192,7 @@ def test_class_reservoirs_are_uniform_samples_without_replacement(size, n):
     y = np.concatenate([np.ones(n), -np.ones(2)])
     rng = np.random.default_rng(1)
     seen = {}
-    n_runs = 20_000
+    n_runs = 6_000
     for _ in range(n_runs):
         keep = ClassReservoirs(size, 2).online(rng).arrive(y).keep
         subset = tuple(sorted(keep[keep < n].tolist()))
@@ -249,10 +250,14 @@ def expected(loss, X, y, pairing, n_steps, *, seed, domain, step_size, weight=No
     return iterates[-1], reference.average_of(iterates, schedule), plan
 
 
-@pytest.mark.parametrize("d", [1, 3, 4, 9])
+@pytest.mark.parametrize("smallest_by_label", [1, 10**9])
+@pytest.mark.parametrize("d", [1, 4, 9])
 @pytest.mark.parametrize("loss", [Hinge(), Hinge(one_sided=True), Logistic(), Square()], ids=repr)
 @pytest.mark.parametrize("name", PAIRINGS)
-def test_solver_follows_the_plan(name, loss, d):
+def test_solver_follows_the_plan(name, loss, d, smallest_by_label, monkeypatch):
+    from pairlearn.solvers import descent
+
+    monkeypatch.setattr(descent, "BY_LABEL_FROM", smallest_by_label)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, d)), labels_of(40)
     domain, step_size, n_steps = Ball(0.5), 0.05, 90
@@ -270,8 +275,47 @@ def test_solver_follows_the_plan(name, loss, d):
         assert found.trace.n_gradients == np.count_nonzero(differs)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", [Hinge(), Logistic()], ids=repr)
 @pytest.mark.parametrize("name", PAIRINGS)
-def test_example_weights(name):
+def test_sparse_rows(name, loss, weighted):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 6)) * (rng.random((40, 6)) < 0.4), labels_of(40)
+    weight = rng.random(40) if weighted else None
+    options = {"domain": Ball(0.5), "step_size": 0.05, "weight": weight}
+    last, average, _ = expected(loss, X, y, PAIRINGS[name], 90, seed=1, **options)
+    solver = PairwiseSGD(PAIRINGS[name], InverseSqrt(0.05), Ball(0.5))
+    found = solver.solve(
+        Problem(LinearScore(), loss),
+        scipy.sparse.csr_array(X),
+        y,
+        n_steps=90,
+        rng=1,
+        example_weight=weight,
+    )
+    np.testing.assert_allclose(found.w, last, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(found.average, average, rtol=1e-12, atol=1e-13)
+
+
+def test_sparse_stream():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(70, 4)) * (rng.random((70, 4)) < 0.5), labels_of(70)
+    solver = PairwiseSGD(ReservoirBuffer(9), InverseSqrt(0.1), Ball(1.0))
+    problem = Problem(LinearScore(), Hinge())
+    dense = solver.start(problem, 4, rng=0).learn_many(X, y)
+    sparse = solver.start(problem, 4, rng=0)
+    for part in (slice(0, 30), slice(30, 70)):
+        sparse.learn_many(scipy.sparse.csr_array(X[part]), y[part])
+    np.testing.assert_allclose(sparse.w, dense.w, rtol=1e-12, atol=1e-14)
+    assert sparse.n_gradients == dense.n_gradients
+
+
+@pytest.mark.parametrize("smallest_by_label", [1, 10**9])
+@pytest.mark.parametrize("name", PAIRINGS)
+def test_example_weights(name, smallest_by_label, monkeypatch):
+    from pairlearn.solvers import descent
+
+    monkeypatch.setattr(descent, "BY_LABEL_FROM", smallest_by_label)
     rng = np.random.default_rng(0)
     X, y, weight = rng.normal(size=(30, 3)), labels_of(30), rng.random(30)
     options = {"seed": 2, "domain": WholeSpace(), "step_size": 0.03}
@@ -314,6 +358,17 @@ def test_streams_do_not_depend_on_chunks(name, cuts):
     assert whole.n_steps == parts.n_steps == 69
     np.testing.assert_array_equal(whole.w, parts.w)
     assert whole.n_gradients == parts.n_gradients
+
+
+def test_three_labels():
+    """With more than two labels everyone in the buffer is looked at."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 3, size=40).astype(float)
+    options = {"seed": 1, "domain": Ball(0.5), "step_size": 0.05}
+    last, _, _ = expected(Hinge(), X, y, ReservoirBuffer(100), 150, **options)
+    solver = PairwiseSGD(ReservoirBuffer(100), InverseSqrt(0.05), Ball(0.5))
+    found = solver.solve(Problem(LinearScore(), Hinge()), X, y, n_steps=150, rng=1)
+    np.testing.assert_allclose(found.w, last, rtol=1e-12, atol=1e-13)
 
 
 def test_float32():

@@ -9,14 +9,22 @@ slots that it meets, their slopes l_q, and
 
 the slopes are summed before the current row is touched, once.
 
+If there are two labels, only opposite pairs count and a plan meets everyone in the buffer who has
+the other label (all pairings here do), columns are kept by label: `by_label` with a `pivot` between
+the labels. A step then looks at the columns of the other label only. Otherwise the column of slot q
+is q, and a step looks at the range of its plan.
+
 Arrays (besides those of the dense kernel)
 ------
 first, stop, edit_offsets, edit_slots, edit_rows : int64
     The plan, as in `pairings.SlotPlan`.
 buffer : real, shape (d * n_slots,)
-    Modified in place: feature k of the row in slot q at k * n_slots + q.
+    Modified in place: feature k of the row in column q at k * n_slots + q.
 labels, weights : float64, shape (n_slots,)
-    Modified in place: of the examples in the slots.
+    Modified in place: of the examples in the columns.
+place, owner : int64, shape (n_slots,); sizes : int64, shape (2,)
+    Modified in place, by label only: the column of each slot (-1: none), the slot of each column,
+    and the number of columns of the lower and of the higher label.
 scores, slopes : real, shape (n_slots,)
     Scratch.
 counts : int64, shape (1,)
@@ -36,30 +44,95 @@ GROUP = 16
 
 
 @kernel
-def _put(X, y, example_weight, row, slot, n_slots, d, buffer, labels, weights):
-    """Copy an example to a slot; rows -2 and -3 are zeros of label -1 and +1."""
-    if row < 0:
+def _move(source, target, n_slots, d, buffer, labels, weights, place, owner):
+    """Move a column to another position."""
+    if source != target:
         for k in range(d):
-            buffer[k * n_slots + slot] = 0.0
-        labels[slot] = -1.0 if row == -2 else 1.0
-        weights[slot] = 1.0
-        return
-    base = np.uintp(row) * d
-    for k in range(d):
-        buffer[k * n_slots + slot] = X[base + k]
-    labels[slot] = y[row]
-    weights[slot] = example_weight[row] if len(example_weight) > 0 else 1.0
+            buffer[k * n_slots + target] = buffer[k * n_slots + source]
+        labels[target] = labels[source]
+        weights[target] = weights[source]
+        slot = owner[source]
+        owner[target] = slot
+        place[slot] = target
 
 
 @kernel
-def load_slots(X, y, example_weight, start, d, buffer, labels, weights):
-    """Copy the examples that stand in the slots at the start of a plan (-1: none)."""
+def _position(slot, label, by_label, pivot, d, buffer, labels, weights, place, owner, sizes):
+    """Return the column for an example that takes a slot: the slot itself, or one by its label.
+
+    By label, the columns of labels below the pivot stand at the beginning and the others at the
+    end, without gaps: sizes[0] and sizes[1] of them.
+    """
+    if not by_label:
+        return np.uintp(slot)
     n_slots = np.uintp(len(labels))
-    for slot in range(np.uintp(len(start))):
+    one = np.uintp(1)
+    side = 1 if label > pivot else 0
+    if place[slot] >= 0:
+        position = np.uintp(place[slot])
+        old_side = 0 if position < np.uintp(sizes[0]) else 1
+        if old_side == side:
+            return position
+        # Fill the gap with the innermost column of that side.
+        inner = n_slots - np.uintp(sizes[1])
+        if old_side == 0:
+            inner = np.uintp(sizes[0]) - one
+        _move(inner, position, n_slots, d, buffer, labels, weights, place, owner)
+        sizes[old_side] -= 1
+    sizes[side] += 1
+    position = np.uintp(sizes[0]) - one if side == 0 else n_slots - np.uintp(sizes[1])
+    place[slot] = position
+    owner[position] = slot
+    return position
+
+
+@kernel
+def _put(
+    X,
+    y,
+    example_weight,
+    row,
+    slot,
+    by_label,
+    pivot,
+    d,
+    buffer,
+    labels,
+    weights,
+    place,
+    owner,
+    sizes,
+):
+    """Copy an example to a slot; rows -2 and -3 are zeros of label -1 and +1."""
+    n_slots = np.uintp(len(labels))
+    label = 1.0 if row == -3 else -1.0
+    if row >= 0:
+        label = y[row]
+    column = _position(
+        slot, label, by_label, pivot, d, buffer, labels, weights, place, owner, sizes
+    )
+    labels[column] = label
+    if row < 0:
+        for k in range(d):
+            buffer[k * n_slots + column] = 0.0
+        weights[column] = 1.0
+        return
+    base = np.uintp(row) * d
+    for k in range(d):
+        buffer[k * n_slots + column] = X[base + k]
+    weights[column] = example_weight[row] if len(example_weight) > 0 else 1.0
+
+
+@kernel
+def load_slots(
+    X, y, example_weight, start, by_label, pivot, d, buffer, labels, weights, place, owner, sizes
+):
+    """Copy the examples that stand in the slots at the start of a plan (-1: none)."""
+    for slot in range(len(start)):
         if start[slot] != -1:
             _put(
-                X, y, example_weight, start[slot], slot, n_slots, np.uintp(d), buffer, labels,
-                weights,
+                X, y, example_weight, start[slot], slot, by_label, pivot, np.uintp(d), buffer,
+                labels, weights, place, owner, sizes,
             )  # fmt: skip
 
 
@@ -76,9 +149,14 @@ def descend_slots(
     step_sizes,
     paid,
     example_weight,
+    by_label,
+    pivot,
     buffer,
     labels,
     weights,
+    place,
+    owner,
+    sizes,
     w,
     weighted_sum,
     left_iterate,
@@ -116,6 +194,13 @@ def descend_slots(
                 left_iterate[k] = w[k]
         begin = np.uintp(first[t])
         end = np.uintp(stop[t])
+        if by_label:
+            # Everyone of the other label, which stands together.
+            begin = np.uintp(0)
+            end = np.uintp(sizes[0])
+            if y[i] < pivot:
+                begin = n_slots - np.uintp(sizes[1])
+                end = n_slots
         # Whole groups of slots; those outside the range get slope zero.
         low = begin // group * group
         high = (end + group - one) // group * group
@@ -229,8 +314,8 @@ def descend_slots(
                     w[k] *= shrink
         for e in range(edit_offsets[t], edit_offsets[t + 1]):
             _put(
-                X, y, example_weight, edit_rows[e], np.uintp(edit_slots[e]), n_slots, d, buffer,
-                labels, weights,
+                X, y, example_weight, edit_rows[e], edit_slots[e], by_label, pivot, d, buffer,
+                labels, weights, place, owner, sizes,
             )  # fmt: skip
     state[0] = base
     return np.int64(FINE)

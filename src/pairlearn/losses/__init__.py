@@ -38,11 +38,14 @@ from pairlearn.losses.margin import (
     Square,
     SquaredHinge,
 )
+from pairlearn.losses.metric import DistanceHinge, DistanceLogistic
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.scalars import scalar
 
 __all__ = [
     "LOSSES",
+    "DistanceHinge",
+    "DistanceLogistic",
     "Epanechnikov",
     "Exponential",
     "GapWeighted",

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from pairlearn.pairings.plans import (
     Arrival,
-    Indices,
     OfflineSource,
     OnlineSource,
     Pairing,
@@ -23,6 +22,9 @@ from pairlearn.pairings.plans import (
 __all__ = ["FrozenExample", "PreviousExample", "PreviousOpposite", "RandomEarlier", "RandomPair"]
 
 Labels = NDArray[np.float64]
+
+#: Up to so many examples 64 random bits are enough for both indices of a pair.
+_ONE_NUMBER = 2**20
 
 
 @dataclass(frozen=True)
@@ -250,9 +252,14 @@ class _RandomPairs:
         self._n, self._rng = n, rng
 
     def draw(self, n_steps: int) -> Plan:
-        from pairlearn.kernels.plan import skip_own_index
+        from pairlearn.kernels.plan import draw_pairs, skip_own_index
 
-        left: Indices = draw_uniform(self._n, n_steps, self._rng)
-        right = draw_uniform(self._n - 1, n_steps, self._rng)
+        n = self._n
+        if n <= _ONE_NUMBER:
+            both = np.empty((2, n_steps), dtype=np.int32)
+            draw_pairs(self._rng.integers(0, 2**64, dtype=np.uint64), n, both[0], both[1])
+            return Plan(both[0], both[1], distinct=True)
+        left = draw_uniform(n, n_steps, self._rng)
+        right = draw_uniform(n - 1, n_steps, self._rng)
         skip_own_index(left, right)
-        return Plan(left, right)
+        return Plan(left, right, distinct=True)

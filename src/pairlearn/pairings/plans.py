@@ -36,6 +36,8 @@ class Plan:
 
     left: Indices
     right: Indices
+    #: Whether it is known that no example meets itself.
+    distinct: bool = False
 
     #: Not a list of several partners for each step; see `SlotPlan`.
     offsets: ClassVar[None] = None
@@ -46,7 +48,7 @@ class Plan:
     @property
     def n_repeats(self) -> int:
         """Number of steps at which an example meets itself, which changes nothing."""
-        return int(np.count_nonzero(self.left == self.right))
+        return 0 if self.distinct else int(np.count_nonzero(self.left == self.right))
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,9 @@ class SlotPlan:
     Step t meets (left[t], q) for the rows q in the slots first[t], ..., stop[t] - 1 and moves
     against scale[t] times the sum of their gradients. After it, for the edits e from
     edit_offsets[t] to edit_offsets[t + 1], slot edit_slots[e] takes row edit_rows[e].
+
+    With a loss of opposite pairs and two labels, the slots in the range must include all occupied
+    ones of the other label: a solver may then keep the slots by label.
 
     A buffer changes little from step to step, so this is much shorter than a list of all pairs;
     `right` and `offsets` give that list.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.losses import PairLoss
 from pairlearn.pairings.plans import draw_uniform
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.validation import DivergenceError, check_labels, check_positive
@@ -50,8 +51,13 @@ def draw_path(n: int, n_steps: int, rng: np.random.Generator, *, order: str) -> 
     return np.concatenate(passes)[:n_steps]
 
 
-def check_finished(status: int) -> None:
+def check_finished(status: int, loss: PairLoss | None = None) -> None:
     """Raise if a kernel stopped early."""
+    if loss is not None and int(status) & 3 == 2:
+        raise DivergenceError(
+            f"{type(loss).__name__} returned NaN at step {(int(status) >> 2) + 1}; check its "
+            "derivative with finite scores."
+        )
     if status:
         raise DivergenceError(
             f"The iterate stopped being finite at step {(int(status) >> 2) + 1}; take a smaller "

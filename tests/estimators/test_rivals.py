@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AUCClassifier(solver="exact")."""
+"""AUCClassifier with the exact solver and with the pairings of the rivals."""
 
 import numpy as np
 import pytest
@@ -81,3 +81,16 @@ def test_bad_input():
         AUCClassifier(solver="exact", ridge=-1.0).fit(X, y)
     with pytest.raises(ValueError, match="one class"):
         AUCClassifier(solver="exact").fit(X, np.ones(300))
+
+
+@pytest.mark.parametrize(
+    "pairing", ["fifo", "opposite", "reservoir", "class_reservoirs", "all_previous"]
+)
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
+def test_pairings_by_name(pairing, storage):
+    X, y = sample()
+    options = {"pairing": pairing, "buffer_size": 5, "random_state": 0}
+    model = AUCClassifier(n_passes=3, **options).fit(storage(X), y)
+    assert model.score(X, y) > 0.85
+    stream = AUCClassifier(step_size=0.1, **options).partial_fit(storage(X), y, classes=[-1, 1])
+    assert stream.score(X, y) > 0.85
