@@ -12,6 +12,7 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib")
 from pairlearn.data import load
 from pairlearn.experiments import EstimatorMethod, compare
 from pairlearn.experiments.report import write_report
+from pairlearn.experiments.reproduce import Settings, Shelf, reproduce, write_reproduction
 
 _SPEC = importlib.util.spec_from_file_location(
     "browser_chromium", Path(__file__).with_name("chromium.py")
@@ -50,6 +51,37 @@ def page(tmp_path_factory):
     )
     long_command = "pairlearn compare " + "breast_cancer," * 20
     return write_report(done, folder / "page", commands=[long_command]).as_uri()
+
+
+@pytest.fixture(scope="module")
+def reproduction(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reproduction")
+    settings = Settings(
+        store=folder / "results.sqlite",
+        quick=True,
+        n_splits=1,
+        datasets=("breast_cancer",),
+        methods=("ours", "sgd-pair"),
+    )
+    shelf = Shelf(settings)
+    outcomes = list(reproduce(["table1", "fig-hinge", "fig-sampling"], settings, shelf))
+    page = write_reproduction(outcomes, folder / "page", settings=settings, shelf=shelf)
+    return page.as_uri()
+
+
+@pytest.mark.parametrize("width", [375, 1100])
+def test_reproduction_opens_without_complaint_and_fits(browser, reproduction, width):
+    browser.open(reproduction, width=width, dark=width < 600)
+    assert browser.complaints() == []
+    assert browser.requests() == [reproduction]
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    chapters = browser.evaluate('[...document.querySelectorAll("nav a")].map((a) => a.textContent)')
+    assert [text.partition(":")[0] for text in chapters[:3]] == [
+        "table1",
+        "fig-hinge",
+        "fig-sampling",
+    ]
+    assert browser.evaluate('document.querySelectorAll("figure svg").length') >= 3
 
 
 @pytest.fixture(scope="module")

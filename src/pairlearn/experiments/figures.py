@@ -220,7 +220,7 @@ def curves_figure(
     n_rows = math.ceil(len(panels) / columns)
     figure, axes = new_figure(
         _WIDTH,
-        2.3 * n_rows + 0.3 * math.ceil(len(series) / 4),
+        2.3 * n_rows + 0.3 * math.ceil(len(series) / (4 if max(map(len, series)) < 16 else 2)),
         n_rows=n_rows,
         n_columns=columns,
     )
@@ -249,7 +249,8 @@ def curves_figure(
         list(handles.values()),
         list(handles),
         loc="outside lower center",
-        ncols=min(4, len(handles)),
+        # Long names would not fit side by side.
+        ncols=min(4 if max(map(len, handles)) < 16 else 2, len(handles)),
         frameon=False,
         fontsize=9,
     )

@@ -106,7 +106,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Page:
-    """A title, an introduction and parts in order."""
+    """A title, an introduction and parts in order; a text opens a chapter of tables and figures."""
 
     title: str
     introduction: str
@@ -126,6 +126,7 @@ body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 62rem; background: 
   color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; }
 h2 { font-size: 1.2rem; margin: 2.5rem 0 .3rem; }
+h3 { font-size: 1rem; margin: 1.8rem 0 .3rem; }
 p { margin: .3rem 0 .8rem; max-width: 45rem; }
 .note, .source { color: var(--soft); font-size: .9rem; }
 a { color: var(--link); }
@@ -216,12 +217,16 @@ def write_page(page: Page, folder: str | Path) -> Path:
                 f"parts need distinct names of a-z, 0-9 and '-', got {name!r}; rename it."
             )
     sections, links = [], []
+    in_chapter = False
     for number, part in enumerate(page.parts, start=1):
         anchor = f"part-{number}"
-        links.append(f'<li><a href="#{anchor}">{html.escape(part.title)}</a></li>')
-        sections.append(
-            f'<section id="{anchor}"><h2>{html.escape(part.title)}</h2>{_body(part)}</section>'
-        )
+        # A text opens a chapter, which ends at the next text or list of facts.
+        in_chapter = isinstance(part, Text) or (in_chapter and not isinstance(part, Facts))
+        level = "h3" if in_chapter and not isinstance(part, Text) else "h2"
+        if level == "h2":
+            links.append(f'<li><a href="#{anchor}">{html.escape(part.title)}</a></li>')
+        title = f"<{level}>{html.escape(part.title)}</{level}>"
+        sections.append(f'<section id="{anchor}">{title}{_body(part)}</section>')
         if isinstance(part, (Table, Figure)):
             _write_csv(part, folder / f"{part.name}.csv")
     text = (

@@ -271,14 +271,16 @@ def _differences(comparison: Comparison, baseline: str | None) -> list[Table | F
     return [table, figure]
 
 
-def beside_table(rows: Sequence[Beside], *, name: str = "beside-the-paper") -> Table:
-    """Return the table of our numbers beside the published ones."""
+def beside_table(
+    rows: Sequence[Beside], *, name: str = "beside-the-paper", column: str = "data set"
+) -> Table:
+    """Return the table of our numbers beside the published ones; `column` says what columns are."""
     return Table(
         title="Beside the paper's numbers",
         name=name,
         note=f"Published: {CITATION} A row is 'within' if the difference is at most one "
         "published standard deviation.",
-        columns=["data set", "method", "here", "paper", "difference", "one published sd"],
+        columns=[column, "method", "here", "paper", "difference", "one published sd"],
         rows=[
             [
                 row.column,
@@ -291,8 +293,8 @@ def beside_table(rows: Sequence[Beside], *, name: str = "beside-the-paper") -> T
             for row in rows
         ],
         csv_columns=[
-            "dataset", "method", "mean", "sd", "published_mean", "published_sd", "difference",
-            "verdict",
+            "dataset" if column == "data set" else column.replace(" ", "_"), "method", "mean", "sd",
+            "published_mean", "published_sd", "difference", "verdict",
         ],
         csv_rows=[
             [

@@ -216,13 +216,13 @@ def cost_text(comparison: Comparison) -> str:
 
 
 def named_parts(target: str, parts: Sequence[Table | Figure]) -> list[Table | Figure]:
-    """Return parts under names, titles and identifiers of their own on a page of many targets."""
+    """Return parts under names and identifiers of their own on a page of many targets."""
     found: list[Table | Figure] = []
     for part in parts:
-        name, title = f"{target}-{part.name}", f"{target}: {part.title}"
+        name = f"{target}-{part.name}"
         if isinstance(part, Figure):
             svg = re.sub(r'((?<=\s)id="|url\(#|href="#)', rf"\g<1>{target}-", part.svg)
-            found.append(replace(part, name=name, title=title, svg=svg))
+            found.append(replace(part, name=name, svg=svg))
         else:
-            found.append(replace(part, name=name, title=title))
+            found.append(replace(part, name=name))
     return found

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from pairlearn.data.dataset import Dataset
@@ -97,7 +98,7 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     grid = _grid(table, rows)
     parts = [
         _grid_table(table, rows, "epsilon", note=remark),
-        beside_table(compared, name="beside"),
+        beside_table(compared, name="beside", column="epsilon"),
     ]
     return _outcome(name, title, [remark, grid, format_beside(compared)], parts, [private, open_])
 
@@ -126,7 +127,7 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         for row in auc_rows(run):
             aucs.setdefault(f"here: {row.method}", {})[column] = (row.auc.mean, row.auc.sd)
         for cost in cost_rows(run):
-            cell = (cost.cpu_seconds, float("nan"))
+            cell = (cost.cpu_seconds, math.nan)
             seconds.setdefault(f"here: {cost.method}", {})[column] = cell
     if not runs:
         return Outcome(name, title, "neither data set is at hand, so nothing was run.", ())
@@ -140,7 +141,7 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     parts = [
         _grid_table(auc_table, aucs, "training size", note=remark),
         _grid_table(time_table, seconds, "seconds", note=remark, digits=4),
-        beside_table(compared, name="beside"),
+        beside_table(compared, name="beside", column="training size"),
     ]
     blocks = [
         paragraph(remark),
@@ -184,7 +185,7 @@ def _cell(value: tuple[float, float] | None, digits: int) -> str:
     if value is None:
         return "-"
     mean, sd = value
-    return f"{mean:.{digits}f}" if sd != sd else f"{mean:.{digits}f} +- {sd:.{digits}f}"
+    return f"{mean:.{digits}f}" if math.isnan(sd) else f"{mean:.{digits}f} +- {sd:.{digits}f}"
 
 
 def _grid(
@@ -207,12 +208,18 @@ def _grid_table(
 ) -> Table:
     lines = _lines(table, ours)
     return Table(
-        title=f"{table.caption}, ours beside the paper's",
+        title="CPU seconds" if what == "seconds" else f"Test AUC by {what}",
         name="seconds" if what == "seconds" else "auc",
         note=note,
         columns=["row", *table.columns],
         rows=[
-            [row, *(Cell(_cell(v, digits), float("nan") if v is None else v[0]) for v in values)]
+            [
+                row,
+                *(
+                    Cell(_cell(v, digits).replace("+-", "±"), math.nan if v is None else v[0])
+                    for v in values
+                ),
+            ]
             for row, values in lines
         ],
         csv_columns=["row", "column", "mean", "sd"],
@@ -235,7 +242,7 @@ def _outcome(
     failures = [failure for run in runs for failure in run.failures]
     lines = [f"failed: {f.dataset} split {f.split} {f.method}: {f.message}" for f in failures]
     shown: list[Text | Facts | Table | Figure] = [
-        Text(title=f"{name}: {title}", paragraphs=WHAT_DIFFERS),
+        Text(title=f"{name}: {title.partition(' (tab:')[0]}", paragraphs=WHAT_DIFFERS),
         *named_parts(name, parts),
     ]
     text = "\n".join([*blocks, *lines, *map(paragraph, WHAT_DIFFERS)])

@@ -93,7 +93,7 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         parts += comparison_parts(comparison, beside_paper=False)
     if settings.protocol == "paper":
         remarks.append(_REPORTING)
-    text = Text(title=f"{name}: {title}", paragraphs=tuple(remarks))
+    text = Text(title=f"{name}: {table.caption}", paragraphs=tuple(remarks))
     shown: list[Text | Facts | Table | Figure] = [text, *named_parts(name, parts)]
     return Outcome(
         name,
