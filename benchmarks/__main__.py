@@ -16,7 +16,8 @@ from pathlib import Path
 from benchmarks.report import Effort, Row, UnavailableError, describe_machine, table
 
 #: One file each, in the order in which they run.
-NAMES = ("dense", "native", "fit", "sparse", "sweep", "streaming", "readers", "startup")
+NAMES = ("dense", "native", "fit", "sparse", "sweep", "streaming", "readers", "files", "river",
+         "startup")  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
