@@ -16,8 +16,20 @@ from pathlib import Path
 from benchmarks.report import Effort, Row, UnavailableError, describe_machine, table
 
 #: One file each, in the order in which they run.
-NAMES = ("dense", "native", "fit", "sparse", "sweep", "streaming", "readers", "files", "river",
-         "startup")  # fmt: skip
+NAMES = (
+    "dense",
+    "native",
+    "fit",
+    "sparse",
+    "sweep",
+    "streaming",
+    "readers",
+    "files",
+    "river",
+    "startup",
+    "rivals",
+    "authors",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pairlearn.losses import PairLoss
-from pairlearn.scores import LinearScore
+from pairlearn.scores import Score
 
 __all__ = ["Constants", "Problem"]
 
@@ -30,7 +30,7 @@ class Problem:
 
     Parameters
     ----------
-    score : LinearScore
+    score : LinearScore or MahalanobisScore
         What the parameter means on a pair.
     loss : PairLoss
         What a pair costs.
@@ -38,15 +38,16 @@ class Problem:
     Examples
     --------
     >>> from pairlearn.losses import Hinge
+    >>> from pairlearn.scores import LinearScore
     >>> Problem(LinearScore(), Hinge()).constants(norm_bound=1.0, radius=5.0)
     Constants(lipschitz=2.0, smoothness=inf, supremum=11.0)
     """
 
-    score: LinearScore
+    score: Score
     loss: PairLoss
 
     def constants(self, *, norm_bound: float, radius: float = math.inf) -> Constants:
-        """Return G, L and sup f for ||x|| <= norm_bound and ||w|| <= radius.
+        r"""Return G, L and sup f for \|x\| <= norm_bound and \|w\| <= radius.
 
         Parameters
         ----------
@@ -58,7 +59,8 @@ class Problem:
         Returns
         -------
         Constants
-            Lipschitz constant 2 B sup|l'|, smoothness 4 B^2 sup|l''| and sup l.
+            Lipschitz constant 2 B sup \|l'\|, smoothness 4 B^2 sup \|l''\| and sup l for the
+            linear score; with 4 B^2 in the place of 2 B for the Mahalanobis score.
         """
         pair_norm = self.score.pair_norm_bound(norm_bound)
         margin = pair_norm * radius

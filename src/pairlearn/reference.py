@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from pairlearn.losses import PairLoss
 
-__all__ = ["average_of", "online_sgd", "pair_gradient", "pairwise_sgd"]
+__all__ = [
+    "average_of",
+    "localized_sgd",
+    "mahalanobis_sgd",
+    "online_sgd",
+    "pair_gradient",
+    "pairwise_sgd",
+]
 
 Vector = NDArray[np.float64]
 
@@ -104,6 +111,122 @@ def online_sgd(
         project=project,
         w_start=w_start,
     )
+
+
+def localized_sgd(
+    loss: PairLoss,
+    X: Any,
+    y: Vector,
+    *,
+    stages: Sequence[tuple[Sequence[tuple[int, int]], float, int]],
+    project: Callable[[Vector], Vector],
+    w_start: Vector,
+) -> list[Vector]:
+    """Return the result of each stage of Algorithm 4 for given pairs.
+
+    Parameters
+    ----------
+    loss : PairLoss
+        The pair loss.
+    X : ndarray of shape (n, d)
+        Examples.
+    y : ndarray of shape (n,)
+        Labels.
+    stages : sequence of (pairs, zeta_k, n_k)
+        For each stage the pairs (i_j, i_{j-1}), its locality and its number of examples. The
+        objective is f(w; z, z') + ||w - c||^2 / (zeta_k n_k) and the steps zeta_k n_k / (j + 1).
+    project : callable
+        The projection onto W.
+    w_start : ndarray of shape (d,)
+        The first centre.
+
+    Returns
+    -------
+    list of ndarray
+        The averages sum_j j w_{j-2} / sum_j j of the stages, projected.
+    """
+    results, centre = [], project(np.asarray(w_start, dtype=np.float64))
+    for pairs, locality, size in stages:
+        iterates = [centre]
+        for j, (current, other) in enumerate(pairs, start=1):
+            w = iterates[-1]
+            gradient = pair_gradient(loss, w, X[current], y[current], X[other], y[other])
+            gradient = gradient + 2.0 / (locality * size) * (w - centre)
+            iterates.append(project(w - locality * size / (j + 1) * gradient))
+        centre = project(average_of(iterates, np.ones(len(pairs)), "linear"))
+        results.append(centre)
+    return results
+
+
+def mahalanobis_sgd(
+    loss: PairLoss,
+    X: Any,
+    y: Vector,
+    *,
+    pairs: Sequence[tuple[int, int]],
+    step_sizes: Vector,
+    start: Vector,
+    parameterization: str = "full",
+    radius: float = np.inf,
+    period: int = 1,
+    example_weight: Vector | None = None,
+) -> list[Vector]:
+    """Return every iterate of Algorithm 1 for the score (x - x')' W (x - x').
+
+    Parameters
+    ----------
+    loss : PairLoss
+        A loss of the squared distance.
+    X : ndarray of shape (n, d)
+        Examples.
+    y : ndarray of shape (n,)
+        Labels.
+    pairs : sequence of (int, int)
+        For each step the two examples that meet.
+    step_sizes : ndarray of shape (T,)
+        The step sizes eta_1, ..., eta_T.
+    start : ndarray
+        W_0 of shape (d, d), its diagonal (d,), or a factor L_0 of shape (d, rank).
+    parameterization : {"full", "diagonal", "low_rank"}, default="full"
+        What the iterate is.
+    radius : float, default=inf
+        Bound on the Frobenius norm of W (of the square of that of L).
+    period : int, default=1
+        W is projected onto the PSD cone, by a full eigendecomposition, at the steps that this
+        divides. The ball follows the cone; with a period above 1 it comes first, at every step.
+    example_weight : ndarray of shape (n,), optional
+        A pair weighs as much as the product of the weights of its two examples.
+
+    Returns
+    -------
+    list of ndarray
+        The T + 1 iterates.
+    """
+    weight = np.ones(len(y)) if example_weight is None else example_weight
+    bound = np.sqrt(radius) if parameterization == "low_rank" else radius
+    iterates = [np.array(start, dtype=np.float64)]
+    for t, (step_size, (i, j)) in enumerate(zip(step_sizes, pairs, strict=True), start=1):
+        W = iterates[-1]
+        v = X[i] - X[j]
+        if parameterization == "full":
+            score, direction = v @ W @ v, np.outer(v, v)
+        elif parameterization == "diagonal":
+            score, direction = W @ v**2, v**2
+        else:
+            score, direction = float(np.sum((v @ W) ** 2)), 2.0 * np.outer(v, v @ W)
+        skip = (loss.opposite_labels_only and y[i] == y[j]) or (loss.one_sided and not y[i] > y[j])
+        slope = 0.0 if skip else loss.derivative(float(score), y[i], y[j], loss.parameter)
+        W = W - step_size * weight[i] * weight[j] * slope * direction
+        if parameterization == "diagonal":
+            W = np.maximum(W, 0.0)
+        if parameterization == "full" and t % period == 0:
+            if period > 1:
+                W = W * min(1.0, bound / np.linalg.norm(W))
+            values, vectors = np.linalg.eigh(W)
+            W = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        norm = np.linalg.norm(W)
+        iterates.append(W if norm <= bound else W * (bound / norm))
+    return iterates
 
 
 def average_of(iterates: Sequence[Vector], step_sizes: Vector, rule: str = "step_size") -> Vector:

@@ -12,9 +12,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Scalar", "scalar"]
+__all__ = ["GapScalar", "Scalar", "scalar"]
 
 ScalarFunction = Callable[[float, float, float, float], float]
+
+
+_SIGNATURE = "float64(float64, float64, float64, float64)"
 
 
 class Scalar:
@@ -63,17 +66,76 @@ class Scalar:
         return int(self._compiled.address)
 
 
+class GapScalar(Scalar):
+    """The product of the absolute difference of the labels and another scalar function.
+
+    Parameters
+    ----------
+    inner : Scalar
+        The other function.
+
+    Examples
+    --------
+    >>> GapScalar(Scalar(lambda score, y, y_partner, parameter: score))(3.0, 1.0, -1.0)
+    6.0
+    """
+
+    def __init__(self, inner: Scalar) -> None:
+        def weighted(score: float, y: float, y_partner: float, parameter: float) -> float:
+            return abs(y - y_partner) * inner.function(score, y, y_partner, parameter)
+
+        super().__init__(weighted)
+        self.inner = inner
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (GapScalar, (self.inner,))
+
+    @property
+    def address(self) -> int:
+        """Address of the compiled function, valid in this process only."""
+        if self._compiled is None:
+            import numba
+
+            inner: Any = numba.njit(self.inner.function, error_model="numpy")
+
+            def weighted(score: float, y: float, y_partner: float, parameter: float) -> float:
+                return abs(y - y_partner) * inner(score, y, y_partner, parameter)  # type: ignore[no-any-return]
+
+            # Not cached on disk: the key of a cache would not see the inner function.
+            self._compiled = numba.cfunc(_SIGNATURE, error_model="numpy")(weighted)
+        return int(self._compiled.address)
+
+
 def scalar(function: ScalarFunction) -> Scalar:
-    """Mark a function of a `PairLoss` as compilable; see `Scalar`."""
+    """Mark a function of a `PairLoss` as compilable.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(score, y, y_partner, parameter) -> float`` in the subset of Python that numba
+        compiles. It takes no self: what a loss needs to know is in `parameter`.
+
+    Returns
+    -------
+    Scalar
+        The function, which can be called as before, and its compiled twin.
+
+    Examples
+    --------
+    >>> @scalar
+    ... def miss(score, y, y_partner, _):
+    ...     return 1.0 if (score > 0) != (y > y_partner) else 0.0
+    >>> miss(0.5, -1.0, 1.0)
+    1.0
+    """
     return Scalar(function)
 
 
 def _compile(function: ScalarFunction) -> Any:
     import numba
 
-    signature = "float64(float64, float64, float64, float64)"
     try:
-        return numba.cfunc(signature, cache=True, error_model="numpy")(function)
+        return numba.cfunc(_SIGNATURE, cache=True, error_model="numpy")(function)
     except RuntimeError:
         # Nowhere to put a cache: a prompt, a notebook cell, a read-only installation.
-        return numba.cfunc(signature, error_model="numpy")(function)
+        return numba.cfunc(_SIGNATURE, error_model="numpy")(function)

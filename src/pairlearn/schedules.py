@@ -48,6 +48,11 @@ class Schedule:
 class Constant(Schedule):
     """Constant steps, eta_t = eta (Theorems 1, 2 and 6a, with eta of order 1/sqrt(T)).
 
+    Parameters
+    ----------
+    step_size : float
+        The step size eta.
+
     Examples
     --------
     >>> Constant(0.5).step_sizes(1, 3)
@@ -63,6 +68,11 @@ class Constant(Schedule):
 @dataclass(frozen=True)
 class InverseSqrt(Schedule):
     """Steps eta_t = eta / sqrt(t), for a horizon that is not known.
+
+    Parameters
+    ----------
+    step_size : float
+        The first step size, eta.
 
     Examples
     --------

@@ -4,8 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["LinearScore"]
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.validation import check_count
+
+__all__ = ["LinearScore", "MahalanobisScore", "Score"]
+
+PARAMETERIZATIONS = ("full", "diagonal", "low_rank")
 
 
 @dataclass(frozen=True)
@@ -21,3 +29,94 @@ class LinearScore:
     def pair_norm_bound(self, norm_bound: float) -> float:
         """Return the largest norm of the score's gradient, ||x - x'|| <= 2 B for ||x|| <= B."""
         return 2.0 * norm_bound
+
+    def n_parameters(self, n_features: int) -> int:
+        """Return the length of w."""
+        return n_features
+
+    def of_pairs(self, w: NDArray[np.float64], left: Any, right: Any) -> NDArray[np.float64]:
+        """Return the scores of pairs of rows (objects with a method ``scores``)."""
+        return np.asarray(left.scores(w) - right.scores(w))
+
+
+@dataclass(frozen=True)
+class MahalanobisScore:
+    """Squared Mahalanobis distance, h = (x - x')' W (x - x') with W positive semi-definite.
+
+    Parameters
+    ----------
+    parameterization : {"full", "diagonal", "low_rank"}, default="full"
+        What w holds: W itself, row after row; the diagonal of a diagonal W; or, row after row, a
+        factor L of shape (d, rank) with W = L L' (not convex in L, but cheap).
+    rank : int, optional
+        The number of columns of L, for "low_rank".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> score = MahalanobisScore("low_rank", rank=1)
+    >>> score.matrix(np.array([1.0, 2.0]), 2)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+
+    parameterization: str = "full"
+    rank: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.parameterization not in PARAMETERIZATIONS:
+            raise ValueError(
+                f"parameterization must be one of {PARAMETERIZATIONS}, "
+                f"got {self.parameterization!r}."
+            )
+        if self.parameterization == "low_rank":
+            if self.rank is None:
+                raise ValueError('parameterization="low_rank" needs the rank of W.')
+            check_count("rank", self.rank)
+        elif self.rank is not None:
+            raise ValueError(
+                f'rank={self.rank!r} needs parameterization="low_rank", '
+                f"got {self.parameterization!r}."
+            )
+
+    def pair_norm_bound(self, norm_bound: float) -> float:
+        """Return the largest norm of the gradient (x - x')(x - x')' in W, 4 B^2 for ||x|| <= B."""
+        if self.parameterization == "low_rank":
+            raise ValueError(
+                "The score is quadratic in the factor L, so its gradient has no bound that holds "
+                'for all L; use parameterization="full" for statements about constants.'
+            )
+        return 4.0 * norm_bound**2
+
+    def n_parameters(self, n_features: int) -> int:
+        """Return the length of w."""
+        if self.parameterization == "diagonal":
+            return n_features
+        if self.rank is None:
+            return n_features * n_features
+        if self.rank > n_features:
+            raise ValueError(
+                f"rank must be at most the number of features, {n_features}, got {self.rank}."
+            )
+        return n_features * self.rank
+
+    def matrix(self, w: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
+        """Return W as a (d, d) array."""
+        if self.parameterization == "diagonal":
+            return np.diag(w)
+        if self.rank is None:
+            return np.asarray(w.reshape(n_features, n_features))
+        factor = w.reshape(n_features, self.rank)
+        return np.asarray(factor @ factor.T)
+
+    def of_pairs(self, w: NDArray[np.float64], left: Any, right: Any) -> NDArray[np.float64]:
+        """Return the squared distances of pairs of dense rows (objects with an array ``X``)."""
+        v = np.asarray(left.X - right.X, dtype=np.float64)
+        if self.parameterization == "diagonal":
+            return np.asarray((v * v) @ w)
+        if self.rank is None:
+            return np.asarray(np.einsum("nd,nd->n", v @ w.reshape(v.shape[1], -1), v))
+        return np.asarray(((v @ w.reshape(v.shape[1], self.rank)) ** 2).sum(axis=1))
+
+
+Score = LinearScore | MahalanobisScore

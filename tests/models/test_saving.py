@@ -113,7 +113,7 @@ def test_a_stream_and_names(data, tmp_path):
 def test_provenance(data, tmp_path):
     X, y = data
     AUCClassifier(step_size=0.1, random_state=0).fit(X, y).save(tmp_path / "m")
-    signs = np.where(y == 1, 1.0, -1.0)
+    signs = np.where(y == 1, 1, -1).astype(np.int8)
     expected = {"rows_seen": 300, "data_fingerprint": data_fingerprint(X, signs)}
     assert read_model(tmp_path / "m").provenance == expected
     assert data_fingerprint(scipy.sparse.csr_matrix(X), signs) == expected["data_fingerprint"]

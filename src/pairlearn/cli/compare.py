@@ -129,11 +129,12 @@ def command(
 
 
 def _methods(methods: str, estimators: tuple[str, ...]) -> list[Method]:
-    from pairlearn.experiments.methods import find_method, parse_estimator
+    from pairlearn.experiments.contestants import find_method
+    from pairlearn.experiments.methods import parse_estimator
 
     named = [name.strip() for name in methods.split(",") if name.strip()]
     if not named and not estimators:
-        named = ["logistic", "sgd"]
+        named = ["ours", "ours-auto", "logistic", "sgd"]
     return [
         *(find_method(name) for name in named),
         *(parse_estimator(text) for text in estimators),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +16,7 @@ from pairlearn import __version__
 __all__ = ["COMMANDS", "LazyGroup", "program"]
 
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
-_TABLE: dict[str, tuple[str, str]] = {
+COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("train", "Train a model that orders examples by class (AUC)."),
     "predict": ("predict", "Score data with a model: one line for each row."),
     "evaluate": ("evaluate", "Evaluate a model on labelled data that it was not trained on."),
@@ -29,13 +29,6 @@ _TABLE: dict[str, tuple[str, str]] = {
     "reproduce": ("reproduce", "Reproduce tables and figures of the paper."),
     "data": ("data", "List, fetch and inspect data sets."),
     "warm-cache": ("warm_cache", "Compile the kernels now, so that later runs start fast."),
-}
-_HERE = os.path.dirname(__file__)
-#: The commands that are part of this installation.
-COMMANDS = {
-    name: entry
-    for name, entry in _TABLE.items()
-    if os.path.exists(os.path.join(_HERE, f"{entry[0]}.py"))
 }
 
 
@@ -69,6 +62,7 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"{self._package}.{self._table[cmd_name][0]}")
         command: click.Command = module.command
+        _keep_lines(command)
         return command
 
     def resolve_command(
@@ -85,6 +79,14 @@ class LazyGroup(click.Group):
         """Write the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
+
+
+def _keep_lines(command: click.Command) -> None:
+    """Turn the two characters of a raw docstring into click's mark for lines kept as they are."""
+    if command.help:
+        command.help = re.sub(r"^( *)\\b$", "\\1\b", command.help, flags=re.MULTILINE)
+    for inner in getattr(command, "commands", {}).values():
+        _keep_lines(inner)
 
 
 program = LazyGroup(

@@ -2,15 +2,15 @@
 """Data sets by name: found in a folder, fetched once, verified, split and scaled.
 
 `load("german")` looks in the folder named by the environment variable ``PAIRLEARN_DATA``, then in
-the cache, and only then on the LIBSVM site. `breast_cancer` and `digits` ship with scikit-learn
-and need neither.
+the cache, and only then on the LIBSVM site. `breast_cancer`, `digits` and `digits_8` ship with
+scikit-learn and need neither.
 """
 
 from __future__ import annotations
 
 from pairlearn.data.dataset import Dataset, find, load
 from pairlearn.data.errors import DataCorruptError, DataError, DataUnavailableError
-from pairlearn.data.labels import FirstHalf, PositiveLabel, to_signs
+from pairlearn.data.labels import FirstHalf, OneAgainstRest, PositiveLabel, to_signs
 from pairlearn.data.libsvm import read_libsvm
 from pairlearn.data.preparation import SCALINGS, MinMaxScaling, prepare
 from pairlearn.data.registry import PAPER_SETS, Source, lookup, names
@@ -25,6 +25,7 @@ __all__ = [
     "Dataset",
     "FirstHalf",
     "MinMaxScaling",
+    "OneAgainstRest",
     "PositiveLabel",
     "Source",
     "Split",

@@ -246,7 +246,11 @@ def _wrong_digest(path: Path, digest: str, expected: str) -> DataCorruptError:
 def _built_in(source: Source, name: str) -> Dataset:
     from sklearn import datasets
 
-    loaders = {"breast_cancer": datasets.load_breast_cancer, "digits": datasets.load_digits}
+    loaders = {
+        "breast_cancer": datasets.load_breast_cancer,
+        "digits": datasets.load_digits,
+        "digits_8": datasets.load_digits,
+    }
     X, labels = loaders[source.name](return_X_y=True)
     X = np.ascontiguousarray(X, dtype=np.float64)
     labels = np.asarray(labels, dtype=np.float64)

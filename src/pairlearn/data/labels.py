@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.data.errors import DataCorruptError
 
-__all__ = ["FirstHalf", "LabelRule", "PositiveLabel", "to_signs"]
+__all__ = ["FirstHalf", "LabelRule", "OneAgainstRest", "PositiveLabel", "to_signs"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,39 @@ class FirstHalf:
         return np.where(np.isin(values, classes[: len(classes) // 2]), 1.0, -1.0)
 
 
-LabelRule = PositiveLabel | FirstHalf
+@dataclass(frozen=True)
+class OneAgainstRest:
+    """One class of several becomes +1, all others -1.
+
+    Parameters
+    ----------
+    label : float
+        The label that becomes +1.
+
+    Examples
+    --------
+    >>> OneAgainstRest(2).signs([1, 2, 3])
+    array([-1.,  1., -1.])
+    """
+
+    label: float
+
+    def __str__(self) -> str:
+        return f"label {self.label:g} is +1, all others are -1"
+
+    def signs(self, labels: ArrayLike) -> NDArray[np.float64]:
+        """Return +1 where the label is the positive one, -1 elsewhere."""
+        values = np.asarray(labels, dtype=np.float64)
+        classes = np.unique(values)
+        if len(classes) < 2 or self.label not in classes:
+            raise DataCorruptError(
+                f"the rule '{self}' needs the label {self.label:g} and another one; the labels are "
+                f"{_shown(classes)}. Choose one of these."
+            )
+        return np.where(values == self.label, 1.0, -1.0)
+
+
+LabelRule = PositiveLabel | FirstHalf | OneAgainstRest
 
 
 def to_signs(labels: ArrayLike, rule: LabelRule | None = None) -> NDArray[np.float64]:
@@ -84,7 +116,7 @@ def to_signs(labels: ArrayLike, rule: LabelRule | None = None) -> NDArray[np.flo
     ----------
     labels : array-like of shape (n,)
         The labels as the file has them.
-    rule : PositiveLabel or FirstHalf, optional
+    rule : PositiveLabel, FirstHalf or OneAgainstRest, optional
         The default is `FirstHalf` for more than two classes. For two classes it is the label 1
         where there is one, and otherwise the larger label.
 

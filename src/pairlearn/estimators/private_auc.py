@@ -17,7 +17,7 @@ from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.certificate import Certificate
 from pairlearn.privacy.ledger import PrivacyLedger
-from pairlearn.privacy.mechanism import Mechanism, PublicSetting, certify
+from pairlearn.privacy.mechanism import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.mechanisms import get_mechanism
 from pairlearn.privacy.noise import NoiseSource
 
@@ -57,7 +57,8 @@ class PrivateAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         A typical value of each feature known without the data; the middle of the bounds by
         default. A good guess saves budget.
     secure : bool, default=False
-        Discrete noise on a grid from operating-system bytes, which closes the floating-point gap.
+        Discrete noise on a grid from operating-system bytes, which closes the floating-point gap
+        of the noise.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
@@ -182,6 +183,18 @@ class PrivateAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         fit = mechanism.fit(setting.to_standard(rows), signs, setting=setting, noise=noise)
         for caution in cautions:
             warnings.warn(caution, PrivacyWarning, stacklevel=2)
+        self._publish(fit, mechanism, setting, noise, cautions)
+        return self
+
+    def _publish(
+        self,
+        fit: PrivateFit,
+        mechanism: Mechanism,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        cautions: tuple[str, ...],
+    ) -> None:
+        """Keep what was released, and nothing else."""
         self.certificate_ = certify(
             fit,
             mechanism.name,
@@ -191,10 +204,9 @@ class PrivateAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
             warnings=cautions,
         )
         self.classes_ = np.asarray(self.labels)
-        self.n_features_in_ = d
+        self.n_features_in_ = setting.n_features
         self.coef_ = (fit.direction / setting.unit)[None, :]
         self.intercept_ = np.array([-fit.threshold - float(self.coef_[0] @ setting.middle)])
-        return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the score of each example, after the same clipping as in `fit`.

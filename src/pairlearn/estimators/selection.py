@@ -24,7 +24,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.sweep import Sweep
 
-__all__ = ["Choice", "choose", "pair_scale", "relative_radii", "relative_steps"]
+__all__ = ["Choice", "choose", "hold_out", "pair_scale", "relative_radii", "relative_steps"]
 
 #: Relative step sizes c, half a decade apart.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
@@ -116,7 +116,7 @@ def choose(
         The best model's step size and radius, and its held-out AUC.
     """
     grid = [(step, radius) for step in step_sizes for radius in radii]
-    folds = _folds(y, validation_fraction, rng)
+    folds = hold_out(y, validation_fraction, rng)
     total = np.zeros(len(grid))
     n_active = n_steps * 2.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
     shrink = 1.0
@@ -149,7 +149,7 @@ def choose(
     return Choice(step, radius, float(total[best] / len(folds)))
 
 
-def _folds(
+def hold_out(
     y: NDArray[np.float64], fraction: float, rng: np.random.Generator
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Return (train, held-out) index pairs: one, or all in turn when the rarer class is small."""

@@ -8,13 +8,8 @@ numbers do not depend on the number of worker processes.
 
 from __future__ import annotations
 
-from pairlearn.experiments.methods import (
-    EstimatorMethod,
-    Fitted,
-    Method,
-    find_method,
-    method_names,
-)
+from pairlearn.experiments.contestants import find_method, method_names
+from pairlearn.experiments.methods import EstimatorMethod, Fitted, Method
 from pairlearn.experiments.runner import HONEST, PAPER, Comparison, Protocol, compare
 
 __all__ = [

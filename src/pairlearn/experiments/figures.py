@@ -191,6 +191,7 @@ def curves_figure(
     name: str,
     series: Sequence[str] = (),
     log_x: bool = True,
+    log_y: bool = False,
 ) -> str:
     """Draw one curve for each method in one panel for each data set, as the paper's figures do.
 
@@ -205,8 +206,8 @@ def curves_figure(
     series : sequence of str
         All series, so that each has the same colour and marker in every figure; by default those
         of `curves`.
-    log_x : bool, default=True
-        Whether x has a logarithmic axis.
+    log_x, log_y : bool, default=True and False
+        Whether x, and whether y, has a logarithmic axis.
 
     Returns
     -------
@@ -237,6 +238,8 @@ def curves_figure(
             (handles[label],) = ax.plot(
                 xs, ys, label=label, markersize=6, linewidth=1.5, **_style(series.index(label))
             )
+        if log_y:
+            ax.set_yscale("log")
         if log_x:
             _log_axis(ax)
         ax.set_xlabel(xlabel)

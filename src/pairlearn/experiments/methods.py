@@ -3,7 +3,7 @@
 
 A method sees training examples only. `tune` chooses parameters, `fit` learns with them; both get
 their own random numbers, so that a result does not depend on how many of them tuning took.
-`TABLE` is the one place where methods get their names.
+Methods get their names in `contestants`.
 """
 
 from __future__ import annotations
@@ -19,22 +19,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.data.splits import folds
+from pairlearn.validation import DivergenceError
 
 __all__ = [
-    "TABLE",
     "Checkpoint",
     "EstimatorMethod",
     "Fitted",
     "Method",
     "auc_of",
     "cross_validate",
-    "find_method",
-    "method_names",
     "parse_estimator",
+    "powers",
     "scores",
 ]
 
 Params = dict[str, Any]
+
+
+def powers(first: int, last: int) -> tuple[float, ...]:
+    """Return the powers of ten from 10^first to 10^last, the grids of the paper.
+
+    Examples
+    --------
+    >>> powers(-1, 1)
+    (0.1, 1.0, 10.0)
+    """
+    return tuple(10.0**k for k in range(first, last + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +183,14 @@ def cross_validate(
     for params in candidates:
         values = []
         for part, seed in zip(parts, seeds, strict=True):
-            fitted = method.fit(X[part.train], y[part.train], params, np.random.default_rng(seed))
-            values.append(auc_of(fitted.model, X[part.test], y[part.test]))
+            generator = np.random.default_rng(seed)
+            try:
+                fitted = method.fit(X[part.train], y[part.train], params, generator)
+            except DivergenceError:
+                # A candidate that diverges ranks nothing.
+                values.append(0.0)
+            else:
+                values.append(auc_of(fitted.model, X[part.test], y[part.test]))
         means.append(float(np.mean(values)))
     return dict(candidates[int(np.argmax(means))])
 
@@ -241,68 +257,6 @@ class EstimatorMethod(Method):
         if takes.get("random_state", 0) is None:
             estimator.set_params(random_state=int(rng.integers(2**31 - 1)))
         return Fitted(model=estimator.fit(X, y))
-
-
-def _powers(first: int, last: int) -> tuple[float, ...]:
-    return tuple(10.0**k for k in range(first, last + 1))
-
-
-#: Every method by name.
-TABLE: dict[str, Method] = {
-    method.name: method
-    for method in (
-        EstimatorMethod(
-            name="logistic",
-            path="sklearn.linear_model.LogisticRegression",
-            grid={"C": _powers(-3, 3)},
-            fixed={"max_iter": 2000},
-        ),
-        EstimatorMethod(
-            name="linear-svc",
-            path="sklearn.svm.LinearSVC",
-            grid={"C": _powers(-3, 3)},
-            fixed={"max_iter": 5000},
-        ),
-        EstimatorMethod(
-            name="sgd",
-            path="sklearn.linear_model.SGDClassifier",
-            grid={"alpha": _powers(-6, -1)},
-            fixed={"average": True},
-        ),
-        EstimatorMethod(
-            name="gradient-boosting",
-            path="sklearn.ensemble.HistGradientBoostingClassifier",
-            grid={"learning_rate": (0.03, 0.1), "max_leaf_nodes": (7, 31)},
-        ),
-    )
-}
-
-
-def method_names() -> list[str]:
-    """Return the names of all methods.
-
-    Examples
-    --------
-    >>> "logistic" in method_names()
-    True
-    """
-    return list(TABLE)
-
-
-def find_method(name: str) -> Method:
-    """Return a method by its name.
-
-    Examples
-    --------
-    >>> find_method("logistic").path
-    'sklearn.linear_model.LogisticRegression'
-    """
-    if name not in TABLE:
-        raise ValueError(
-            f"no method is called {name!r}; the methods are {', '.join(TABLE)}. Any scikit-learn "
-            "estimator joins by its import path."
-        )
-    return TABLE[name]
 
 
 def parse_estimator(text: str) -> EstimatorMethod:

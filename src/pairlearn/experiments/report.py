@@ -24,7 +24,13 @@ from pairlearn.experiments.statistics import Interval
 from pairlearn.experiments.tables import auc_rows, cost_rows, difference_rows, paper_rows
 from pairlearn.experiments.trajectories import trajectories
 
-__all__ = ["beside_table", "comparison_page", "how_it_was_run", "write_report"]
+__all__ = [
+    "beside_table",
+    "comparison_page",
+    "comparison_parts",
+    "how_it_was_run",
+    "write_report",
+]
 
 _INTERVAL_NOTE = (
     "Intervals are 95 % t intervals whose variance is (1/J + n_test/n_train) s^2 for J splits: "
@@ -68,15 +74,7 @@ def comparison_page(
     """Return the page of a comparison; see `write_report`."""
     if not comparison.results:
         raise ValueError("no cell of the comparison has a result, so there is nothing to report.")
-    parts: list[Text | Facts | Table | Figure] = [_auc_table(comparison), _auc_figure(comparison)]
-    if len(comparison.methods) > 1:
-        parts += _differences(comparison, baseline)
-    published = paper_rows(comparison)
-    if published:
-        parts.append(beside_table(published))
-    parts += _curves(comparison)
-    parts += [_trade_off(comparison), _cost_table(comparison), _all_results(comparison)]
-    parts += _troubles(comparison)
+    parts: list[Text | Facts | Table | Figure] = [*comparison_parts(comparison, baseline=baseline)]
     parts += how_it_was_run(
         {
             "seed": str(comparison.seed),
@@ -98,6 +96,36 @@ def comparison_page(
         ),
         parts=parts,
     )
+
+
+def comparison_parts(
+    comparison: Comparison, *, baseline: str | None = None, beside_paper: bool = True
+) -> list[Table | Figure]:
+    """Return the tables and figures of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `compare` returned, with at least one result.
+    baseline : str, optional
+        The method that differences are taken to; by default the first.
+    beside_paper : bool, default=True
+        Whether to add the published numbers where there are any.
+
+    Returns
+    -------
+    list of Table and Figure
+        In the order of the page.
+    """
+    parts: list[Table | Figure] = [_auc_table(comparison), _auc_figure(comparison)]
+    if len(comparison.methods) > 1:
+        parts += _differences(comparison, baseline)
+    published = paper_rows(comparison) if beside_paper else []
+    if published:
+        parts.append(beside_table(published))
+    parts += _curves(comparison)
+    parts += [_trade_off(comparison), _cost_table(comparison), _all_results(comparison)]
+    return parts + _troubles(comparison)
 
 
 def how_it_was_run(settings: Mapping[str, str], *, commands: Sequence[str]) -> list[Text | Facts]:

@@ -145,10 +145,24 @@ def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False
     allow_unregistered : bool, default False
         Accept the name of an estimator that is not registered, as for inspecting.
 
+    Returns
+    -------
+    ModelRecord
+        The model.
+
     Raises
     ------
     ModelFileError
         Where the file cannot be read, or anything in it is not as it must be.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = folder + "/m.safetensors"
+    ...     write_model(path, ModelRecord("AUCClassifier", {"coef": np.array([1.0, -2.0])}))
+    ...     read_model(path, allow_unregistered=True).arrays["coef"]
+    array([ 1., -2.])
     """
     path = Path(path)
     try:

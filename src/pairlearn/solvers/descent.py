@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
-from pairlearn.domains import Ball, WholeSpace
+from pairlearn.domains import Domain
 from pairlearn.losses import Hinge
-from pairlearn.pairings import Plan
+from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import CsrRows, Rows
@@ -28,6 +28,8 @@ __all__ = ["BLOCK", "Descent", "Parts"]
 
 #: Steps per block.
 BLOCK = 32768
+#: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
+BY_LABEL_FROM = 64
 
 _NO_WEIGHTS = np.empty(0)
 #: Scratch space, and addresses, which mean nothing in another process.
@@ -43,6 +45,7 @@ _NOT_COPIED = frozenset(
         "_block_of",
         "_active",
         "_scratch",
+        "_slots",
     ]
 )
 
@@ -53,7 +56,7 @@ class Parts:
 
     problem: Problem
     schedule: Schedule
-    domain: WholeSpace | Ball
+    domain: Domain
     averaging: Averaging
 
 
@@ -90,8 +93,10 @@ class Descent:
             )
         self.parts = parts
         self.horizon = horizon
+        #: Number of features of an example; the parameter may be longer.
+        self.n_features = n_features
         start = np.zeros(n_features) if w_start is None else w_start
-        start = parts.domain.project(check_vector("w_start", start, n_features))
+        start = self._projected(check_vector("w_start", start, n_features))
         self.w: NDArray[Any] = start.astype(dtype)
         self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
         self.left_iterate: NDArray[Any] = self.w.copy()
@@ -137,6 +142,8 @@ class Descent:
         self._block_of = -1
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
+        #: How the columns of a buffer are kept, and the columns.
+        self._slots: tuple[Any, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         self.settle()
@@ -147,13 +154,16 @@ class Descent:
         self._prepare()
         self._open_block()
 
+    def _projected(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.parts.domain.project(w)
+
     # ---------------------------------------------------------------------------- the steps
 
     def advance(
         self,
         rows: Rows,
         y: NDArray[np.float64],
-        plan: Plan,
+        plan: Plan | SlotPlan,
         example_weight: NDArray[np.float64] = _NO_WEIGHTS,
     ) -> None:
         """Take the steps of a plan."""
@@ -161,10 +171,10 @@ class Descent:
         while done < len(plan):
             self._open_block()
             count = min(len(plan) - done, BLOCK - self.position)
-            if plan.offsets is None:
-                self._take_pairs(rows, y, plan, done, count, example_weight)
+            if isinstance(plan, SlotPlan):
+                self._take_slots(rows, y, plan, done, count, example_weight)
             else:
-                self._take_buffers(rows, y, plan, done, count, example_weight)
+                self._take_pairs(rows, y, plan, done, count, example_weight)
             done += count
             self._count(count)
 
@@ -283,52 +293,94 @@ class Descent:
         if status:
             self._fail(int(status))
 
-    def _take_buffers(
+    def _take_slots(
         self,
         rows: Rows,
         y: NDArray[np.float64],
-        plan: Plan,
+        plan: SlotPlan,
         done: int,
         count: int,
         example_weight: NDArray[np.float64],
     ) -> None:
-        from pairlearn.kernels.dense import descend_buffer
+        from pairlearn.kernels.buffers import descend_slots
+        from pairlearn.kernels.sparse_buffers import descend_slots_csr
 
+        storage: tuple[NDArray[Any], ...]
         if isinstance(rows, CsrRows):
-            raise ValueError(
-                "A buffer of several examples needs dense rows; pass X.toarray(), or pair with "
-                "PreviousExample()."
-            )
-        assert plan.offsets is not None
-        offsets = plan.offsets[done : done + count + 1]
-        counts = np.diff(offsets)
+            sparse, storage = True, (rows.data, rows.indices, rows.indptr)
+        else:
+            sparse, storage = False, (rows.flat,)
+        if done == 0 and sparse:
+            self._slots = (plan.start.copy(),)
+        elif done == 0:
+            self._slots = self._load(storage[0], y, plan, example_weight)
         now = slice(self.position, self.position + count)
-        status = descend_buffer(
-            rows.flat,
+        steps, counts = slice(done, done + count), np.zeros(1, dtype=np.int64)
+        n_columns = len(self._slots[0] if sparse else self._slots[3])
+        kernel = descend_slots_csr if sparse else descend_slots
+        status = kernel(
+            *storage,
             y,
-            plan.left[done : done + count],
-            plan.right,
-            offsets,
-            0,
-            count,
-            self._step_sizes[now] / np.maximum(counts, 1),
+            plan.left[steps],
+            plan.first[steps],
+            plan.stop[steps],
+            plan.edit_offsets[done : done + count + 1],
+            plan.edit_slots,
+            plan.edit_rows,
+            self._step_sizes[now] * plan.scale[steps],
             self._paid[now],
             example_weight,
+            *self._slots,
             self.w,
             self.weighted_sum,
             self.left_iterate,
             self.state,
             self._radius,
-            self._address,
+            self._address if sparse else self._dense_address,
             self._parameter,
             self._one_sided,
             self._all_pairs,
-            np.empty(int(counts.max(initial=1))),
+            *(np.empty(n_columns, self.w.dtype) for _ in range(1 if sparse else 2)),
+            counts,
         )
         self._moved_last = True
-        self.n_gradients += int(offsets[-1] - offsets[0])
+        self.n_gradients += int(counts[0])
         if status:
             self._fail(int(status))
+
+    def _load(
+        self,
+        flat: NDArray[Any],
+        y: NDArray[np.float64],
+        plan: SlotPlan,
+        example_weight: NDArray[np.float64],
+    ) -> tuple[Any, ...]:
+        """Return the buffer at the start of a plan, as the kernel wants it."""
+        from pairlearn.kernels.buffers import GROUP, load_slots
+
+        low, high = float(y.min()), float(y.max())
+        # The order of the columns depends on the past. A stream must not depend on where it was
+        # cut, so it keeps them in the order of the slots.
+        by_label = (
+            not self._all_pairs
+            and self.horizon is not None
+            and len(plan.start) >= BY_LABEL_FROM
+            and low < high
+            and bool(((y == low) | (y == high)).all())
+        )
+        n_slots = -(-len(plan.start) // GROUP) * GROUP
+        slots = (
+            by_label,
+            0.5 * low + 0.5 * high,
+            np.zeros(len(self.w) * n_slots, self.w.dtype),
+            np.zeros(n_slots),
+            np.ones(n_slots),
+            np.full(n_slots, -1),
+            np.full(n_slots, -1),
+            np.zeros(2, dtype=np.int64),
+        )
+        load_slots(flat, y, example_weight, plan.start, *slots[:2], len(self.w), *slots[2:])
+        return slots
 
     def _open_block(self) -> None:
         """Lower schedule and averaging to the arrays of the current block."""

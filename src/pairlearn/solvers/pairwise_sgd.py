@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
-from pairlearn.domains import Ball, WholeSpace
-from pairlearn.pairings import Pairing, Plan, PreviousExample
+from pairlearn.domains import Domain, WholeSpace
+from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
+from pairlearn.query_pairing import GroupedSource
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
 from pairlearn.solvers.interrupts import deferred_interrupt
+from pairlearn.solvers.mahalanobis import descent_for
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.validation import check_count, check_generator, check_labels, check_positive
 
@@ -76,8 +78,8 @@ class PairwiseSGD:
         Who meets whom.
     schedule : Schedule, default=Constant(0.1)
         The step sizes.
-    domain : WholeSpace or Ball, default=WholeSpace()
-        Where the parameter may live.
+    domain : Domain, default=WholeSpace()
+        Where the parameter may live; `PsdCone` or `PsdBall` for a Mahalanobis score.
     averaging : Averaging, default=DelayedByStepSize()
         Which average of the iterates is returned.
 
@@ -101,7 +103,7 @@ class PairwiseSGD:
 
     pairing: Pairing = field(default_factory=PreviousExample)
     schedule: Schedule = field(default_factory=lambda: Constant(0.1))
-    domain: WholeSpace | Ball = field(default_factory=WholeSpace)
+    domain: Domain = field(default_factory=WholeSpace)
     averaging: Averaging = field(default_factory=DelayedByStepSize)
 
     def _parts(self, problem: Problem) -> Parts:
@@ -163,14 +165,14 @@ class PairwiseSGD:
         n_steps = check_count("n_steps", n_steps, minimum=0)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
-        descent = Descent(
+        descent = descent_for(
             self._parts(problem),
             rows.shape[1],
             dtype=_iterate_dtype(rows),
             w_start=w_start,
             horizon=n_steps,
         )
-        source = self.pairing.offline(n, generator)
+        source = self.pairing.offline(n, generator, labels)
         trace = Trace()
         begin = time.perf_counter()
         try:
@@ -227,7 +229,7 @@ class PairwiseSGD:
             An online learner with `learn_one` and `learn_many`.
         """
         n_features = check_count("n_features", n_features)
-        descent = Descent(self._parts(problem), n_features, dtype=dtype, w_start=w_start)
+        descent = descent_for(self._parts(problem), n_features, dtype=dtype, w_start=w_start)
         return Stream(self.pairing, descent, check_generator(rng))
 
 
@@ -265,7 +267,7 @@ class Stream:
         #: Number of examples received.
         self.n_examples = 0
         # Two rows that take turns as current and previous example of `learn_one`.
-        d = len(descent.w)
+        d = descent.n_features
         self._turns = DenseRows(np.zeros((2, d), dtype=descent.w.dtype))
         self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
         self._turn_y = np.zeros(2)
@@ -318,8 +320,8 @@ class Stream:
         """
         descent = self._descent
         x = np.asarray(x)
-        if x.shape != descent.w.shape:
-            raise ValueError(f"x must have shape {descent.w.shape}, got {x.shape}.")
+        if x.shape != (descent.n_features,):
+            raise ValueError(f"x must have shape ({descent.n_features},), got {x.shape}.")
         if not self._meets_previous or (self._buffer is not None and self._turn < 0):
             return self.learn_many(x[np.newaxis], np.array([y], dtype=np.float64))
         # The other row holds the example before the previous one, which nobody needs any more.
@@ -347,7 +349,12 @@ class Stream:
         return self
 
     def learn_many(
-        self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        example_weight: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
     ) -> Stream:
         """Learn from a chunk of examples, in the order of its rows.
 
@@ -359,6 +366,8 @@ class Stream:
             Labels.
         example_weight : array-like of shape (m,), optional
             Weights; a pair weighs the product of both. Once given they are always needed.
+        qid : array-like of shape (m,), optional
+            The query of each example, for a pairing within queries.
 
         Returns
         -------
@@ -368,8 +377,8 @@ class Stream:
         descent = self._descent
         rows = as_rows(X, dtype=None if hasattr(X, "tocsr") else descent.w.dtype)
         m, d = rows.shape
-        if d != len(descent.w):
-            raise ValueError(f"X has {d} features, but the stream has {len(descent.w)}.")
+        if d != descent.n_features:
+            raise ValueError(f"X has {d} features, but the stream has {descent.n_features}.")
         if not isinstance(rows, DenseRows) and descent.w.dtype != np.float64:
             raise TypeError("Sparse chunks need dtype=float64 at the start of the stream.")
         labels = check_labels(y, m)
@@ -383,7 +392,7 @@ class Stream:
         if self._buffer is not None and type(self._buffer) is not type(rows):
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
         try:
-            self._meet(rows, labels, weight)
+            self._meet(rows, labels, weight, qid)
         except BaseException:
             self.restore(saved)
             raise
@@ -408,10 +417,21 @@ class Stream:
         self.n_examples = saved["n_examples"]
         self._turn = -1
 
-    def _meet(self, rows: Any, labels: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
+    def _meet(
+        self,
+        rows: Any,
+        labels: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        qid: ArrayLike | None,
+    ) -> None:
         descent = self._descent
+        if qid is not None and not isinstance(self._source, GroupedSource):
+            raise ValueError("qid needs a pairing within queries; use PreviousOfQuery().")
         if self._source is not None:
-            arrival = self._source.arrive(labels)
+            if isinstance(self._source, GroupedSource):
+                arrival = self._source.arrive_grouped(labels, qid)
+            else:
+                arrival = self._source.arrive(labels)
             plan, keep = arrival.plan, arrival.keep
         else:
             plan = None
@@ -468,18 +488,19 @@ def _iterate_dtype(rows: Rows) -> Any:
 
 
 def _running_risk(
-    problem: Problem, rows: Rows, y: NDArray[np.float64], plan: Plan, w: NDArray[Any]
+    problem: Problem, rows: Rows, y: NDArray[np.float64], plan: Plan | SlotPlan, w: NDArray[Any]
 ) -> float:
     """Return the mean pair loss at w over up to `_RISK_PAIRS` steps of a plan."""
     loss = problem.loss
     current = plan.left[:_RISK_PAIRS]
-    first = plan.right if plan.offsets is None else plan.right[plan.offsets[:-1]]
-    other = first[: len(current)]
-    scores = rows.take(np.concatenate([current, other])).scores(w.astype(np.float64))
+    # Of a buffer, one example earlier than the current one stands for those that it met.
+    earlier = plan.left[np.maximum(np.arange(len(plan)) - 1, 0)]
+    other = (earlier if isinstance(plan, SlotPlan) else plan.right)[: len(current)]
+    scores = problem.score.of_pairs(
+        w.astype(np.float64), rows.take(np.asarray(current)), rows.take(np.asarray(other))
+    )
     total = 0.0
-    for i, j, s in zip(
-        current, other, scores[: len(current)] - scores[len(current) :], strict=True
-    ):
+    for i, j, s in zip(current, other, scores, strict=True):
         if loss.opposite_labels_only and y[i] == y[j]:
             continue
         if loss.one_sided and not y[i] > y[j]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import Ball, WholeSpace
-from pairlearn.pairings import Pairing, Plan, PreviousExample
+from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
@@ -139,7 +139,7 @@ class Sweep:
         generator = check_generator(rng)
         if not isinstance(rows, DenseRows):
             return self._solve_apart(problem, rows, labels, n_steps, generator, example_weight)
-        source = self.pairing.offline(rows.shape[0], generator)
+        source = self.pairing.offline(rows.shape[0], generator, labels)
         run = _Run(self, problem, rows, labels, n_steps, example_weight)
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
@@ -219,11 +219,11 @@ class _Run:
         self._scratch = [np.ones(self.n_models, dtype=self.dtype) for _ in range(5)]
         self._moved_last = False
 
-    def advance(self, plan: Plan) -> None:
+    def advance(self, plan: Plan | SlotPlan) -> None:
         """Take the steps of a plan."""
         from pairlearn.kernels.plan import find_active
 
-        if plan.offsets is not None:
+        if isinstance(plan, SlotPlan):
             raise ValueError("A sweep takes one pair at a step; use PreviousExample().")
         sweep, first, count = self.sweep, self.n_steps + 1, len(plan)
         steps = sweep.schedule.step_sizes(first, count)

@@ -35,15 +35,35 @@ def stream_state(stream: Stream) -> dict[str, Any]:
     """
     saved = stream.save()
     source = saved["source"]
-    return saved | {"source": None if source is None else dict(vars(source))}
+    return saved | {"source": None if source is None else _attributes(source)}
 
 
 def restore_stream(stream: Stream, state: dict[str, Any]) -> None:
     """Put a stream that was started with the same parts into a saved state."""
     source = copy.deepcopy(stream._source)
     if source is not None:
-        vars(source).update(state["source"])
+        _set_attributes(source, state["source"])
     stream.restore(state | {"source": source})
+
+
+def _is_part(value: Any) -> bool:
+    return type(value).__module__.startswith("pairlearn.pairings")
+
+
+def _attributes(part: Any) -> dict[str, Any]:
+    """Return what a source of pairs and the parts of it hold."""
+    return {
+        name: _attributes(value) if _is_part(value) else value for name, value in vars(part).items()
+    }
+
+
+def _set_attributes(part: Any, state: dict[str, Any]) -> None:
+    for name, value in state.items():
+        present = getattr(part, name)
+        if _is_part(present):
+            _set_attributes(present, value)
+        else:
+            setattr(part, name, value)
 
 
 class Driver(ABC):
@@ -123,28 +143,20 @@ class AUCDriver(Driver):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Build the streams anew from the parameters and put them into their state."""
-        from pairlearn.estimators.auc import _domain, _StreamLearner
-        from pairlearn.solvers.pairwise_sgd import PairwiseSGD
+        from pairlearn.solvers.rows import DenseRows
 
         if not state:
             return
         model = self.model
         model.n_features_in_ = int(state["n_features"])
-        learner = object.__new__(_StreamLearner)
+        like = DenseRows(np.zeros((1, model.n_features_in_), dtype=state["dtype"]))
+        learner = model._start_stream(model._problem(), like, None)
         for name in self._FIELDS:
             setattr(learner, name, state[name])
         learner.radius = state["radius"]
-        learner._dtype = np.dtype(state["dtype"])
-        learner._streams = []
-        problem, shape = model._problem(), model._schedule(default="inverse_sqrt")
-        pairing, averaging, rng = model._pairing(), model._averaging(), model._generator()
-        for step, saved in zip(learner._steps, state["streams"], strict=True):
-            solver = PairwiseSGD(pairing, shape.scaled(step), _domain(learner.radius), averaging)
-            stream = solver.start(
-                problem, model.n_features_in_, rng=copy.deepcopy(rng), dtype=learner._dtype
-            )
+        learner.start_streams()
+        for stream, saved in zip(learner._streams, state["streams"], strict=True):
             restore_stream(stream, saved)
-            learner._streams.append(stream)
         model._adopt(learner, np.unique(np.asarray(self.classes)))
 
 

@@ -64,7 +64,7 @@ def open_reader(
     strict: bool = False,
     **options: Any,
 ) -> Reader:
-    r"""Return the reader for a file, a folder, standard input (``"-"``) or a list of files.
+    r"""Return the reader for a file, a folder, standard input or a list of files.
 
     Parameters
     ----------
@@ -83,6 +83,11 @@ def open_reader(
     **options
         Passed to the reader: `header`, `names`, `delimiter`, `max_line_bytes` (CSV);
         `n_features`, `zero_based`, `max_line_bytes` (svmlight); `y` (npy).
+
+    Returns
+    -------
+    Reader
+        An iterable of chunks.
 
     Examples
     --------

@@ -32,7 +32,9 @@ ENTRIES = 1 << 18  # a chunk ends after the row that brings it to this many entr
 
 
 class SvmlightReader(Reader):
-    r"""Chunks of sparse rows from lines ``label [qid:q] index:value ... [# comment]``.
+    r"""Chunks of sparse rows from svmlight text.
+
+    A line is ``label [qid:q] index:value ... [# comment]``.
 
     Parameters
     ----------

@@ -11,6 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn import reference
+from pairlearn.averaging import DelayedByStepSize, LastIterate
+from pairlearn.pairings import Plan
+from pairlearn.problem import Problem
+from pairlearn.schedules import Constant
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.descent import Descent, Parts
+from pairlearn.solvers.rows import as_rows
 from pairlearn.theory.advice import advise
 from pairlearn.theory.conventions import AverageRule
 from pairlearn.theory.problems import FiniteProblem
@@ -111,7 +118,8 @@ def run_path(
 ) -> list[Vector]:
     """Return all iterates of Algorithm 1 from w_0 = 0 for a given sample and index path.
 
-    This is the one place where a model is trained; a faster solver can stand here.
+    This is the plain reference. `measure_stability` and `measure_excess` need the models at a few
+    steps only and take them from the compiled solver, which agrees with it.
 
     Parameters
     ----------
@@ -148,12 +156,32 @@ def run_path(
     )
 
 
-def _averages(iterates: list[Vector], steps: NDArray[np.intp]) -> Vector:
-    """Return the paper's average at each of the given numbers of steps, for constant steps."""
-    path = np.asarray(iterates)
-    summed = np.concatenate([path[:1], path[0] + np.cumsum(path, axis=0)])
-    # Sum of w_{j-2} for j = 1, ..., t with w_{-1} = w_0: w_0 once more, then w_0, ..., w_{t-2}.
-    return np.asarray(summed[steps - 1] / steps[:, None])
+def _models(
+    problem: FiniteProblem,
+    sample: NDArray[np.intp],
+    indices: NDArray[np.intp],
+    step_size: float,
+    steps: NDArray[np.intp],
+    averaging: Literal["step_size", "last"],
+) -> Vector:
+    """Return the model after each of the given numbers of steps, for a given index path."""
+    X, y = problem.examples(sample)
+    parts = Parts(
+        Problem(LinearScore(), problem.loss),
+        Constant(step_size),
+        problem.domain,
+        DelayedByStepSize() if averaging == "step_size" else LastIterate(),
+    )
+    descent = Descent(parts, problem.n_features)
+    rows = as_rows(X)
+    path = indices.astype(np.int32)
+    models = np.empty((len(steps), problem.n_features))
+    done = 0
+    for row, until in enumerate(steps.tolist()):
+        descent.advance(rows, y, Plan(path[done + 1 : until + 1], path[done:until]))
+        models[row] = descent.average
+        done = until
+    return models
 
 
 def measure_stability(
@@ -223,11 +251,10 @@ def measure_stability(
         neighbour = sample.copy()
         while neighbour[replaced] == sample[replaced]:
             neighbour[replaced] = problem.draw(1, rng)[0]
-        paths = [run_path(problem, data, indices, etas) for data in (sample, neighbour)]
-        if averaging == "last":
-            models = [np.asarray(path)[steps] for path in paths]
-        else:
-            models = [_averages(path, steps) for path in paths]
+        models = [
+            _models(problem, data, indices, step_size, steps, averaging)
+            for data in (sample, neighbour)
+        ]
         distances.append(np.linalg.norm(models[0] - models[1], axis=1))
         realized.append(
             [
@@ -336,16 +363,15 @@ def measure_excess(
         advice = advise(n, setting=setting, **options)
         bounds.append(advice.bound)
         paper.append(advise(n, setting=setting, constants="paper", **options).bound)
-        etas = np.full(advice.n_steps, advice.step_size)
+        end = np.array([advice.n_steps])
         for run in range(n_runs):
             sample = problem.draw(n, rng)
             if setting == "online":
                 indices = np.arange(n)
             else:
                 indices = rng.integers(n, size=advice.n_steps + 1)
-            iterates = run_path(problem, sample, indices, etas)
-            average = reference.average_of(iterates, etas, "step_size")
-            excess[run, column] = problem.excess_risk(average)
+            models = _models(problem, sample, indices, advice.step_size, end, "step_size")
+            excess[run, column] = problem.excess_risk(models[0])
     return ExcessMeasurement(
         sizes=np.asarray(sizes, dtype=np.intp),
         excess=excess,

@@ -88,7 +88,7 @@ def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = 
 
 
 def generalization_gap(stability: float, *, lipschitz: float) -> float:
-    """Return 2 G times the argument stability, a bound on |E[F_S - F]| (Lemma 1).
+    r"""Return 2 G times the argument stability, a bound on \|E[F_S - F]\| (Lemma 1).
 
     Parameters
     ----------

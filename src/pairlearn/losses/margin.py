@@ -1,26 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""What a pair costs: losses of one score and two labels.
-
-A loss is a function of the *margin* m of a pair. For a score s = h_w(x) - h_w(x') it is
-m = s when y > y' and m = -s otherwise, so that the same loss serves AUC (labels -1 and +1) and
-ranking (any real labels), and so that the order in which a pair is met does not matter: the
-paper's f(w; z, z') = l(m) 1[y = 1, y' = -1] is made symmetric, f(w; z, z') + f(w; z', z). The
-empirical risk F_S doubles and the constants stay. ``one_sided=True`` gives the paper's form.
-
-To write your own, derive from `PairLoss` and decorate two functions::
-
-    class Sigmoid(PairLoss):
-        @scalar
-        def value(score, y, y_partner, _):
-            m = score if y > y_partner else -score
-            return 1.0 / (1.0 + math.exp(m))
-
-        @scalar
-        def derivative(score, y, y_partner, _):
-            sign = 1.0 if y > y_partner else -1.0
-            p = 1.0 / (1.0 + math.exp(sign * score))
-            return -sign * p * (1.0 - p)
-"""
+"""Losses of the margin of a pair, for AUC and ranking."""
 
 # The scalar functions below are compiled by numba and take (score, y, y_partner, parameter)
 # instead of self.
@@ -32,72 +11,19 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pairlearn.scalars import Scalar, scalar
+from pairlearn.losses.base import PairLoss
+from pairlearn.scalars import scalar
 from pairlearn.validation import check_positive
 
 __all__ = [
-    "LOSSES",
     "Exponential",
     "Hinge",
     "LogLink",
     "Logistic",
-    "PairLoss",
     "SmoothedHinge",
     "Square",
     "SquaredHinge",
-    "get_loss",
-    "scalar",
 ]
-
-
-@dataclass(frozen=True)
-class PairLoss:
-    r"""Base class of pair losses.
-
-    Parameters
-    ----------
-    one_sided : bool, default=False
-        Whether only pairs whose first example has the larger label count (the paper's indicator
-        1[y = 1, y' = -1]). By default a pair counts in either order.
-
-    Notes
-    -----
-    A subclass defines two functions decorated with `scalar`, `value` and `derivative` (with
-    respect to the score), each of ``(score, y, y_partner, parameter)``. It may define
-    `slope_bound`, `curvature_bound` and `value_bound`, the suprema of \|l'\|, \|l''\| and l over
-    \|m\| <= M, from which `Problem` derives Lipschitz and smoothness constants.
-    """
-
-    one_sided: bool = False
-
-    #: Whether a pair of equal labels costs nothing, whatever the score.
-    opposite_labels_only: ClassVar[bool] = True
-    #: Whether the loss is convex in the score.
-    convex: ClassVar[bool] = True
-
-    value: ClassVar[Scalar]
-    derivative: ClassVar[Scalar]
-
-    @property
-    def parameter(self) -> float:
-        """The number handed to `value` and `derivative` as their fourth argument."""
-        return 0.0
-
-    def slope_bound(self, margin_bound: float) -> float:
-        """Supremum of the absolute derivative over margins of at most `margin_bound`."""
-        raise ValueError(self._unknown("slope_bound"))
-
-    def curvature_bound(self, margin_bound: float) -> float:
-        """Supremum of the absolute second derivative (infinite where there is a kink)."""
-        raise ValueError(self._unknown("curvature_bound"))
-
-    def value_bound(self, margin_bound: float) -> float:
-        """Supremum of the loss over margins of at most `margin_bound`."""
-        raise ValueError(self._unknown("value_bound"))
-
-    def _unknown(self, method: str) -> str:
-        name = type(self).__name__
-        return f"{name} does not state its {method}; define {name}.{method}(margin_bound)."
 
 
 @dataclass(frozen=True)
@@ -363,7 +289,7 @@ class LogLink(PairLoss):
         return 8.0 / 27.0
 
     def curvature_bound(self, margin_bound: float) -> float:
-        """Return the maximum of |l''| = 2 p^2 (1 - p) |2 - 3 p| over p in [0, 1]."""
+        r"""Return the maximum of \|l''\| = 2 p^2 (1 - p) \|2 - 3 p\| over p in [0, 1]."""
         # d/dp of p^2 (1-p)(2-3p) = p (4 - 15 p + 12 p^2): the larger of its two inner extrema.
         return max(
             2.0 * p * p * (1.0 - p) * abs(2.0 - 3.0 * p)
@@ -433,30 +359,3 @@ class SmoothedHinge(PairLoss):
     def value_bound(self, margin_bound: float) -> float:
         """Return 1 + M."""
         return 1.0 + margin_bound
-
-
-LOSSES: dict[str, type[PairLoss]] = {
-    "hinge": Hinge,
-    "squared_hinge": SquaredHinge,
-    "square": Square,
-    "logistic": Logistic,
-    "exponential": Exponential,
-    "loglink": LogLink,
-    "smoothed_hinge": SmoothedHinge,
-}
-
-
-def get_loss(loss: str | PairLoss) -> PairLoss:
-    """Return a loss given by name, or the loss itself.
-
-    Examples
-    --------
-    >>> get_loss("hinge")
-    Hinge(one_sided=False, margin=1.0)
-    """
-    if isinstance(loss, PairLoss):
-        return loss
-    if isinstance(loss, str) and loss in LOSSES:
-        return LOSSES[loss]()
-    names = ", ".join(repr(name) for name in LOSSES)
-    raise ValueError(f"loss must be one of {names} or a PairLoss, got {loss!r}.")

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn bounds``: measurements on problems with known constants, beside the bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+from pairlearn.cli.output import emit, json_option
+
+if TYPE_CHECKING:
+    from pairlearn.theory import FiniteProblem
+
+__all__ = ["command"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LOSSES = ("hinge", "logistic", "square")
+
+
+@click.group("bounds")
+def command() -> None:
+    r"""Measure what the theorems bound, and print both.
+
+    The problems have finitely many values of an example, so that risk, minimiser and constants
+    are known exactly. `advise` needs no measurement: it prints the step size that minimises a
+    bound.
+
+    \b
+    Examples:
+      pairlearn bounds stability --loss logistic --steps 2000 --plot stability.svg
+      pairlearn bounds excess --loss hinge --sizes 50,100,200,400 --plot excess.png
+      pairlearn bounds advise --n 10000 --norm-bound 1 --radius 5 --loss logistic
+    """
+
+
+def _measured(function: F) -> F:
+    """Add the options that both measurements share."""
+    for option in (
+        json_option,
+        click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False),
+                     help="Draw both on one doubly logarithmic axis (.png, .svg, .pdf)."),
+        click.option("--seed", default=0, show_default=True, help="Determines all numbers."),
+        click.option("--runs", default=20, show_default=True, type=click.IntRange(1),
+                     help="Independent runs."),
+        click.option("--features", default=2, show_default=True, type=click.IntRange(1),
+                     help="Number of features."),
+        click.option("--loss", default="hinge", show_default=True, type=click.Choice(_LOSSES),
+                     help="The pair loss; hinge has a kink, the others are smooth."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@command.command()
+@_measured
+@click.option("--n", default=200, show_default=True, type=click.IntRange(2),
+              help="Number of examples.")  # fmt: skip
+@click.option("--steps", default=2000, show_default=True, type=click.IntRange(3),
+              help="Number of steps.")  # fmt: skip
+@click.option("--step-size", default=0.01, show_default=True, help="The constant step size.")
+@click.option("--averaging", default="step_size", show_default=True,
+              type=click.Choice(["step_size", "last"]),
+              help="Compare the paper's averages or the last iterates.")  # fmt: skip
+def stability(
+    loss: str,
+    features: int,
+    runs: int,
+    seed: int,
+    plot: str | None,
+    as_json: bool,
+    n: int,
+    steps: int,
+    step_size: float,
+    averaging: Literal["step_size", "last"],
+) -> None:
+    r"""Print the distance of models of neighbouring data sets, beside Theorem 4 or 5.
+
+    Two data sets that differ in one example are learned along the same indices. The bound of the
+    path holds in every run, the others hold for the mean over the indices.
+
+    \b
+    Examples:
+      pairlearn bounds stability
+      pairlearn bounds stability --loss square --n 500 --steps 5000 --json
+    """
+    from pairlearn.theory import measure_stability
+
+    draw = _canvas(plot)
+    problem = _problem(loss, features)
+    found = measure_stability(
+        problem,
+        n,
+        n_steps=steps,
+        step_size=step_size,
+        averaging=averaging,
+        n_runs=runs,
+        rng=seed,
+    )
+    smooth = step_size * problem.constants.smoothness <= 2.0
+    columns = {
+        "steps": found.steps.tolist(),
+        "mean": found.mean.tolist(),
+        "largest": found.distances.max(axis=0).tolist(),
+        "path_bound_mean": found.realized.mean(axis=0).tolist(),
+        "bound": found.expected.tolist(),
+        "paper_bound": found.paper.tolist(),
+    }
+    n_above = int((found.distances > found.realized * (1.0 + 1e-12)).any(axis=1).sum())
+    facts = {
+        "theorem": "Theorem 5" if smooth else "Theorem 4",
+        "loss": loss,
+        "n": n,
+        "step_size": step_size,
+        "averaging": averaging,
+        "runs": runs,
+        "runs_above_the_bound_of_their_path": n_above,
+    }
+    title = (
+        f"distance of neighbouring models, {loss} loss, {n} examples, step size {step_size:g} "
+        f"({facts['theorem']})"
+    )
+    note = f"runs above the bound of their own path: {n_above} of {runs}"
+    _report(title, columns, facts, note, as_json)
+    if draw is not None:
+        from pairlearn.theory import plot_stability
+
+        draw(lambda ax: plot_stability(found, ax=ax), as_json)
+
+
+@command.command()
+@_measured
+@click.option("--sizes", default="50,100,200,400,800", show_default=True, metavar="N,N,...",
+              help="Numbers of examples.")  # fmt: skip
+@click.option("--setting", default="online", show_default=True,
+              type=click.Choice(["online", "offline"]),
+              help="One pass, or draws with replacement (n^2 steps for the hinge).")  # fmt: skip
+def excess(
+    loss: str,
+    features: int,
+    runs: int,
+    seed: int,
+    plot: str | None,
+    as_json: bool,
+    sizes: str,
+    setting: Literal["online", "offline"],
+) -> None:
+    r"""Print the excess risk against the number of examples, beside Theorem 1, 2 or 6.
+
+    Each run takes the step size that the bound recommends.
+
+    \b
+    Examples:
+      pairlearn bounds excess
+      pairlearn bounds excess --loss logistic --setting offline --sizes 100,1000,10000
+    """
+    from pairlearn.theory import measure_excess
+
+    draw = _canvas(plot)
+    numbers = _sizes(sizes)
+    found = measure_excess(
+        _problem(loss, features), numbers, setting=setting, n_runs=runs, rng=seed
+    )
+    columns = {
+        "examples": found.sizes.tolist(),
+        "mean": found.mean.tolist(),
+        "largest": found.excess.max(axis=0).tolist(),
+        "bound": found.bounds.tolist(),
+        "paper_bound": found.paper.tolist(),
+    }
+    n_above = int((found.mean > found.bounds).sum())
+    facts = {"loss": loss, "setting": setting, "runs": runs, "sizes_above_the_bound": n_above}
+    title = f"excess risk, {loss} loss, {setting}, mean of {runs} runs"
+    note = f"sizes whose mean is above the bound: {n_above} of {len(numbers)}"
+    _report(title, columns, facts, note, as_json)
+    if draw is not None:
+        from pairlearn.theory import plot_excess
+
+        draw(lambda ax: plot_excess(found, ax=ax), as_json)
+
+
+@command.command()
+@click.option("--n", required=True, type=click.IntRange(3), help="Number of examples.")
+@click.option("--norm-bound", required=True, type=float, help="Bound on the norm of an example.")
+@click.option("--radius", required=True, type=float, help="Radius of the ball of the model.")
+@click.option("--loss", default="hinge", show_default=True, help="The pair loss.")
+@click.option("--setting", default="offline", show_default=True,
+              type=click.Choice(["online", "offline"]),
+              help="One pass, or draws with replacement.")  # fmt: skip
+@click.option("--steps", type=click.IntRange(1), help="Number of steps; default: the theorem's.")
+@json_option
+def advise(
+    n: int,
+    norm_bound: float,
+    radius: float,
+    loss: str,
+    setting: Literal["online", "offline"],
+    steps: int | None,
+    as_json: bool,
+) -> None:
+    r"""Print the step size that minimises a bound on the excess risk, and the bound.
+
+    \b
+    Examples:
+      pairlearn bounds advise --n 10000 --norm-bound 1 --radius 5
+      pairlearn bounds advise --n 10000 --norm-bound 1 --radius 5 --setting online --json
+    """
+    from pairlearn.losses import get_loss
+    from pairlearn.problem import Problem
+    from pairlearn.scores import LinearScore
+    from pairlearn.theory import advise_auc
+
+    advice = advise_auc(
+        Problem(LinearScore(), get_loss(loss)),
+        n,
+        norm_bound=norm_bound,
+        radius=radius,
+        setting=setting,
+        n_steps=steps,
+    )
+    values = {
+        "theorem": advice.theorem,
+        "schedule": type(advice.schedule).__name__,
+        "step_size": advice.step_size,
+        "n_steps": advice.n_steps,
+        "averaging": type(advice.averaging).__name__,
+        "bound": advice.bound,
+    }
+    width = max(map(len, values))
+    lines = [
+        f"{name:<{width}}  {value:.6g}" if isinstance(value, float) else f"{name:<{width}}  {value}"
+        for name, value in values.items()
+    ]
+    emit(values, "\n".join(lines), as_json=as_json)
+
+
+def _problem(loss: str, features: int) -> FiniteProblem:
+    from pairlearn.losses import Logistic
+    from pairlearn.theory import hinge_problem, square_problem
+
+    if loss == "square":
+        return square_problem(features)
+    return hinge_problem(features, loss=Logistic() if loss == "logistic" else None)
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        sizes = [int(part) for part in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 3 or sorted(set(sizes)) != sizes:
+        raise click.BadParameter(
+            f"{text!r} is not an increasing list of numbers from 3 on, such as 50,100,200.",
+            param_hint="--sizes",
+        )
+    return sizes
+
+
+def _slope(x: list[float], y: list[float]) -> float | None:
+    from pairlearn.theory import fitted_slope
+
+    points = [(a, b) for a, b in zip(x, y, strict=True) if b > 0.0]
+    if len(points) < 2:
+        return None
+    return fitted_slope([a for a, _ in points], [b for _, b in points])
+
+
+def _report(
+    title: str, columns: dict[str, list[Any]], facts: dict[str, Any], note: str, as_json: bool
+) -> None:
+    first, *others = columns
+    slopes = {name: _slope(columns[first], columns[name]) for name in others}
+    heads = [name.replace("_", " ") for name in columns]
+    table = [heads]
+    for row in zip(*columns.values(), strict=True):
+        table.append([str(row[0]), *(f"{value:.3g}" for value in row[1:])])
+    table.append(["slope", *("-" if s is None else f"{s:.2f}" for s in slopes.values())])
+    widths = [max(len(line[k]) for line in table) for k in range(len(heads))]
+    lines = [title]
+    for line in table:
+        cells = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        lines.append("  ".join(cells))
+    lines.append(note)
+    emit(facts | {"columns": columns, "slopes": slopes}, "\n".join(lines), as_json=as_json)
+
+
+def _canvas(path: str | None) -> Callable[[Callable[[Any], Any], bool], None] | None:
+    """Return a function that draws into the file, after checking that it can be written."""
+    if path is None:
+        return None
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise click.ClickException(
+            "--plot needs matplotlib; install it with `pip install pairlearn[plot]`."
+        ) from error
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    if "." not in path or path.rsplit(".", 1)[1].lower() not in known:
+        raise click.BadParameter(
+            f"{path!r} must end in one of {', '.join('.' + kind for kind in known)}.",
+            param_hint="--plot",
+        )
+
+    def draw(paint: Callable[[Any], Any], as_json: bool) -> None:
+        figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+        paint(figure.subplots())
+        figure.savefig(path, dpi=150)
+        click.echo(f"picture: {path}", err=as_json)
+
+    return draw

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The stream of `EntropyRegressor`, and the scales that it shares with the offline form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.location import start_from
+from pairlearn.estimators.parts import as_averaging, as_ball, as_generator, as_schedule
+from pairlearn.losses import Epanechnikov, PairLoss, Welsch
+from pairlearn.metrics.entropy import error_entropy
+from pairlearn.problem import Problem
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.rows import DenseRows, Rows
+from pairlearn.validation import check_positive
+
+__all__ = ["EntropyStream", "pair_loss", "pair_scale"]
+
+Vector = NDArray[np.float64]
+
+#: The relative step size of a stream: the steps are c / sqrt(t) over the pair scale.
+_STREAM_STEP = 1.0
+#: Examples that a stream collects before it chooses a bandwidth and a starting point.
+_WARM_UP = 256
+#: Errors of a stream that the intercept is found from.
+_WINDOW = 4096
+
+
+class EntropyStream:
+    """Collects the first examples, then learns a correction of what they start it from."""
+
+    def __init__(self, owner: Any, n_features: int) -> None:
+        self._owner = owner
+        self._n_features = n_features
+        self._rows: list[Rows] = []
+        self._targets: list[Vector] = []
+        self._start = np.zeros(n_features)
+        self._stream: Stream | None = None
+        self.errors = np.empty(0)
+        self.bandwidth = float("nan")
+        self.step_size = float("nan")
+
+    @property
+    def coef(self) -> Vector:
+        """Coefficients so far."""
+        if self._stream is None:
+            return self._start
+        return self._start + self._stream.average
+
+    @property
+    def n_steps(self) -> int:
+        """Steps taken."""
+        return 0 if self._stream is None else self._stream.n_steps
+
+    def learn(self, rows: Rows, y: Vector) -> None:
+        """Learn from a chunk, or put it aside until there are enough examples to start."""
+        if self._rows and type(self._rows[0]) is not type(rows):
+            raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
+        if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
+            rows = DenseRows(rows.X.astype(np.float64))
+        if self._stream is not None:
+            before = y - rows.scores(self.coef)
+            self._stream.learn_many(rows, y - rows.scores(self._start))
+            self.errors = np.concatenate([self.errors, before])[-_WINDOW:]
+            return
+        self._rows, self._targets = [*self._rows, rows], [*self._targets, y]
+        collected = self._collected()
+        missing = _WARM_UP - sum(map(len, self._targets[:-1]))
+        if missing > len(y):
+            self._start = start_from(collected, np.concatenate(self._targets), "least_squares")
+            self.errors = np.concatenate(self._targets) - collected.scores(self._start)
+            return
+        # Whatever follows the 256th example has no part in the choices.
+        n_known = _WARM_UP
+        targets = np.concatenate(self._targets)
+        known = collected.take(np.arange(n_known))
+        owner, rng = self._owner, as_generator(self._owner.random_state)
+        self._start = start_from(known, targets[:n_known], owner._init())
+        errors = targets[:n_known] - known.scores(self._start)
+        loss = owner._loss(owner._stages()[-1], errors, rng)
+        self.bandwidth = float(getattr(loss, "bandwidth", np.nan))
+        given = owner.step_size != "auto"
+        self.step_size = (
+            check_positive("step_size", owner.step_size)
+            if given
+            else _STREAM_STEP / pair_scale(known)
+        )
+        solver = PairwiseSGD(
+            owner._pairing(),
+            as_schedule(owner.schedule, default="inverse_sqrt").scaled(self.step_size),
+            as_ball(owner.radius),
+            as_averaging(owner.averaging),
+        )
+        stream = solver.start(Problem(LinearScore(), loss), self._n_features, rng=rng)
+        stream.learn_many(collected, targets - collected.scores(self._start))
+        self.errors = (targets - collected.scores(self._start))[-_WINDOW:]
+        self._stream, self._rows, self._targets = stream, self._rows[:1], []
+
+    def _collected(self) -> Rows:
+        total = self._rows[0]
+        for rows in self._rows[1:]:
+            total = total.followed_by(rows)  # type: ignore[arg-type]
+        return total
+
+
+def pair_scale(rows: Rows) -> float:
+    """Return the mean squared distance of two examples."""
+    mean, spread = rows.spread()
+    scale = 2.0 * spread if spread > 0 else float(mean @ mean)
+    return scale if scale > 0 else 1.0
+
+
+def pair_loss(loss: PairLoss, errors: Vector, seed: int) -> float:
+    """Return a number that orders models as their mean pair loss does.
+
+    For the windows of this package it is the entropy, which has a fast form; for any other the
+    mean loss of 20,000 pairs, the same for every model.
+    """
+    if type(loss) in (Welsch, Epanechnikov):
+        kind = "gaussian" if type(loss) is Welsch else "epanechnikov"
+        return error_entropy(errors, loss.parameter, window=kind)
+    n, rng = len(errors), np.random.default_rng(seed)
+    left = rng.integers(0, n, 20_000)
+    right = (left + rng.integers(1, n, 20_000)) % n
+    parameter = loss.parameter
+    pairs = zip(errors[left].tolist(), errors[right].tolist(), strict=True)
+    return float(np.mean([loss.value(0.0, e, other, parameter) for e, other in pairs]))

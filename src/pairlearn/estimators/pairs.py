@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be done with a learned metric: distances, a linear map, decisions on pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from pairlearn.estimators.calibration import choose_threshold
+from pairlearn.metrics import roc_auc
+
+__all__ = ["Metric", "PairMixin", "check_pair_labels", "check_pairs"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A distance between two vectors, for neighbours and clustering of scikit-learn.
+
+    Parameters
+    ----------
+    components : ndarray of shape (n_components, n_features)
+        The matrix L of the map x -> L x.
+
+    Examples
+    --------
+    >>> Metric(np.array([[2.0, 0.0]]))([1.0, 5.0], [0.0, 0.0])
+    2.0
+    """
+
+    components: NDArray[np.float64]
+
+    def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
+        """Return ||L (u - v)||, or its square."""
+        image = self.components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
+        value = float(image @ image)
+        return value if squared else float(np.sqrt(value))
+
+
+def check_pairs(pairs: Any, n_features: int | None = None) -> Vector:
+    """Return pairs as a finite array of shape (n, 2, d).
+
+    Examples
+    --------
+    >>> check_pairs([[[0, 1], [1, 0]]]).shape
+    (1, 2, 2)
+    """
+    array = np.asarray(check_array(pairs, allow_nd=True, ensure_2d=False, dtype=np.float64))
+    if array.ndim != 3 or array.shape[1] != 2:
+        raise ValueError(
+            f"Pairs must have shape (n_pairs, 2, n_features), got {array.shape}; stack the first "
+            "and the second members with np.stack([left, right], axis=1)."
+        )
+    if n_features is not None and array.shape[2] != n_features:
+        raise ValueError(
+            f"Pairs have {array.shape[2]} features, but MetricLearner was fitted on {n_features}."
+        )
+    return array
+
+
+def check_pair_labels(y: Any, n_pairs: int) -> Vector:
+    """Return labels of pairs, +1 for similar and -1 for dissimilar ones.
+
+    Examples
+    --------
+    >>> check_pair_labels([1, -1], 2)
+    array([ 1., -1.])
+    """
+    signs = np.asarray(y, dtype=np.float64)
+    if signs.shape != (n_pairs,):
+        raise ValueError(f"y must hold one label for each of {n_pairs} pairs, got {signs.shape}.")
+    if not np.isin(signs, (-1.0, 1.0)).all():
+        shown = np.unique(signs[~np.isin(signs, (-1.0, 1.0))])[:3].tolist()
+        raise ValueError(
+            f"Labels of pairs must be +1 (similar) or -1 (dissimilar), got {shown} too."
+        )
+    return signs
+
+
+def _has_threshold(estimator: Any) -> bool:
+    if not hasattr(estimator, "threshold_"):
+        raise AttributeError(
+            "No threshold tells similar from dissimilar pairs: fit on pairs, or call "
+            "calibrate_threshold(pairs, y) or set_threshold(value)."
+        )
+    return True
+
+
+class PairMixin:
+    """Distances, scores and decisions, given `components_` with W = components_' components_."""
+
+    components_: Vector
+    n_features_in_: int
+
+    def transform(self, X: Any) -> Vector:
+        """Return L x for each example: Euclidean distances there are the learned ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Images of the examples.
+        """
+        check_is_fitted(self, "components_")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(X @ self.components_.T)
+
+    def get_mahalanobis_matrix(self) -> Vector:
+        """Return W, positive semi-definite, of shape (n_features, n_features)."""
+        check_is_fitted(self, "components_")
+        return np.asarray(self.components_.T @ self.components_)
+
+    def get_metric(self) -> Metric:
+        """Return the distance as a function of two vectors.
+
+        Returns
+        -------
+        Metric
+            To pass as ``metric=`` to scikit-learn. Neighbours are found much faster on the
+            result of `transform`.
+        """
+        check_is_fitted(self, "components_")
+        return Metric(self.components_.copy())
+
+    def pair_distance(self, pairs: Any) -> Vector:
+        """Return the distance of each pair, sqrt((x - x')' W (x - x')).
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Distances.
+        """
+        check_is_fitted(self, "components_")
+        array = check_pairs(pairs, self.n_features_in_)
+        image = (array[:, 0] - array[:, 1]) @ self.components_.T
+        return np.asarray(np.sqrt(np.einsum("nk,nk->n", image, image)))
+
+    def pair_score(self, pairs: Any) -> Vector:
+        """Return minus the distance of each pair: larger means more similar.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Scores.
+        """
+        return -self.pair_distance(pairs)
+
+    def calibrate_threshold(self, pairs: Any, y: ArrayLike, *, strategy: str = "accuracy") -> Self:
+        """Choose the distance up to which a pair is predicted to be similar.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs, best not those that the metric was fitted on.
+        y : array-like of shape (n_pairs,)
+            +1 for similar, -1 for dissimilar pairs; both must occur.
+        strategy : {"accuracy", "balanced_accuracy", "f1"}, default="accuracy"
+            What to maximise.
+
+        Returns
+        -------
+        self
+            With a new `threshold_`.
+        """
+        scores = self.pair_score(pairs)
+        similar = check_pair_labels(y, len(scores)) > 0
+        if similar.all() or not similar.any():
+            raise ValueError("A threshold needs similar (+1) and dissimilar (-1) pairs.")
+        cut = choose_threshold(scores, similar, np.ones(len(scores)), strategy)
+        self.threshold_ = -cut
+        return self
+
+    def set_threshold(self, threshold: float) -> Self:
+        """Set the distance up to which a pair is predicted to be similar.
+
+        Parameters
+        ----------
+        threshold : float
+            The distance.
+
+        Returns
+        -------
+        self
+            With a new `threshold_`.
+        """
+        check_is_fitted(self, "components_")
+        value = float(threshold)
+        if not np.isfinite(value):
+            raise ValueError(f"threshold must be a finite number, got {threshold!r}.")
+        self.threshold_ = value
+        return self
+
+    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
+    def decision_function(self, pairs: Any) -> Vector:
+        """Return the threshold minus the distance of each pair.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Positive for pairs that `predict` calls similar.
+        """
+        return np.asarray(self.pair_score(pairs) + self.threshold_)
+
+    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
+    def predict(self, pairs: Any) -> NDArray[np.int64]:
+        """Return +1 for pairs nearer than the threshold and -1 for the others.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Labels.
+        """
+        return np.where(self.decision_function(pairs) > 0, 1, -1)
+
+    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
+    def score(self, pairs: Any, y: ArrayLike) -> float:
+        """Return the AUC of the pair scores, which does not depend on the threshold.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs.
+        y : array-like of shape (n_pairs,)
+            +1 for similar, -1 for dissimilar pairs.
+
+        Returns
+        -------
+        float
+            The probability that a similar pair is nearer than a dissimilar one.
+        """
+        scores = self.pair_score(pairs)
+        return roc_auc(check_pair_labels(y, len(scores)), scores)

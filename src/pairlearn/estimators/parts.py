@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of a learner as estimators take them: by name, or as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pairlearn.averaging import (
+    Averaging,
+    DelayedByStepSize,
+    DelayedLinear,
+    LastIterate,
+    Tail,
+    Uniform,
+)
+from pairlearn.domains import Ball, WholeSpace
+from pairlearn.pairings import (
+    AllPrevious,
+    ClassReservoirs,
+    FifoBuffer,
+    Pairing,
+    PreviousExample,
+    PreviousOpposite,
+    RandomPair,
+    ReservoirBuffer,
+)
+from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
+from pairlearn.validation import check_count, check_generator, check_positive
+
+__all__ = [
+    "as_averaging",
+    "as_ball",
+    "as_generator",
+    "as_pairing",
+    "as_radius",
+    "as_schedule",
+    "auto_steps",
+    "named",
+]
+
+_T = TypeVar("_T")
+
+_SCHEDULES: dict[str, type[Schedule]] = {
+    "constant": Constant,
+    "inverse_sqrt": InverseSqrt,
+    "inverse_time": InverseTime,
+}
+_AVERAGINGS: dict[str, type[Averaging]] = {
+    "step_size": DelayedByStepSize,
+    "linear": DelayedLinear,
+    "uniform": Uniform,
+    "tail": Tail,
+    "last": LastIterate,
+}
+
+
+def named(name: str, value: Any, table: Mapping[str, Callable[..., _T]]) -> Callable[..., _T]:
+    """Return the entry of `table` that a parameter names.
+
+    Examples
+    --------
+    >>> named("kind", "list", {"list": list})()
+    []
+    """
+    if not isinstance(value, str) or value not in table:
+        raise ValueError(f"{name} must be one of {sorted(table)} or an object, got {value!r}.")
+    return table[value]
+
+
+def as_schedule(schedule: str | Schedule, *, default: str) -> Schedule:
+    """Return a schedule given by name (with scale 1) or as an object; "auto" is the default.
+
+    Examples
+    --------
+    >>> as_schedule("auto", default="constant")
+    Constant(step_size=1.0)
+    """
+    if isinstance(schedule, Schedule):
+        return schedule
+    return named("schedule", default if schedule == "auto" else schedule, _SCHEDULES)(1.0)
+
+
+def as_averaging(averaging: str | Averaging) -> Averaging:
+    """Return an averaging rule given by name or as an object.
+
+    Examples
+    --------
+    >>> as_averaging("uniform")
+    Uniform()
+    """
+    if isinstance(averaging, Averaging):
+        return averaging
+    return named("averaging", averaging, _AVERAGINGS)()
+
+
+def as_pairing(pairing: str | Pairing, buffer_size: int) -> Pairing:
+    """Return a pairing given by name or as an object.
+
+    Examples
+    --------
+    >>> as_pairing("fifo", 10)
+    FifoBuffer(buffer_size=10)
+    """
+    if isinstance(pairing, Pairing):
+        return pairing
+    size = check_count("buffer_size", buffer_size)
+    makers: dict[str, Callable[[], Pairing]] = {
+        "previous": PreviousExample,
+        "random": RandomPair,
+        "fifo": lambda: FifoBuffer(size),
+        "opposite": PreviousOpposite,
+        "reservoir": lambda: ReservoirBuffer(size),
+        "class_reservoirs": lambda: ClassReservoirs(size, size),
+        "all_previous": AllPrevious,
+    }
+    return named("pairing", pairing, makers)()
+
+
+def as_radius(radius: float) -> float:
+    """Return a radius, infinity for none.
+
+    Examples
+    --------
+    >>> as_radius(2)
+    2.0
+    """
+    return check_positive("radius", radius, allow_infinite=True)
+
+
+def as_ball(radius: float) -> WholeSpace | Ball:
+    """Return the ball of a radius.
+
+    Examples
+    --------
+    >>> as_ball(np.inf)
+    WholeSpace()
+    """
+    return WholeSpace() if np.isinf(as_radius(radius)) else Ball(radius)
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Return a generator from what scikit-learn calls a random state.
+
+    Examples
+    --------
+    >>> int(as_generator(0).integers(10))
+    8
+    """
+    return check_generator(random_state)
+
+
+def auto_steps(n_passes: float | str, n: int, *, budget: int) -> int:
+    """Return the number of steps; "auto" takes `budget`, but from 1 to 200 passes.
+
+    Examples
+    --------
+    >>> auto_steps("auto", 100, budget=50_000)
+    20000
+    """
+    if n_passes == "auto":
+        return int(np.clip(budget, n, 200 * n))
+    return max(int(np.ceil(check_positive("n_passes", n_passes) * n)), 1)  # type: ignore[arg-type]

@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranking within queries."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pairlearn.averaging import Averaging
+from pairlearn.estimators.parts import (
+    as_averaging,
+    as_ball,
+    as_generator,
+    as_radius,
+    as_schedule,
+    auto_steps,
+)
+from pairlearn.losses import PairLoss, get_loss
+from pairlearn.losses.weighted import GapWeighted
+from pairlearn.metrics.ranking import ndcg, pair_accuracy
+from pairlearn.pairings import Pairing, PreviousExample
+from pairlearn.problem import Problem
+from pairlearn.query_pairing import PreviousOfQuery, number_queries
+from pairlearn.schedules import Schedule
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.sweep import Sweep
+from pairlearn.validation import check_count, check_fraction, check_positive
+
+__all__ = ["PairwiseRanker"]
+
+Vector = NDArray[np.float64]
+
+#: Relative step sizes: c over the mean squared distance of two examples of a query.
+_STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
+#: The relative step size of a stream with steps c / sqrt(t).
+_STREAM_STEP = 1.0
+#: Steps of n_passes="auto", and of the runs that choose the step size.
+_AUTO_STEPS, _CHOICE_STEPS = 500_000, 100_000
+#: Examples that a choice is judged by, at most.
+_JUDGED = 20_000
+
+
+class PairwiseRanker(BaseEstimator):  # type: ignore[misc]
+    r"""Linear ranker of graded examples, in queries or globally.
+
+    Minimises, by stochastic gradient descent,
+
+    .. math:: F_S(w) = \sum_q \frac{n_q}{n} \frac{1}{n_q^2} \sum_{i, j \in q}
+              \ell(\mathrm{sign}(y_i - y_j) \langle w, x_i - x_j \rangle) \, 1[y_i \neq y_j],
+
+    pairing each example with the previous one *of the same query* (the paper's Algorithm 1 within
+    queries; `partial_fit` is Algorithm 2). Without queries it ranks all examples by a real target.
+
+    Parameters
+    ----------
+    loss : str or PairLoss, default="hinge"
+        As in `AUCClassifier`: "hinge", "squared_hinge", "square", "logistic", "exponential",
+        "loglink", "smoothed_hinge", or a loss of your own.
+    weight_by_grade : bool, default=False
+        Whether a pair weighs \|y - y'\|. Without it only the order of the grades matters.
+    k : int or None, default=10
+        `score` is NDCG over the first k ranks; None for all.
+    gain : {"exponential", "linear"}, default="exponential"
+        The gain of a grade in NDCG, 2^y - 1 or y.
+    step_size : float or "auto", default="auto"
+        The scale of the step sizes. "auto" trains a grid on one sample path over a part of the
+        queries and keeps the best by pair accuracy on the others. A stream takes 1 over the mean
+        squared distance of two examples of its first chunk.
+    radius : float, default=inf
+        Radius of the ball that the coefficients live in.
+    n_passes : float or "auto", default="auto"
+        Number of steps in units of the number of examples. "auto" takes 500,000 steps, but at
+        least 1 and at most 200 passes.
+    schedule : str or Schedule, default="auto"
+        "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`),
+        "inverse_time" or a schedule, whose scale is then multiplied by the step size.
+    averaging : str or Averaging, default="step_size"
+        "step_size" (the paper's average), "linear", "uniform", "tail", "last", or a rule.
+    max_open : int, default=10_000
+        How many queries a stream remembers an example of; beyond that the query that was silent
+        for longest is forgotten. Memory is this many examples.
+    validation_fraction : float, default=0.2
+        Share of the queries (of the examples, without queries) held out to choose the step size.
+        The final model is trained on all.
+    random_state : int, RandomState, Generator or None, default=None
+        Source of the sampled indices.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients.
+    step_size_ : float
+        The step size used.
+    held_out_accuracy_ : float or None
+        The pair accuracy by which it was chosen.
+    n_queries_ : int
+        Queries that have a pair of different grades (1 without queries). In a stream, None.
+    n_single_, n_flat_ : int
+        Queries of one document, and of several documents of one grade: skipped, since they hold
+        no pair.
+    n_forgotten_ : int
+        Queries that a stream forgot because more than `max_open` were open.
+    n_steps_, n_gradients_ : int
+        Steps taken and pairs evaluated.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Features are not scaled. A score has no meaning across queries unless features do.
+
+    Examples
+    --------
+    Files in svmlight format carry queries as ``qid:``:
+
+    >>> from io import BytesIO
+    >>> from sklearn.datasets import load_svmlight_file
+    >>> from pairlearn import PairwiseRanker
+    >>> text = b"2 qid:1 1:3 2:1\n0 qid:1 1:1 2:1\n1 qid:2 1:5 2:0\n0 qid:2 1:4 2:1\n"
+    >>> X, y, qid = load_svmlight_file(BytesIO(text), query_id=True)
+    >>> ranker = PairwiseRanker(random_state=0).fit(X, y, qid=qid)
+    >>> ranker.score(X, y, qid=qid)
+    1.0
+    """
+
+    def __init__(
+        self,
+        loss: str | PairLoss = "hinge",
+        *,
+        weight_by_grade: bool = False,
+        k: int | None = 10,
+        gain: str = "exponential",
+        step_size: float | str = "auto",
+        radius: float = np.inf,
+        n_passes: float | str = "auto",
+        schedule: str | Schedule = "auto",
+        averaging: str | Averaging = "step_size",
+        max_open: int = 10_000,
+        validation_fraction: float = 0.2,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.weight_by_grade = weight_by_grade
+        self.k = k
+        self.gain = gain
+        self.step_size = step_size
+        self.radius = radius
+        self.n_passes = n_passes
+        self.schedule = schedule
+        self.averaging = averaging
+        self.max_open = max_open
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    # --------------------------------------------------------------------------- training
+
+    def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Train on stored examples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades, or any real target; larger is better.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example, in any order. Pairs are made within queries only.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        problem = self._problem()
+        rows, grades = self._examples(X, y, reset=True, minimum=2)
+        rng = as_generator(self.random_state)
+        n = len(grades)
+        query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
+        useful = self._count(query, grades)
+        if not useful.all():
+            keep = np.flatnonzero(useful)
+            rows, grades, query = rows.take(keep), grades[keep], query[keep]
+        grouped = qid is not None
+        n_steps = auto_steps(self.n_passes, len(grades), budget=_AUTO_STEPS)
+        shape = as_schedule(self.schedule, default="constant")
+        averaging = as_averaging(self.averaging)
+        if self.step_size == "auto":
+            step_size, held_out = self._choose(
+                problem, rows, grades, query, grouped, n_steps, shape, rng
+            )
+        else:
+            step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+            held_out = None
+        solver = PairwiseSGD(
+            _pairing(query, grouped), shape.scaled(step_size), as_ball(self.radius), averaging
+        )
+        solution = solver.solve(problem, rows, grades, n_steps=n_steps, rng=rng)
+        self.coef_ = solution.average
+        self.step_size_, self.held_out_accuracy_ = step_size, held_out
+        self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
+        self.n_forgotten_ = 0
+        self._stream: Stream | None = None
+        return self
+
+    def _count(self, query: NDArray[np.int64], grades: Vector) -> NDArray[np.bool_]:
+        """Count the queries without a pair and return which examples have one."""
+        n_queries = int(query.max()) + 1
+        size = np.bincount(query, minlength=n_queries)
+        highest = np.full(n_queries, -np.inf)
+        lowest = np.full(n_queries, np.inf)
+        np.maximum.at(highest, query, grades)
+        np.minimum.at(lowest, query, grades)
+        mixed = highest > lowest
+        self.n_single_ = int(np.count_nonzero(size == 1))
+        self.n_flat_ = int(np.count_nonzero((size > 1) & ~mixed))
+        self.n_queries_: int | None = int(np.count_nonzero(mixed))
+        if not mixed.any():
+            raise ValueError(
+                f"No query has two different grades ({self.n_single_} of one document, "
+                f"{self.n_flat_} of one grade); there is no pair to learn from. Check y and qid."
+            )
+        return np.asarray(mixed[query])
+
+    def _choose(
+        self,
+        problem: Problem,
+        rows: Rows,
+        grades: Vector,
+        query: NDArray[np.int64],
+        grouped: bool,
+        n_steps: int,
+        shape: Schedule,
+        rng: np.random.Generator,
+    ) -> tuple[float, float]:
+        """Return the best step size of a grid, and its held-out pair accuracy."""
+        fraction = check_fraction("validation_fraction", self.validation_fraction)
+        held = _held_out(query, grades, grouped, fraction, rng)
+        train = np.flatnonzero(~held)
+        test = np.flatnonzero(held)
+        if not len(test):
+            # Too few queries to put any aside: judge by the training pairs.
+            train = test = np.arange(len(grades))
+        n_choice = min(n_steps, _CHOICE_STEPS)
+        # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
+        shrink = float(np.sqrt(n_choice / n_steps)) if shape.is_constant else 1.0
+        scale = _pair_scale(rows, _pairing(query, grouped), rng)
+        steps = tuple(c / scale for c in _STEPS)
+        radius = as_radius(self.radius)
+        solution = Sweep(
+            tuple(step / shrink for step in steps),
+            (radius,) * len(steps),
+            _pairing(query[train], grouped),
+            shape,
+            as_averaging(self.averaging),
+        ).solve(problem, rows.take(train), grades[train], n_steps=n_choice, rng=rng)
+        if not grouped and len(test) > _JUDGED:
+            test = test[:_JUDGED]
+        scores = rows.take(test).scores(solution.averages)
+        accuracy = [
+            pair_accuracy(grades[test], s, qid=query[test]) if np.isfinite(s).all() else 0.0
+            for s in scores
+        ]
+        best = int(np.argmax(accuracy))
+        return steps[best], float(accuracy[best])
+
+    def partial_fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Learn from the next chunk of a stream, in order; queries may interleave.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades, or any real target.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example; with every chunk or with none.
+
+        Returns
+        -------
+        self
+            The ranker. A chunk that fails leaves it as it was.
+        """
+        problem = self._problem()
+        stream = getattr(self, "_stream", None)
+        rows, grades = self._examples(X, y, reset=stream is None, minimum=1)
+        if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
+            rows = DenseRows(rows.X.astype(np.float64))
+        if stream is None:
+            pairing: Pairing = PreviousExample()
+            if qid is not None:
+                pairing = PreviousOfQuery(max_open=check_count("max_open", self.max_open))
+            if self.step_size == "auto":
+                mean, spread = rows.spread()
+                scale = 2.0 * spread if spread > 0 else float(mean @ mean)
+                step_size = _STREAM_STEP / scale if scale > 0 else _STREAM_STEP
+            else:
+                step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+            shape = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
+            solver = PairwiseSGD(pairing, shape, as_ball(self.radius), as_averaging(self.averaging))
+            stream = solver.start(
+                problem, rows.shape[1], rng=as_generator(self.random_state)
+            ).learn_many(rows, grades, qid=qid)
+            self.step_size_ = step_size
+        else:
+            stream.learn_many(rows, grades, qid=qid)
+        self._stream = stream
+        self.coef_ = stream.average
+        self.held_out_accuracy_ = None
+        self.n_queries_, self.n_single_, self.n_flat_ = None, 0, 0
+        self.n_forgotten_ = getattr(stream._source, "n_forgotten", 0)
+        self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
+        return self
+
+    # ------------------------------------------------------------------------- prediction
+
+    def predict(self, X: Any) -> Vector:
+        """Return scores; within a query, rank by them, largest first.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores.
+        """
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(X @ self.coef_, dtype=np.float64)
+
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean NDCG@k over queries; without queries, the pair accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades of at least 0; any real target without queries.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example.
+
+        Returns
+        -------
+        float
+            The score, at most 1.
+        """
+        scores = self.predict(X)
+        if qid is None:
+            return pair_accuracy(y, scores)
+        return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
+
+    def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean over queries of the share of pairs in the right order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades, or any real target.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example.
+
+        Returns
+        -------
+        float
+            The accuracy, between 0 and 1.
+        """
+        return pair_accuracy(y, self.predict(X), qid=qid)
+
+    # ------------------------------------------------------------------------- parameters
+
+    def _problem(self) -> Problem:
+        loss = get_loss(self.loss)
+        if not loss.opposite_labels_only:
+            raise ValueError(
+                f"{type(loss).__name__} does not compare the order of labels; a ranking loss has "
+                "opposite_labels_only = True."
+            )
+        return Problem(LinearScore(), GapWeighted(base=loss) if self.weight_by_grade else loss)
+
+    def _examples(self, X: Any, y: ArrayLike, *, reset: bool, minimum: int) -> tuple[Rows, Vector]:
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=reset,
+            ensure_min_samples=minimum,
+            y_numeric=True,
+        )
+        return as_rows(X), np.asarray(y, dtype=np.float64)
+
+
+def _pairing(query: NDArray[np.int64], grouped: bool) -> Pairing:
+    return PreviousOfQuery(query) if grouped else PreviousExample()
+
+
+def _held_out(
+    query: NDArray[np.int64],
+    grades: Vector,
+    grouped: bool,
+    fraction: float,
+    rng: np.random.Generator,
+) -> NDArray[np.bool_]:
+    """Return which examples to hold out: whole queries, or examples where there are none."""
+    if grouped:
+        names = np.unique(query)
+        count = round(fraction * len(names))
+        chosen = rng.choice(names, count, replace=False) if count else names[:0]
+        return np.isin(query, chosen)
+    held = np.zeros(len(query), dtype=bool)
+    held[rng.choice(len(query), round(fraction * len(query)), replace=False)] = True
+    for part in (grades[held], grades[~held]):
+        if not len(part) or part.max() == part.min():
+            held[:] = False
+    return held
+
+
+def _pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:
+    """Return the mean squared distance of the examples of a pair, from 2000 pairs."""
+    plan = pairing.offline(rows.shape[0], rng).draw(2000)
+    total = 0.0
+    left, right = rows.take(np.asarray(plan.left)), rows.take(np.asarray(plan.right))
+    if isinstance(left, DenseRows) and isinstance(right, DenseRows):
+        total = float(((left.X - right.X).astype(np.float64) ** 2).sum())
+    else:
+        import scipy.sparse
+
+        a, b = (
+            scipy.sparse.csr_array((part.data, part.indices, part.indptr), shape=part.shape)  # type: ignore[union-attr]
+            for part in (left, right)
+        )
+        total = float((a - b).power(2).sum())
+    n_distinct = max(int(np.count_nonzero(plan.left != plan.right)), 1)
+    return total / n_distinct if total > 0 else 1.0

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairs that come as pairs: rows 2k and 2k + 1 belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.pairings import Arrival, OfflineSource, OnlineSource, Pairing, Plan
+
+__all__ = ["GivenPairs", "as_rows_of_pairs"]
+
+
+@dataclass(frozen=True)
+class GivenPairs(Pairing):
+    """Each step meets one of the given pairs, the rows (2k, 2k + 1) for some k.
+
+    Offline k is drawn uniformly, independently at each step; on a stream the pairs come in order
+    and nothing is remembered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plan = GivenPairs().offline(10, np.random.default_rng(0)).draw(20)
+    >>> bool((plan.right == plan.left + 1).all())
+    True
+    """
+
+    def offline(
+        self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
+    ) -> OfflineSource:
+        """Return a source of given pairs."""
+        return _Drawn(_n_pairs(n), rng)
+
+    def online(self, rng: np.random.Generator) -> OnlineSource:
+        """Return a source that takes the pairs as they come."""
+        return _AsTheyCome()
+
+
+def as_rows_of_pairs(
+    pairs: NDArray[np.float64], y: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return pairs (n, 2, d) as 2 n rows, with labels that are equal in similar pairs only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_rows_of_pairs(np.zeros((2, 2, 3)), [1, -1])[1]
+    array([ 1.,  1.,  1., -1.])
+    """
+    signs = np.asarray(y, dtype=np.float64)
+    labels = np.column_stack([np.ones(len(signs)), signs]).ravel()
+    return np.ascontiguousarray(pairs.reshape(-1, pairs.shape[2])), labels
+
+
+def _n_pairs(n: int) -> int:
+    if n % 2:
+        raise ValueError(f"Given pairs need an even number of rows, got {n}.")
+    return n // 2
+
+
+class _Drawn:
+    def __init__(self, n_pairs: int, rng: np.random.Generator) -> None:
+        self._n_pairs, self._rng = n_pairs, rng
+
+    def draw(self, n_steps: int) -> Plan:
+        left = 2 * self._rng.integers(0, self._n_pairs, n_steps)
+        return Plan(left, left + 1)
+
+
+class _AsTheyCome:
+    def arrive(self, y: NDArray[np.float64]) -> Arrival:
+        left = 2 * np.arange(_n_pairs(len(y)))
+        return Arrival(Plan(left, left + 1), np.empty(0, dtype=np.int64))

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every pair loss is: two scalar functions of a score and two labels, and their bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pairlearn.scalars import Scalar
+
+__all__ = ["PairLoss"]
+
+
+@dataclass(frozen=True)
+class PairLoss:
+    r"""Base class of pair losses.
+
+    Parameters
+    ----------
+    one_sided : bool, default=False
+        Whether only pairs whose first example has the larger label count (the paper's indicator
+        1[y = 1, y' = -1]). By default a pair counts in either order.
+
+    Notes
+    -----
+    A subclass defines two functions decorated with `scalar`, `value` and `derivative` (with
+    respect to the score), each of ``(score, y, y_partner, parameter)``. It may define
+    `slope_bound`, `curvature_bound` and `value_bound`, the suprema of \|l'\|, \|l''\| and l over
+    \|m\| <= M, from which `Problem` derives Lipschitz and smoothness constants.
+
+    Examples
+    --------
+    >>> from pairlearn import scalar
+    >>> class Linear(PairLoss):
+    ...     @scalar
+    ...     def value(score, y, y_partner, _):
+    ...         return -score if y > y_partner else score
+    ...
+    ...     @scalar
+    ...     def derivative(score, y, y_partner, _):
+    ...         return -1.0 if y > y_partner else 1.0
+    >>> Linear().value(0.25, 1.0, -1.0)
+    -0.25
+    """
+
+    one_sided: bool = False
+
+    #: Whether a pair of equal labels costs nothing, whatever the score.
+    opposite_labels_only: ClassVar[bool] = True
+    #: Whether the loss is convex in the score.
+    convex: ClassVar[bool] = True
+
+    value: ClassVar[Scalar]
+    derivative: ClassVar[Scalar]
+
+    @property
+    def parameter(self) -> float:
+        """The number handed to `value` and `derivative` as their fourth argument."""
+        return 0.0
+
+    def slope_bound(self, margin_bound: float) -> float:
+        """Supremum of the absolute derivative over margins of at most `margin_bound`."""
+        raise ValueError(self._unknown("slope_bound"))
+
+    def curvature_bound(self, margin_bound: float) -> float:
+        """Supremum of the absolute second derivative (infinite where there is a kink)."""
+        raise ValueError(self._unknown("curvature_bound"))
+
+    def value_bound(self, margin_bound: float) -> float:
+        """Supremum of the loss over margins of at most `margin_bound`."""
+        raise ValueError(self._unknown("value_bound"))
+
+    def _unknown(self, method: str) -> str:
+        name = type(self).__name__
+        return f"{name} does not state its {method}; define {name}.{method}(margin_bound)."

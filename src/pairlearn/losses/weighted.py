@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A loss of graded examples in which a pair weighs as much as its grades differ."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+from pairlearn.losses.base import PairLoss
+from pairlearn.losses.margin import Hinge
+from pairlearn.scalars import GapScalar, Scalar
+
+__all__ = ["GapWeighted"]
+
+
+@functools.lru_cache(maxsize=256)
+def _weighted(inner: Scalar) -> GapScalar:
+    return GapScalar(inner)
+
+
+@dataclass(frozen=True)
+class GapWeighted(PairLoss):
+    r"""Another loss times \|y - y'\|, the difference of the labels of a pair.
+
+    Parameters
+    ----------
+    one_sided : bool, default=False
+        That of the base, whatever is given here.
+    base : PairLoss, default=Hinge()
+        The loss to weigh.
+
+    Examples
+    --------
+    >>> loss = GapWeighted(base=Hinge())
+    >>> loss.value(0.0, 3.0, 1.0, loss.parameter)
+    2.0
+    """
+
+    base: PairLoss = field(default_factory=Hinge)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "one_sided", self.base.one_sided)
+
+    @property
+    def value(self) -> Scalar:  # type: ignore[override]
+        """The weighted value."""
+        return _weighted(self.base.value)
+
+    @property
+    def derivative(self) -> Scalar:  # type: ignore[override]
+        """The weighted derivative."""
+        return _weighted(self.base.derivative)
+
+    @property
+    def parameter(self) -> float:
+        """The parameter of the base."""
+        return self.base.parameter

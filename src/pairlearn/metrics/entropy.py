@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Renyi's quadratic entropy of errors, estimated with a Parzen window (section 2.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairlearn.metrics._inputs import Vector, check_scores
+from pairlearn.validation import check_positive
+
+__all__ = ["WINDOWS", "error_entropy"]
+
+#: Pairs in one block of the exact sum.
+_BLOCK = 1 << 16
+#: Up to so many errors, "auto" visits every pair.
+_EXACT = 4096
+#: Bins in one bandwidth.
+_BINS = 32
+
+
+def _gaussian(u: Vector) -> Vector:
+    return np.asarray(np.exp(-0.5 * u * u) / math.sqrt(2.0 * math.pi))
+
+
+def _epanechnikov(u: Vector) -> Vector:
+    return np.asarray(0.75 * np.maximum(1.0 - u * u, 0.0))
+
+
+#: Name -> (window as a density of u = (e - e') / gamma, the |u| from which on it is negligible).
+WINDOWS: dict[str, tuple[Callable[[Vector], Vector], float]] = {
+    "gaussian": (_gaussian, 9.0),
+    "epanechnikov": (_epanechnikov, 1.0),
+}
+
+
+def error_entropy(
+    errors: ArrayLike,
+    bandwidth: float,
+    *,
+    window: str = "gaussian",
+    method: str = "auto",
+) -> float:
+    r"""Return the empirical entropy of errors.
+
+    H = -log 1/(n^2 gamma) sum over all i, j of G((e_i - e_j) / gamma), the pairs i = j included
+    as in the paper. Smaller is better: equal errors give the least value, log(gamma / G(0)). A
+    constant added to all errors changes nothing.
+
+    Parameters
+    ----------
+    errors : array-like of shape (n,)
+        Errors y - h(x).
+    bandwidth : float
+        The bandwidth gamma > 0. Entropies are comparable at equal bandwidth only.
+    window : {"gaussian", "epanechnikov"}, default="gaussian"
+        The window G, a density: the normal one or 3/4 (1 - u^2)_+.
+    method : {"auto", "exact", "binned"}, default="auto"
+        "exact" visits the pairs that the window sees, in blocks; "binned" shares each error
+        between two of the bins of width gamma / 32 around it and costs O(n log n) whatever the
+        range of the errors (a relative error of the sum of about 1e-4 for the Gaussian window).
+        "auto" is exact up to 4096 errors.
+
+    Returns
+    -------
+    float
+        The entropy in nats.
+
+    Examples
+    --------
+    >>> round(error_entropy([0.0, 0.0, 5.0], 1.0), 4)
+    1.5067
+    >>> error_entropy([0.0, 0.0, 5.0], 1.0) == error_entropy([3.0, 3.0, 8.0], 1.0)
+    True
+    """
+    e = np.sort(check_scores("errors", errors))
+    if len(e) == 0:
+        raise ValueError("errors must hold at least one number, got none.")
+    gamma = check_positive("bandwidth", bandwidth)
+    if window not in WINDOWS:
+        raise ValueError(f"window must be one of {sorted(WINDOWS)}, got {window!r}.")
+    if method not in ("auto", "exact", "binned"):
+        raise ValueError(f'method must be "auto", "exact" or "binned", got {method!r}.')
+    density, reach = WINDOWS[window]
+    exact = method == "exact" or (method == "auto" and len(e) <= _EXACT)
+    total = (_exact if exact else _binned)((e - e[0]) / gamma, density, reach)
+    return -math.log(total / (len(e) ** 2 * gamma))
+
+
+def _exact(u: Vector, density: Callable[[Vector], Vector], reach: float) -> float:
+    """Return the sum over all ordered pairs of sorted values."""
+    last = np.searchsorted(u, u + reach, side="right")
+    total = 0.0
+    start = 0
+    while start < len(u):
+        rows = max(1, _BLOCK // max(int(last[start]) - start, 1))
+        block = slice(start, start + rows)
+        stop = int(last[block].max())
+        # Each pair once, from its smaller member; the diagonal is counted apart.
+        gaps = u[start:stop] - u[block, None]
+        after = np.arange(start, stop) > np.arange(start, min(start + rows, len(u)))[:, None]
+        total += 2.0 * float(density(gaps)[after].sum())
+        start += rows
+    return total + len(u) * float(density(np.zeros(1))[0])
+
+
+def _binned(u: Vector, density: Callable[[Vector], Vector], reach: float) -> float:
+    """Return the sum with every value shared between its two nearest bins."""
+    scaled = u * _BINS
+    lower = np.floor(scaled)
+    share = scaled - lower
+    bins, group = np.unique(np.concatenate([lower, lower + 1.0]), return_inverse=True)
+    counts = np.bincount(group, np.concatenate([1.0 - share, share]))
+    weights = density(np.arange(math.ceil(reach * _BINS) + 1) / _BINS)
+    total = float(weights[0]) * float(counts @ counts)
+    for k in range(1, len(weights)):
+        partner = np.minimum(np.searchsorted(bins, bins + k), len(bins) - 1)
+        met = bins[partner] == bins + k
+        total += 2.0 * float(weights[k]) * float(counts[met] @ counts[partner[met]])
+    return total

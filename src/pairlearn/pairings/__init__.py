@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who meets whom: pairings, lowered to index arrays before a kernel runs.
+
+A pairing answers twice. Offline, `offline(n, rng, y=...)` returns a source that draws the next
+steps from n stored examples (Algorithm 1 and its rivals). Online, `online(rng)` returns a source
+that is told of each arriving chunk and says whom its examples meet and which examples to remember
+(Algorithm 2 and its rivals). A source may look at labels, never at the parameter.
+"""
+
+from pairlearn.pairings.buffers import AllPrevious, ClassReservoirs, FifoBuffer, ReservoirBuffer
+from pairlearn.pairings.pairs import (
+    FrozenExample,
+    PreviousExample,
+    PreviousOpposite,
+    RandomEarlier,
+    RandomPair,
+)
+from pairlearn.pairings.plans import (
+    Arrival,
+    OfflineSource,
+    OnlineSource,
+    Pairing,
+    Plan,
+    SlotPlan,
+)
+
+__all__ = [
+    "AllPrevious",
+    "Arrival",
+    "ClassReservoirs",
+    "FifoBuffer",
+    "FrozenExample",
+    "OfflineSource",
+    "OnlineSource",
+    "Pairing",
+    "Plan",
+    "PreviousExample",
+    "PreviousOpposite",
+    "RandomEarlier",
+    "RandomPair",
+    "ReservoirBuffer",
+    "SlotPlan",
+]

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairings of one pair a step: the previous example, other earlier ones, uniform pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.pairings.plans import (
+    Arrival,
+    OfflineSource,
+    OnlineSource,
+    Pairing,
+    Plan,
+    draw_uniform,
+    known_labels,
+)
+
+__all__ = ["FrozenExample", "PreviousExample", "PreviousOpposite", "RandomEarlier", "RandomPair"]
+
+Labels = NDArray[np.float64]
+
+#: Up to so many examples 64 random bits are enough for both indices of a pair.
+_ONE_NUMBER = 2**20
+
+
+@dataclass(frozen=True)
+class PreviousExample(Pairing):
+    """Each example meets the previous one (Algorithms 1 and 2).
+
+    Offline, the indices i_0, i_1, ... are independent and uniform and step t meets
+    (i_t, i_{t-1}). An index may follow itself; such a pair changes nothing and is counted.
+
+    Examples
+    --------
+    >>> source = PreviousExample().offline(5, np.random.default_rng(0))
+    >>> plan = source.draw(4)
+    >>> bool((plan.left[:-1] == plan.right[1:]).all())
+    True
+    """
+
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
+        """Return a source that draws the path i_0, i_1, ..."""
+        return _Path(n, rng)
+
+    def online(self, rng: np.random.Generator) -> OnlineSource:
+        """Return a source that remembers one example."""
+        return _Arrivals()
+
+
+@dataclass(frozen=True)
+class FrozenExample(Pairing):
+    """Each example meets the first one, for ever.
+
+    One previous example is enough for the paper's proofs only if it changes: here the partner's
+    label and place never average out, and one class never contributes a pair with its own kind of
+    partner. Kept to show what the choice of *which* previous example costs.
+
+    Examples
+    --------
+    >>> plan = FrozenExample().offline(5, np.random.default_rng(0)).draw(4)
+    >>> len(np.unique(plan.right))
+    1
+    """
+
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
+        """Return a source that draws the path and pairs with i_0."""
+        return _FrozenPath(n, rng)
+
+    def online(self, rng: np.random.Generator) -> OnlineSource:
+        """Return a source that remembers the first example."""
+        return _FrozenArrivals()
+
+
+@dataclass(frozen=True)
+class RandomEarlier(Pairing):
+    """Step t meets (i_t, i_r) with r uniform among 0, ..., t - 1.
+
+    All earlier indices are stored, so there is no form for a stream; `ReservoirBuffer(1)` has the
+    same law at each step with one stored example, but keeps it for long.
+
+    Examples
+    --------
+    >>> plan = RandomEarlier().offline(50, np.random.default_rng(0)).draw(3)
+    >>> bool(plan.right[1] in plan.left[:1] or plan.right[1] == plan.right[0])
+    True
+    """
+
+    has_online_form: ClassVar[bool] = False
+
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
+        """Return a source that remembers the whole path."""
+        return _EarlierPath(n, rng)
+
+
+@dataclass(frozen=True)
+class PreviousOpposite(Pairing):
+    """Each example meets the latest one with a different label: no step is lost.
+
+    Two remembered examples are enough, whatever the labels. Until two labels have been seen an
+    example meets itself, which changes nothing. The pairs are no longer independent of the labels:
+    the risk that is minimised weighs opposite pairs as before, but each example of the rarer class
+    is met many times in a row.
+
+    Examples
+    --------
+    >>> y = np.array([1.0, -1.0, 1.0])
+    >>> plan = PreviousOpposite().online(np.random.default_rng(0)).arrive(y[[0, 1, 1]]).plan
+    >>> plan.left, plan.right
+    (array([1, 2]), array([0, 0]))
+    """
+
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
+        """Return a source that draws the path i_0, i_1, ..."""
+        return _OppositePath(n, rng, known_labels(self, y))
+
+    def online(self, rng: np.random.Generator) -> OnlineSource:
+        """Return a source that remembers two examples."""
+        return _OppositeArrivals()
+
+
+@dataclass(frozen=True)
+class RandomPair(Pairing):
+    """Each step meets a uniformly drawn pair of distinct examples (SGD_pair, Lei et al. 2020).
+
+    Examples
+    --------
+    >>> plan = RandomPair().offline(3, np.random.default_rng(0)).draw(100)
+    >>> plan.n_repeats
+    0
+    """
+
+    has_online_form: ClassVar[bool] = False
+
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
+        """Return a source of distinct pairs."""
+        return _RandomPairs(n, rng)
+
+
+class _Path:
+    """An i.i.d. path of indices, each paired with the one before it."""
+
+    def __init__(self, n: int, rng: np.random.Generator) -> None:
+        self._n, self._rng = n, rng
+        self._last = draw_uniform(n, 1, rng)
+
+    def draw(self, n_steps: int) -> Plan:
+        path = np.concatenate([self._last, draw_uniform(self._n, n_steps, self._rng)])
+        self._last = path[-1:]
+        return Plan(path[1:], path[:-1])
+
+
+class _Arrivals:
+    """Arrival order, each example paired with the one before it."""
+
+    def __init__(self) -> None:
+        self._n_buffered = 0
+
+    def arrive(self, y: Labels) -> Arrival:
+        rows = np.arange(self._n_buffered + len(y))
+        self._n_buffered = min(len(rows), 1)
+        return Arrival(Plan(rows[1:], rows[:-1]), rows[-1:])
+
+
+class _FrozenPath:
+    def __init__(self, n: int, rng: np.random.Generator) -> None:
+        self._n, self._rng = n, rng
+        self._frozen = draw_uniform(n, 1, rng)
+
+    def draw(self, n_steps: int) -> Plan:
+        left = draw_uniform(self._n, n_steps, self._rng)
+        return Plan(left, np.full_like(left, self._frozen[0]))
+
+
+class _FrozenArrivals:
+    def __init__(self) -> None:
+        self._n_buffered = 0
+
+    def arrive(self, y: Labels) -> Arrival:
+        left = np.arange(1, self._n_buffered + len(y))
+        self._n_buffered = min(self._n_buffered + len(y), 1)
+        return Arrival(Plan(left, np.zeros_like(left)), np.arange(self._n_buffered))
+
+
+class _EarlierPath:
+    def __init__(self, n: int, rng: np.random.Generator) -> None:
+        self._n, self._rng = n, rng
+        self._path = draw_uniform(n, 1, rng)
+        self._length = 1
+
+    def draw(self, n_steps: int) -> Plan:
+        known = self._length
+        if known + n_steps > len(self._path):
+            # Grown by doubling, so that many short draws stay linear.
+            grown = np.empty(max(2 * len(self._path), known + n_steps), dtype=self._path.dtype)
+            grown[:known] = self._path[:known]
+            self._path = grown
+        left = draw_uniform(self._n, n_steps, self._rng)
+        self._path[known : known + n_steps] = left
+        self._length = known + n_steps
+        earlier = self._rng.integers(0, np.arange(known, self._length))
+        return Plan(left, self._path[earlier])
+
+
+class _OppositePath:
+    def __init__(self, n: int, rng: np.random.Generator, y: Labels) -> None:
+        self._n, self._rng, self._y = n, rng, y
+        self._known = draw_uniform(n, 1, rng)
+
+    def draw(self, n_steps: int) -> Plan:
+        path = np.concatenate([self._known, draw_uniform(self._n, n_steps, self._rng)])
+        partner = _latest_different(self._y[path])
+        plan = Plan(path[len(self._known) :], path[partner[len(self._known) :]])
+        self._known = path[_two_of(partner)]
+        return plan
+
+
+class _OppositeArrivals:
+    def __init__(self) -> None:
+        self._known_y: Labels = np.empty(0)
+
+    def arrive(self, y: Labels) -> Arrival:
+        labels = np.concatenate([self._known_y, y])
+        first = max(len(self._known_y), 1)
+        partner = _latest_different(labels)
+        keep = _two_of(partner)
+        self._known_y = labels[keep]
+        return Arrival(Plan(np.arange(first, len(labels)), partner[first:]), keep)
+
+
+def _latest_different(labels: Labels) -> NDArray[np.int64]:
+    """Return for each position the latest earlier one with another label, or itself."""
+    position = np.arange(len(labels))
+    changed = np.concatenate([[False], labels[1:] != labels[:-1]])
+    latest = np.maximum.accumulate(np.where(changed, position - 1, -1))
+    return np.where(latest >= 0, latest, position)
+
+
+def _two_of(partner: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the last position and, before it, the one with another label, if there is one."""
+    last = len(partner) - 1
+    return np.array([partner[last], last] if partner[last] != last else [last])
+
+
+class _RandomPairs:
+    """Uniform pairs of distinct indices; a cost that does not grow with n."""
+
+    def __init__(self, n: int, rng: np.random.Generator) -> None:
+        self._n, self._rng = n, rng
+
+    def draw(self, n_steps: int) -> Plan:
+        from pairlearn.kernels.plan import draw_pairs, skip_own_index
+
+        n = self._n
+        if n <= _ONE_NUMBER:
+            both = np.empty((2, n_steps), dtype=np.int32)
+            draw_pairs(self._rng.integers(0, 2**64, dtype=np.uint64), n, both[0], both[1])
+            return Plan(both[0], both[1], distinct=True)
+        left = draw_uniform(n, n_steps, self._rng)
+        right = draw_uniform(n - 1, n_steps, self._rng)
+        skip_own_index(left, right)
+        return Plan(left, right, distinct=True)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a pairing hands to a solver: pairs, or a buffer of slots and how it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "EMPTY",
+    "ZERO_NEGATIVE",
+    "ZERO_POSITIVE",
+    "Arrival",
+    "Indices",
+    "OfflineSource",
+    "OnlineSource",
+    "Pairing",
+    "Plan",
+    "SlotPlan",
+    "draw_uniform",
+]
+
+Indices = NDArray[np.int32] | NDArray[np.int64]
+
+#: What a slot holds besides the row of an example: nothing, or a zero row with a label.
+EMPTY, ZERO_NEGATIVE, ZERO_POSITIVE = -1, -2, -3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The pairs of some consecutive steps: step t meets (left[t], right[t])."""
+
+    left: Indices
+    right: Indices
+    #: Whether it is known that no example meets itself.
+    distinct: bool = False
+
+    #: Not a list of several partners for each step; see `SlotPlan`.
+    offsets: ClassVar[None] = None
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def n_repeats(self) -> int:
+        """Number of steps at which an example meets itself, which changes nothing."""
+        return 0 if self.distinct else int(np.count_nonzero(self.left == self.right))
+
+
+@dataclass(frozen=True)
+class SlotPlan:
+    """The steps of a buffer: at each, one example meets those in a range of slots.
+
+    Step t meets (left[t], q) for the rows q in the slots first[t], ..., stop[t] - 1 and moves
+    against scale[t] times the sum of their gradients. After it, for the edits e from
+    edit_offsets[t] to edit_offsets[t + 1], slot edit_slots[e] takes row edit_rows[e].
+
+    With a loss of opposite pairs and two labels, the slots in the range must include all occupied
+    ones of the other label: a solver may then keep the slots by label.
+
+    A buffer changes little from step to step, so this is much shorter than a list of all pairs;
+    `right` and `offsets` give that list.
+    """
+
+    left: Indices
+    start: NDArray[np.int64]
+    first: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    edit_offsets: NDArray[np.int64]
+    edit_slots: NDArray[np.int64]
+    edit_rows: NDArray[np.int64]
+    scale: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    #: A step whose example stands in the buffer too is not counted.
+    n_repeats: ClassVar[int] = 0
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Step t meets right[offsets[t]:offsets[t + 1]]."""
+        return np.concatenate([[0], np.cumsum(self.stop - self.first)])
+
+    @cached_property
+    def right(self) -> NDArray[np.int64]:
+        """The rows met by all steps, one step after the other."""
+        slots, met = self.start.copy(), []
+        for t in range(len(self)):
+            met.append(slots[self.first[t] : self.stop[t]].copy())
+            edits = slice(self.edit_offsets[t], self.edit_offsets[t + 1])
+            for slot, row in zip(self.edit_slots[edits], self.edit_rows[edits], strict=True):
+                slots[slot] = row
+        return np.concatenate(met) if met else np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What an online pairing says of a chunk of m examples that follows a buffer of b.
+
+    Indices below b are rows of the buffer, the others rows b, ..., b + m - 1 of the chunk. `keep`
+    lists the rows that form the next buffer.
+    """
+
+    plan: Plan | SlotPlan
+    keep: NDArray[np.int64]
+
+
+class OfflineSource(Protocol):
+    """Draws pairs from stored examples."""
+
+    def draw(self, n_steps: int) -> Plan | SlotPlan:
+        """Return the next `n_steps` steps."""
+
+
+class OnlineSource(Protocol):
+    """Pairs arriving examples with remembered ones."""
+
+    def arrive(self, y: NDArray[np.float64]) -> Arrival:
+        """Return the steps that examples with labels `y` cause, and whom to remember."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Base class of pairings."""
+
+    #: Whether the pairing can serve a stream.
+    has_online_form: ClassVar[bool] = True
+    #: Whether a step meets one example at most.
+    one_pair_a_step: ClassVar[bool] = True
+
+    def offline(
+        self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
+    ) -> OfflineSource:
+        """Return a source of pairs of `n` stored examples with labels `y`."""
+        raise TypeError(f"{type(self).__name__} has no offline form.")
+
+    def online(self, rng: np.random.Generator) -> OnlineSource:
+        """Return a source of pairs of arriving examples."""
+        raise ValueError(
+            f"{type(self).__name__} needs all examples at once; for a stream use PreviousExample()."
+        )
+
+
+def draw_uniform(n: int, count: int, rng: np.random.Generator) -> Indices:
+    """Return `count` independent uniform indices below n."""
+    from pairlearn.kernels.plan import draw_indices
+
+    dtype: Any = np.int32 if n <= 2**31 else np.int64
+    out: Indices = np.empty(count, dtype=dtype)
+    draw_indices(rng.integers(0, 2**64, dtype=np.uint64), n, out)
+    return out
+
+
+def known_labels(pairing: Pairing, y: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the labels, which some pairings cannot do without."""
+    if y is None:
+        raise ValueError(f"{type(pairing).__name__} pairs by labels; pass y to offline(n, rng, y).")
+    return y

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairs within queries: each example meets the previous one of its own query."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.pairings import Arrival, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.validation import check_count
+
+__all__ = ["GroupedSource", "PreviousOfQuery", "number_queries"]
+
+
+def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Return the queries of n examples as numbers 0, 1, ... in the order of their names.
+
+    Examples
+    --------
+    >>> number_queries([7, 3, 7], 3)
+    array([1, 0, 1])
+    """
+    names = np.asarray(qid)
+    if names.shape != (n,):
+        raise ValueError(
+            f"qid must hold one query for each of the {n} rows of X, got shape {names.shape}."
+        )
+    if names.dtype.kind == "f" and not np.isfinite(names).all():
+        raise ValueError("qid contains NaN or infinity; every example needs a query.")
+    return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class PreviousOfQuery(Pairing):
+    """Each example meets the previous one of the same query.
+
+    Offline, indices i_0, i_1, ... are independent and uniform over all examples, and i_t meets the
+    index of its query that was drawn last before it: given the query of i_t, the pair is a uniform
+    ordered pair of its examples, so that the expected gradient is that of the risk in which a query
+    weighs as much as its share of the examples and all pairs of a query weigh the same. The first
+    draw of each query has no partner; it meets itself, which changes nothing.
+
+    On a stream queries may interleave; one example of each open query is remembered, and when more
+    than `max_open` are, the query that was silent for longest is forgotten.
+
+    Parameters
+    ----------
+    qid : array-like of shape (n,), optional
+        The query of each stored example; a stream gives them with each chunk.
+    max_open : int, default=10_000
+        How many queries a stream remembers at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairing = PreviousOfQuery([0, 0, 1, 1])
+    >>> plan = pairing.offline(4, np.random.default_rng(0)).draw(100)
+    >>> bool((plan.left // 2 == plan.right // 2).all())
+    True
+    """
+
+    qid: Any = field(default=None, repr=False)
+    max_open: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_count("max_open", self.max_open)
+
+    def offline(
+        self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
+    ) -> OfflineSource:
+        """Return a source that draws the path i_0, i_1, ..."""
+        if self.qid is None:
+            raise ValueError("Pairs within queries need qid; pass PreviousOfQuery(qid).")
+        return _QueryPath(number_queries(self.qid, n), rng)
+
+    def online(self, rng: np.random.Generator) -> OnlineSource:
+        """Return a source that remembers one example of each open query."""
+        return GroupedSource(self.max_open)
+
+
+class _QueryPath:
+    """An i.i.d. path, each index paired with the one of its query drawn last before it."""
+
+    def __init__(self, query: NDArray[np.int64], rng: np.random.Generator) -> None:
+        self._query, self._rng = query, rng
+        self._latest = np.full(int(query.max(initial=-1)) + 1, -1, dtype=np.int64)
+
+    def draw(self, n_steps: int) -> Plan:
+        from pairlearn.kernels.plan import draw_indices, meet_latest_of_group
+
+        n = len(self._query)
+        dtype: Any = np.int32 if n <= 2**31 else np.int64
+        left = np.empty(n_steps, dtype=dtype)
+        draw_indices(self._rng.integers(0, 2**64, dtype=np.uint64), n, left)
+        right = np.empty_like(left)
+        meet_latest_of_group(left, self._query, self._latest, right)
+        return Plan(left, right)
+
+
+class GroupedSource:
+    """Arrival order, each example paired with the previous one of its query.
+
+    Parameters
+    ----------
+    max_open : int
+        How many queries are remembered at most.
+    """
+
+    def __init__(self, max_open: int) -> None:
+        self._max_open = max_open
+        #: The open queries, the one that was silent for longest first.
+        self._open: OrderedDict[Any, int] = OrderedDict()
+        #: Queries that were forgotten to keep the number of open ones.
+        self.n_forgotten = 0
+
+    def arrive(self, y: NDArray[np.float64]) -> Arrival:
+        """Refuse: a chunk without queries cannot be paired within them."""
+        return self.arrive_grouped(y, None)
+
+    def arrive_grouped(self, y: NDArray[np.float64], qid: ArrayLike | None) -> Arrival:
+        """Return the steps that examples of given queries cause, and whom to remember."""
+        if qid is None:
+            raise ValueError("Pairs within queries need qid with every chunk of a stream.")
+        names = np.asarray(qid)
+        number_queries(names, len(y))
+        known = self._open
+        left, right = [], []
+        for row, name in enumerate(names.tolist(), start=len(known)):
+            previous = known.pop(name, None)
+            if previous is not None:
+                left.append(row)
+                right.append(previous)
+            known[name] = row
+            if len(known) > self._max_open:
+                known.popitem(last=False)
+                self.n_forgotten += 1
+        keep = np.fromiter(known.values(), dtype=np.int64, count=len(known))
+        for position, name in enumerate(known):
+            known[name] = position
+        plan = Plan(np.array(left, dtype=np.int64), np.array(right, dtype=np.int64))
+        return Arrival(plan, keep)

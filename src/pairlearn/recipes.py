@@ -1,0 +1,440 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Published methods for AUC maximisation as compositions of parts, under one roof.
+
+Every recipe takes the same arguments: a step size eta, the radius of a ball, a number of passes.
+What they mean is part of the recipe: eta is divided by sqrt(T) where the paper's experiments do so,
+and methods published without a projection ignore the radius unless told otherwise.
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> X = rng.normal(size=(200, 3))
+>>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
+>>> for name in ("previous_example", "olp", "spauc"):
+...     w = RECIPES[name].solve(X, y, step_size=1.0, radius=10.0, rng=0).average
+...     print(name, bool(w[0] > 3 * abs(w[1:]).max()))
+previous_example True
+olp True
+spauc True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.averaging import Averaging, DelayedByStepSize, LastIterate, Tail, Uniform
+from pairlearn.domains import Ball, WholeSpace
+from pairlearn.losses import PairLoss, get_loss
+from pairlearn.pairings import (
+    AllPrevious,
+    ClassReservoirs,
+    FifoBuffer,
+    FrozenExample,
+    Pairing,
+    PreviousExample,
+    PreviousOpposite,
+    RandomEarlier,
+    RandomPair,
+    ReservoirBuffer,
+)
+from pairlearn.problem import Problem
+from pairlearn.schedules import Constant, InverseSqrt, Schedule
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.batch import ExactSolver
+from pairlearn.solvers.localized import LocalizedSGD
+from pairlearn.solvers.moments import OPAUC
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Solution
+from pairlearn.solvers.passive_aggressive import PassiveAggressive
+from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.saddle import SOLAM, SPAUC
+from pairlearn.solvers.two_classes import check_two_classes, n_steps_of
+from pairlearn.validation import check_positive
+
+__all__ = ["RECIPES", "Recipe"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a recipe is run with."""
+
+    loss: PairLoss
+    step_size: float
+    radius: float
+    n_passes: float
+    n_steps: int
+
+    @property
+    def domain(self) -> WholeSpace | Ball:
+        """The ball, or no constraint if the radius is infinite."""
+        return WholeSpace() if math.isinf(self.radius) else Ball(self.radius)
+
+    @property
+    def constant(self) -> Schedule:
+        """Constant steps eta / sqrt(T), as in the paper's experiments."""
+        return Constant(self.step_size / math.sqrt(self.n_steps))
+
+    @property
+    def decreasing(self) -> Schedule:
+        """Steps eta / sqrt(t)."""
+        return InverseSqrt(self.step_size)
+
+
+Run = Callable[[Setting, Rows, NDArray[np.float64], Any], Solution]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A published method with its published settings.
+
+    Parameters
+    ----------
+    name : str
+        Its name in `RECIPES`.
+    description : str
+        One line.
+    citation : str
+        Where it was published.
+    run : callable
+        Runs it for a setting.
+    n_passes : float
+        The number of passes in the paper's experiments (Tables 1 and 3), or of the original.
+    loss : str, default="hinge"
+        The published loss.
+    any_loss : bool, default=False
+        Whether other losses may be used.
+    tunes_step_size, tunes_radius : bool, default=True
+        Whether the method has a step size and a projection.
+    """
+
+    name: str
+    description: str
+    citation: str
+    run: Run
+    n_passes: float
+    loss: str = "hinge"
+    any_loss: bool = False
+    tunes_step_size: bool = True
+    tunes_radius: bool = True
+
+    def solve(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        step_size: float = 1.0,
+        radius: float = math.inf,
+        n_passes: float | None = None,
+        loss: str | PairLoss | None = None,
+        rng: Any = None,
+    ) -> Solution:
+        """Run the method.
+
+        Parameters
+        ----------
+        X : array-like or sparse container of shape (n, d)
+            Examples; some methods need dense ones.
+        y : array-like of shape (n,)
+            Labels -1 and +1, both present.
+        step_size : float, default=1.0
+            The scale eta of the step sizes.
+        radius : float, default=inf
+            Radius of the ball; ignored by methods without a projection.
+        n_passes : float, optional
+            Steps in units of n; the published number by default.
+        loss : str or PairLoss, optional
+            Another loss, where the method allows it.
+        rng : int or numpy.random.Generator, optional
+            Source of randomness.
+
+        Returns
+        -------
+        Solution
+            The model is `average`.
+        """
+        rows, labels = check_two_classes(X, y)
+        passes = self.n_passes if n_passes is None else check_positive("n_passes", n_passes)
+        chosen = get_loss(self.loss if loss is None else loss)
+        if chosen != get_loss(self.loss) and not self.any_loss:
+            raise ValueError(f"{self.name} is made for the {self.loss} loss, got {chosen!r}.")
+        setting = Setting(
+            chosen,
+            check_positive("step_size", step_size),
+            check_positive("radius", radius, allow_infinite=True),
+            passes,
+            n_steps_of(passes, rows.shape[0]),
+        )
+        return self.run(setting, rows, labels, rng)
+
+
+def _sgd(
+    pairing: Pairing,
+    averaging: Averaging,
+    *,
+    steps: str,
+    projects: bool = True,
+    factor: float = 1.0,
+) -> Run:
+    """Return pairwise SGD; `steps` is "constant" (eta / sqrt(T)), "inverse_sqrt" or "fixed"."""
+
+    def run(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+        schedules: dict[str, Schedule] = {
+            "constant": setting.constant,
+            "inverse_sqrt": setting.decreasing,
+            "fixed": Constant(setting.step_size),
+        }
+        domain = setting.domain if projects else WholeSpace()
+        solver = PairwiseSGD(pairing, schedules[steps].scaled(factor), domain, averaging)
+        problem = Problem(LinearScore(), setting.loss)
+        return solver.solve(problem, rows, y, n_steps=setting.n_steps, rng=rng)
+
+    return run
+
+
+def _spauc(averaging: Averaging, moments: str) -> Run:
+    def run(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+        solver = SPAUC(setting.decreasing, WholeSpace(), averaging, moments)
+        return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng)
+
+    return run
+
+
+def _solam(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+    solver = SOLAM(setting.decreasing, setting.domain)
+    return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng)
+
+
+def _opauc(rank: int | None) -> Run:
+    def run(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+        solver = OPAUC(Constant(setting.step_size), rank=rank)
+        return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng)
+
+    return run
+
+
+def _oam_seq(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+    solver = PassiveAggressive(schedule=Constant(setting.step_size), averaging=LastIterate())
+    return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng)
+
+
+def _localized(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+    if math.isinf(setting.radius):
+        raise ValueError("localized needs a finite radius: its theorem is about a bounded domain.")
+    locality = setting.step_size / math.sqrt(rows.shape[0])
+    solver = LocalizedSGD(setting.radius, locality, setting.n_passes)
+    return solver.solve(Problem(LinearScore(), setting.loss), rows, y, rng=rng)
+
+
+def _exact(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+    return ExactSolver(setting.loss).solve(rows, y)
+
+
+_YANG = "Yang, Lei, Wang, Yang, Ying. NeurIPS 2021"
+_KAR = "Kar, Sriperumbudur, Jain, Karnick. ICML 2013"
+_ZHAO = "Zhao, Hoi, Jin, Yang. ICML 2011"
+_LEI = "Lei, Ying. JMLR 2021"
+_GAO = "Gao, Jin, Zhu, Zhou. ICML 2013"
+_DELAYED = DelayedByStepSize()
+#: The released code reports the mean of the last 29 to 50 % of the iterates.
+_RELEASED = Tail(0.4)
+_OAM = ClassReservoirs(100, 100, weighting="oam")
+_OAM_1 = ClassReservoirs(1, 1, weighting="oam")
+_OAM_ZERO = ClassReservoirs(100, 100, weighting="oam", zero_filled=True)
+_OAM_1_ZERO = ClassReservoirs(1, 1, weighting="oam", zero_filled=True)
+
+#: Published methods by name, each with its published settings.
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            "previous_example",
+            "Algorithm 1: each example meets the previous one",
+            _YANG,
+            _sgd(PreviousExample(), _DELAYED, steps="constant"),
+            10,
+            any_loss=True,
+        ),
+        Recipe(
+            "fifo",
+            "each example meets the last 10, averaged (remark after Theorem 6)",
+            _YANG,
+            _sgd(FifoBuffer(10), _DELAYED, steps="constant"),
+            10,
+            any_loss=True,
+        ),
+        Recipe(
+            "sgd_pair",
+            "uniform pairs of distinct examples",
+            "Lei, Ledent, Kloft. NeurIPS 2020",
+            _sgd(RandomPair(), _DELAYED, steps="constant"),
+            10,
+            any_loss=True,
+        ),
+        Recipe(
+            "olp",
+            "a reservoir of 200 with replacement",
+            _KAR,
+            _sgd(ReservoirBuffer(200), Uniform(), steps="inverse_sqrt"),
+            3,
+            any_loss=True,
+        ),
+        Recipe(
+            "olp_rs1",
+            "OLP with one slot; after a while it hardly ever changes",
+            _KAR,
+            _sgd(ReservoirBuffer(1), Uniform(), steps="inverse_sqrt"),
+            30,
+            any_loss=True,
+        ),
+        Recipe(
+            "oam_gra",
+            "a reservoir of 100 for each class, gradient steps C_t / 2",
+            _ZHAO,
+            _sgd(_OAM, Uniform(), steps="fixed", projects=False, factor=0.5),
+            5,
+            tunes_radius=False,
+        ),
+        Recipe(
+            "oam_gra_released",
+            "OAM_gra as in the paper's code: reservoirs filled with zeros, steps C_t",
+            _YANG,
+            _sgd(_OAM_ZERO, _RELEASED, steps="fixed", projects=False),
+            5,
+            tunes_radius=False,
+        ),
+        Recipe(
+            "oam_seq",
+            "a reservoir of 100 for each class, passive-aggressive steps one by one",
+            _ZHAO,
+            _oam_seq,
+            1,
+            tunes_radius=False,
+        ),
+        Recipe(
+            "oam_rs1",
+            "OAM_gra with one slot for each class; its steps grow with t",
+            _ZHAO,
+            _sgd(_OAM_1, Uniform(), steps="fixed", projects=False, factor=0.5),
+            30,
+            tunes_radius=False,
+        ),
+        Recipe(
+            "oam_rs1_released",
+            "OAM-RS1 as in the paper's code: slots filled with zeros",
+            _YANG,
+            _sgd(_OAM_1_ZERO, _RELEASED, steps="fixed", projects=False, factor=0.5),
+            30,
+            tunes_radius=False,
+        ),
+        Recipe(
+            "all_previous",
+            "each example meets all earlier ones, O(t) a step",
+            "Wang, Khardon, Pechyony, Jones. COLT 2012",
+            _sgd(AllPrevious(), Uniform(), steps="inverse_sqrt"),
+            1,
+            any_loss=True,
+        ),
+        Recipe(
+            "frozen_example",
+            "each example meets the first one",
+            "a variant of Algorithm 1",
+            _sgd(FrozenExample(), _DELAYED, steps="constant"),
+            10,
+            any_loss=True,
+        ),
+        Recipe(
+            "random_earlier",
+            "each example meets a uniform earlier one",
+            "a variant of Algorithm 1",
+            _sgd(RandomEarlier(), _DELAYED, steps="constant"),
+            10,
+            any_loss=True,
+        ),
+        Recipe(
+            "previous_opposite",
+            "each example meets the latest one of the other class",
+            "a variant of Algorithm 1",
+            _sgd(PreviousOpposite(), _DELAYED, steps="constant"),
+            10,
+            any_loss=True,
+        ),
+        Recipe(
+            "spauc",
+            "saddle-point form, class means and prior estimated online",
+            _LEI,
+            _spauc(Uniform(), "online"),
+            10,
+            loss="square",
+            tunes_radius=False,
+        ),
+        Recipe(
+            "spauc_released",
+            "SPAUC as in the paper's code: means and prior of all data known beforehand",
+            _YANG,
+            _spauc(_RELEASED, "known"),
+            10,
+            loss="square",
+            tunes_radius=False,
+        ),
+        Recipe(
+            "solam",
+            "saddle-point form with dual steps, prior estimated online",
+            "Ying, Wen, Lyu. NeurIPS 2016",
+            _solam,
+            10,
+            loss="square",
+        ),
+        Recipe(
+            "opauc",
+            "first and second moments of both classes, O(d^2) a step",
+            _GAO,
+            _opauc(None),
+            1,
+            loss="square",
+            tunes_radius=False,
+        ),
+        Recipe(
+            "opauc_sketch",
+            "OPAUC with covariances sketched to rank 50",
+            _GAO,
+            _opauc(50),
+            1,
+            loss="square",
+            tunes_radius=False,
+        ),
+        Recipe(
+            "localized",
+            "Algorithm 4: stages on disjoint data; eta stands for D / G in zeta = eta / sqrt(n)",
+            _YANG,
+            _localized,
+            # At most half of the steps meet a pair of opposite labels: fewer than 2 n gradients.
+            3.5,
+            any_loss=True,
+        ),
+        Recipe(
+            "closed_form",
+            "the exact minimiser of the square loss, one linear system",
+            "class means and covariances",
+            _exact,
+            1,
+            loss="square",
+            tunes_step_size=False,
+            tunes_radius=False,
+        ),
+        Recipe(
+            "lbfgs",
+            "L-BFGS on the exact pair risk of the squared hinge",
+            "exact gradients by sorting",
+            _exact,
+            1,
+            loss="squared_hinge",
+            any_loss=True,
+            tunes_step_size=False,
+            tunes_radius=False,
+        ),
+    )
+}

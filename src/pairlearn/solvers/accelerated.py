@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Momentum and variance reduction for pairwise SGD: beyond the paper, no theorem here.
+
+Momentum adds a share of the last move to the next one. Variance reduction (SVRG) replaces the
+gradient of a pair by its difference from that at a snapshot, plus the exact gradient of the pair
+risk at the snapshot, which costs O(n log n) for most losses: the noise fades as w comes near.
+`python -m benchmarks --only rivals` shows what they bring.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairlearn.averaging import Averaging, DelayedByStepSize, LastIterate
+from pairlearn.domains import Ball, WholeSpace
+from pairlearn.metrics import pair_risk_gradient
+from pairlearn.pairings import Pairing, Plan, PreviousExample, RandomPair
+from pairlearn.problem import Problem
+from pairlearn.schedules import Constant, Schedule
+from pairlearn.solvers.descent import BLOCK
+from pairlearn.solvers.iterates import iterate_weights
+from pairlearn.solvers.pairwise_sgd import Solution, Trace
+from pairlearn.solvers.two_classes import check_finished, dense_two_classes, n_steps_of
+from pairlearn.validation import check_generator, check_positive
+
+__all__ = ["MomentumSGD", "VarianceReducedSGD"]
+
+
+@dataclass(frozen=True)
+class MomentumSGD:
+    """Pairwise SGD with momentum.
+
+    Parameters
+    ----------
+    momentum : float, default=0.9
+        The share m of the last move, at least 0 and less than 1. A step size eta then acts about
+        as eta / (1 - m) does without momentum.
+    nesterov : bool, default=False
+        Whether the gradient is taken where momentum leads (Nesterov) or here (heavy ball).
+    pairing : Pairing, default=PreviousExample()
+        Who meets whom; one pair a step.
+    schedule : Schedule, default=Constant(0.01)
+        The step sizes.
+    domain : WholeSpace or Ball, default=WholeSpace()
+        Where the parameter may live.
+    averaging : Averaging, default=DelayedByStepSize()
+        Which average of the iterates is returned.
+
+    Examples
+    --------
+    >>> from pairlearn import Hinge, LinearScore
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    >>> problem = Problem(LinearScore(), Hinge())
+    >>> w = MomentumSGD(nesterov=True).solve(problem, X, y, n_passes=20, rng=0).average
+    >>> bool(w[0] > 5 * abs(w[1:]).max())
+    True
+    """
+
+    momentum: float = 0.9
+    nesterov: bool = False
+    pairing: Pairing = field(default_factory=PreviousExample)
+    schedule: Schedule = field(default_factory=lambda: Constant(0.01))
+    domain: WholeSpace | Ball = field(default_factory=WholeSpace)
+    averaging: Averaging = field(default_factory=DelayedByStepSize)
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.momentum < 1.0:
+            raise ValueError(f"momentum must be at least 0 and below 1, got {self.momentum!r}.")
+        _check_pairing(self.pairing)
+
+    def solve(
+        self, problem: Problem, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None
+    ) -> Solution:
+        """Run on stored examples.
+
+        Parameters
+        ----------
+        problem : Problem
+            Score and loss.
+        X : array-like of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        n_passes : float, default=10.0
+            Steps in units of n.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices.
+
+        Returns
+        -------
+        Solution
+            Average, last iterate and trace.
+        """
+        from pairlearn.kernels.accelerated import descend_momentum
+
+        rows, labels = dense_two_classes(X, y, "MomentumSGD")
+        n, d = rows.shape
+        loss, begin = problem.loss, time.perf_counter()
+        n_steps = n_steps_of(n_passes, n)
+        source = self.pairing.offline(n, check_generator(rng), labels)
+        shares = iterate_weights(self.averaging, self.schedule, n_steps)
+        w, velocity, average = np.zeros(d), np.zeros(d), np.zeros(d)
+        counts, trace = np.zeros(1, dtype=np.int64), Trace(n_steps)
+        for first in range(0, n_steps, BLOCK):
+            plan = source.draw(min(BLOCK, n_steps - first))
+            assert isinstance(plan, Plan)
+            trace.n_repeats += plan.n_repeats
+            status = descend_momentum(
+                rows.flat,
+                labels,
+                plan.left,
+                plan.right,
+                self.schedule.step_sizes(first + 1, len(plan)),
+                shares[first : first + len(plan)],
+                w,
+                velocity,
+                average,
+                self.momentum,
+                self.momentum if self.nesterov else 0.0,
+                self.domain.radius,
+                loss.derivative.address,
+                loss.parameter,
+                loss.one_sided,
+                not loss.opposite_labels_only,
+                counts,
+            )
+            check_finished(status, loss)
+        trace.n_gradients, trace.seconds = int(counts[0]), time.perf_counter() - begin
+        return Solution(average + shares[-1] * w, w, trace)
+
+
+@dataclass(frozen=True)
+class VarianceReducedSGD:
+    """Pairwise SGD around snapshots with exact gradients (SVRG).
+
+    Parameters
+    ----------
+    step_size : float, default=0.01
+        The constant step size.
+    epoch_passes : float, default=1.0
+        Steps between two snapshots, in units of n.
+    domain : WholeSpace or Ball, default=WholeSpace()
+        Where the parameter may live.
+    averaging : Averaging, default=LastIterate()
+        Which average over the last epoch is returned.
+
+    Notes
+    -----
+    Pairs are drawn uniformly among distinct examples, so that the pair's gradient at the snapshot
+    has the exact gradient as its mean.
+
+    References
+    ----------
+    Johnson, Zhang. Accelerating stochastic gradient descent using predictive variance reduction.
+    NeurIPS 2013.
+
+    Examples
+    --------
+    >>> from pairlearn import LinearScore, SquaredHinge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    >>> problem = Problem(LinearScore(), SquaredHinge())
+    >>> w = VarianceReducedSGD(0.02).solve(problem, X, y, n_passes=20, rng=0).average
+    >>> bool(w[0] > 5 * abs(w[1:]).max())
+    True
+    """
+
+    step_size: float = 0.01
+    epoch_passes: float = 1.0
+    domain: WholeSpace | Ball = field(default_factory=WholeSpace)
+    averaging: Averaging = field(default_factory=LastIterate)
+
+    def __post_init__(self) -> None:
+        check_positive("step_size", self.step_size)
+        check_positive("epoch_passes", self.epoch_passes)
+
+    def solve(
+        self, problem: Problem, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None
+    ) -> Solution:
+        """Run on stored examples.
+
+        Parameters
+        ----------
+        problem : Problem
+            Score and loss.
+        X : array-like of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        n_passes : float, default=10.0
+            Steps in units of n; rounded up to whole epochs.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices.
+
+        Returns
+        -------
+        Solution
+            Average over the last epoch, last iterate and trace. A step that meets an active pair
+            counts two gradients; the exact gradients are not counted.
+        """
+        from pairlearn.kernels.accelerated import descend_reduced
+
+        rows, labels = dense_two_classes(X, y, "VarianceReducedSGD")
+        n, d = rows.shape
+        loss, begin = problem.loss, time.perf_counter()
+        epoch = n_steps_of(self.epoch_passes, n)
+        n_epochs = math.ceil(n_steps_of(n_passes, n) / epoch)
+        source = RandomPair().offline(n, check_generator(rng))
+        schedule = Constant(self.step_size)
+        shares = iterate_weights(self.averaging, schedule, epoch)
+        w, average = np.zeros(d), np.zeros(d)
+        counts = np.zeros(1, dtype=np.int64)
+        steps = schedule.step_sizes(1, epoch)
+        for _ in range(n_epochs):
+            scores = rows.scores(w)
+            gradient = rows.X.T @ pair_risk_gradient(loss, scores, labels)
+            plan = source.draw(epoch)
+            average = np.zeros(d)
+            status = descend_reduced(
+                rows.flat,
+                labels,
+                plan.left,
+                plan.right,
+                steps,
+                shares,
+                w,
+                average,
+                scores,
+                gradient,
+                self.domain.radius,
+                loss.derivative.address,
+                loss.parameter,
+                loss.one_sided,
+                not loss.opposite_labels_only,
+                counts,
+            )
+            check_finished(status, loss)
+        trace = Trace(n_epochs * epoch, int(counts[0]), seconds=time.perf_counter() - begin)
+        return Solution(average + shares[-1] * w, w, trace)
+
+
+def _check_pairing(pairing: Pairing) -> None:
+    if not pairing.one_pair_a_step:
+        raise ValueError(f"Momentum takes one pair a step; {pairing!r} has a buffer.")

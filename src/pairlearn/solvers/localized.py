@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Localized SGD (Algorithm 4): stages on disjoint data, each held near the last.
+
+Stage k runs Algorithm 1 on its own examples and the objective
+F_{S_k}(w) + ||w - c||^2 / (zeta_k n_k), c being the result of the stage before, with steps
+zeta_k n_k / (j + 1) and the average that weighs w_{j-2} by j. A non-smooth loss then needs O(n)
+gradients in all (Theorem 11) instead of O(n^2).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.averaging import DelayedLinear
+from pairlearn.domains import Ball
+from pairlearn.pairings import PreviousExample
+from pairlearn.problem import Problem
+from pairlearn.schedules import StronglyConvex
+from pairlearn.solvers.iterates import iterate_weights
+from pairlearn.solvers.pairwise_sgd import Solution, Trace
+from pairlearn.solvers.rows import CsrRows, Rows, as_rows
+from pairlearn.validation import (
+    DivergenceError,
+    check_count,
+    check_generator,
+    check_labels,
+    check_positive,
+    check_vector,
+)
+
+__all__ = ["LocalizedSGD", "Stage", "localized_stages"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage.
+
+    Parameters
+    ----------
+    n_examples : int
+        n_k, the number of examples, used by no other stage.
+    n_steps : int
+        T_k, the number of steps.
+    locality : float
+        zeta_k; the smaller, the closer the result stays to that of the stage before.
+    """
+
+    n_examples: int
+    n_steps: int
+    locality: float
+
+    @property
+    def strong_convexity(self) -> float:
+        """alpha_k = 2 / (zeta_k n_k): the steps are 2 / (alpha_k (j + 1))."""
+        return 2.0 / (self.locality * self.n_examples)
+
+
+def localized_stages(n: int, *, locality: float, n_passes: float = 1.0) -> tuple[Stage, ...]:
+    """Return the stages for n examples: floor(n / 2^k) of them, zeta / 2^k.
+
+    The paper's n / 2^k need not be whole and ends with stages that have no pair. Sizes are rounded
+    down, stages of fewer than two examples are left out, and what remains goes to the first.
+
+    Parameters
+    ----------
+    n : int
+        Number of examples, at least 4.
+    locality : float
+        zeta; Theorem 11 takes D / (G sqrt(n)).
+    n_passes : float, default=1.0
+        T_k / n_k.
+
+    Returns
+    -------
+    tuple of Stage
+        The stages; their examples add up to n.
+
+    Examples
+    --------
+    >>> [stage.n_examples for stage in localized_stages(20, locality=1.0)]
+    [13, 5, 2]
+    """
+    if check_count("n", n) < 4:
+        raise ValueError(
+            f"Localized SGD halves the data and needs at least 4 examples, got {n}; "
+            "use PairwiseSGD for so few."
+        )
+    check_positive("locality", locality)
+    check_positive("n_passes", n_passes)
+    sizes = [n >> k for k in range(1, n.bit_length()) if n >> k >= 2]
+    sizes[0] += n - sum(sizes)
+    return tuple(
+        Stage(size, math.ceil(n_passes * size), locality / 2.0**k)
+        for k, size in enumerate(sizes, start=1)
+    )
+
+
+@dataclass(frozen=True)
+class LocalizedSGD:
+    """Algorithm 4 on a ball.
+
+    Parameters
+    ----------
+    radius : float
+        Radius of the ball; the paper's D is twice as large.
+    locality : float, optional
+        zeta. By default D / (G sqrt(n)) of Theorem 11, with G from the loss, the radius and the
+        largest norm of an example.
+    n_passes : float, default=1.0
+        Steps of a stage in units of its number of examples.
+
+    Notes
+    -----
+    The examples are dealt to the stages at random. Each stage's centre is projected onto the ball.
+    On sparse rows a step costs O(d), since the pull to the centre is dense.
+
+    References
+    ----------
+    Yang, Lei, Wang, Yang, Ying. Simple stochastic and online gradient descent algorithms for
+    pairwise learning. NeurIPS 2021. Algorithm 4, Theorem 11.
+
+    Examples
+    --------
+    >>> from pairlearn import Hinge, LinearScore
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3))
+    >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    >>> solution = LocalizedSGD(5.0).solve(Problem(LinearScore(), Hinge()), X, y, rng=0)
+    >>> bool(solution.average[0] > 3 * abs(solution.average[1:]).max())
+    True
+    """
+
+    radius: float
+    locality: float | None = None
+    n_passes: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("radius", self.radius)
+        check_positive("n_passes", self.n_passes)
+        if self.locality is not None:
+            check_positive("locality", self.locality)
+
+    def stages(self, problem: Problem, rows: Rows) -> tuple[Stage, ...]:
+        """Return the stages that `solve` runs on these examples."""
+        locality = self.locality
+        if locality is None:
+            largest = _largest_norm(rows)
+            bound = problem.constants(norm_bound=largest, radius=self.radius).lipschitz
+            if not bound > 0.0:
+                raise ValueError("All examples are zero; there is nothing to learn from.")
+            locality = 2.0 * self.radius / (bound * math.sqrt(rows.shape[0]))
+        return localized_stages(rows.shape[0], locality=locality, n_passes=self.n_passes)
+
+    def solve(
+        self,
+        problem: Problem,
+        X: Any,
+        y: ArrayLike,
+        *,
+        rng: Any = None,
+        w_start: ArrayLike | None = None,
+    ) -> Solution:
+        """Run all stages.
+
+        Parameters
+        ----------
+        problem : Problem
+            Score and loss.
+        X : array-like or sparse container of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels.
+        rng : int or numpy.random.Generator, optional
+            Deals the examples to the stages and draws the indices.
+        w_start : array-like of shape (d,), optional
+            The first centre, zero by default; projected onto the ball.
+
+        Returns
+        -------
+        Solution
+            The average of the last stage, its last iterate, and the trace.
+        """
+        rows = as_rows(X)
+        n, d = rows.shape
+        labels = check_labels(y, n)
+        generator = check_generator(rng)
+        stages = self.stages(problem, rows)
+        domain = Ball(self.radius)
+        start = np.zeros(d) if w_start is None else check_vector("w_start", w_start, d)
+        centre = last = domain.project(start)
+        order = generator.permutation(n)
+        trace, begin = Trace(), time.perf_counter()
+        for stage in stages:
+            members, order = order[: stage.n_examples], order[stage.n_examples :]
+            average, last = _run_stage(
+                problem, rows, labels, members, stage, centre, self.radius, generator, trace
+            )
+            centre = domain.project(average)
+        trace.seconds = time.perf_counter() - begin
+        return Solution(centre, last, trace)
+
+
+def _run_stage(
+    problem: Problem,
+    rows: Rows,
+    y: NDArray[np.float64],
+    members: NDArray[np.int64],
+    stage: Stage,
+    centre: NDArray[np.float64],
+    radius: float,
+    rng: np.random.Generator,
+    trace: Trace,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the average and the last iterate of a stage."""
+    from pairlearn.kernels.anchored import descend_anchored, descend_anchored_csr
+
+    loss = problem.loss
+    plan = PreviousExample().offline(len(members), rng).draw(stage.n_steps)
+    left, right = members[plan.left], members[plan.right]
+    schedule = StronglyConvex.of(stage.strong_convexity)
+    steps = schedule.step_sizes(1, stage.n_steps)
+    shares = iterate_weights(DelayedLinear(), schedule, stage.n_steps)
+    dtype = np.float64 if isinstance(rows, CsrRows) else rows.X.dtype
+    anchor = centre.astype(dtype)
+    w, average, counts = anchor.copy(), np.zeros_like(anchor), np.zeros(1, dtype=np.int64)
+    if isinstance(rows, CsrRows):
+        storage: tuple[Any, ...] = (rows.data, rows.indices, rows.indptr)
+        kernel = descend_anchored_csr
+    else:
+        storage, kernel = (rows.flat,), descend_anchored
+    status = kernel(
+        *storage,
+        y,
+        left,
+        right,
+        steps,
+        steps * stage.strong_convexity,
+        shares[:-1],
+        anchor,
+        w,
+        average,
+        radius,
+        loss.derivative.address,
+        loss.parameter,
+        loss.one_sided,
+        not loss.opposite_labels_only,
+        counts,
+    )
+    if status:
+        step = trace.n_steps + (int(status) >> 2) + 1
+        if int(status) & 3 == 2:
+            raise DivergenceError(f"{type(loss).__name__} returned NaN at step {step}.")
+        raise DivergenceError(
+            f"The iterate stopped being finite at step {step}; take a smaller locality or scale "
+            "the features (StandardScaler)."
+        )
+    trace.n_steps += stage.n_steps
+    trace.n_gradients += int(counts[0])
+    trace.n_repeats += plan.n_repeats
+    return (average + shares[-1] * w).astype(np.float64), w.astype(np.float64)
+
+
+def _largest_norm(rows: Rows) -> float:
+    if isinstance(rows, CsrRows):
+        return math.sqrt(float(rows.norms.max()))
+    return math.sqrt(float(np.einsum("ij,ij->i", rows.X, rows.X, dtype=np.float64).max()))

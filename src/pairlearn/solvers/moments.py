@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""The square loss by moments: closed form, streaming moments, and OPAUC.
+
+The mean over opposite pairs of (m - <w, x - x'>)^2 is
+
+    (m - <w, u>)^2 + w' C w,   u = mean_+ - mean_-,   C = cov_+ + cov_-,
+
+so class means and covariances are all there is to know, and the minimiser with ridge l ||w||^2
+solves (C + u u' + l I) w = m u.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.averaging import Averaging, LastIterate
+from pairlearn.domains import Ball, WholeSpace
+from pairlearn.schedules import Constant, Schedule
+from pairlearn.solvers.iterates import iterate_weights
+from pairlearn.solvers.pairwise_sgd import Solution, Trace
+from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.two_classes import (
+    check_finished,
+    check_two_classes,
+    dense_two_classes,
+    draw_path,
+    n_steps_of,
+)
+from pairlearn.validation import check_count, check_generator, check_labels
+
+__all__ = ["OPAUC", "ClassMoments", "solve_square_auc"]
+
+Vector = NDArray[np.float64]
+
+#: Covariances of more features than this are refused: they would not fit in memory.
+_MOST_FEATURES = 10_000
+#: Rows that the origin of the moments is found from.
+_FIRST_ROWS = 1_000
+
+
+class ClassMoments:
+    """Numbers, means and scatter matrices of the two classes, from chunks in any order.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features.
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [5.0]]), np.array([-1, -1, 1, 1])
+    >>> moments = ClassMoments(1).add(X[:3], y[:3]).add(X[3:], y[3:])
+    >>> moments.means[:, 0], moments.covariance
+    (array([3.5, 0.5]), array([[2.5]]))
+    """
+
+    def __init__(self, n_features: int) -> None:
+        d = check_count("n_features", n_features)
+        if d > _MOST_FEATURES:
+            raise ValueError(
+                f"Covariances of {d} features need {8 * d * d / 2**30:.0f} GiB; use pairwise SGD, "
+                f"or OPAUC with a sketch, for more than {_MOST_FEATURES}."
+            )
+        #: Numbers of positives and negatives.
+        self.counts = np.zeros(2)
+        #: Their means, in this order.
+        self.means = np.zeros((2, d))
+        #: Their sums of (x - mean)(x - mean)'.
+        self.scatters = np.zeros((2, d, d))
+
+    def add(self, X: Any, y: ArrayLike) -> Self:
+        """Add a chunk of examples with labels -1 and +1.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or rows of shape (m, d)
+            Examples.
+        y : array-like of shape (m,)
+            Labels.
+
+        Returns
+        -------
+        ClassMoments
+            Itself.
+        """
+        from pairlearn.solvers.rows import as_rows
+
+        rows = as_rows(X)
+        labels = check_labels(y, rows.shape[0])
+        if rows.shape[1] != self.means.shape[1]:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, the moments have {self.means.shape[1]}."
+            )
+        if not (np.abs(labels) == 1.0).all():
+            raise ValueError("y must hold the labels -1 and +1.")
+        if not len(labels):
+            return self
+        for kind, (count, mean, scatter) in enumerate(_moments_of(rows, labels > 0)):
+            self._merge(kind, count, mean, scatter)
+        return self
+
+    def merge(self, other: ClassMoments) -> Self:
+        """Add the examples of other moments."""
+        for kind in range(2):
+            self._merge(kind, other.counts[kind], other.means[kind], other.scatters[kind])
+        return self
+
+    def _merge(self, kind: int, count: float, mean: Vector, scatter: Vector) -> None:
+        if count == 0:
+            return
+        total = self.counts[kind] + count
+        gap = mean - self.means[kind]
+        self.scatters[kind] += scatter
+        self.scatters[kind] += (self.counts[kind] * count / total) * np.outer(gap, gap)
+        self.means[kind] += (count / total) * gap
+        self.counts[kind] = total
+
+    @property
+    def difference(self) -> Vector:
+        """The mean of the positives minus that of the negatives, u."""
+        return np.asarray(self.means[0] - self.means[1])
+
+    @property
+    def covariance(self) -> Vector:
+        """The sum of the covariances of the classes, C (divided by N, not N - 1)."""
+        if not self.counts.all():
+            raise ValueError("Moments need examples of both classes.")
+        return np.asarray(self.scatters[0] / self.counts[0] + self.scatters[1] / self.counts[1])
+
+    def solve(self, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
+        """Return the minimiser of the mean square loss over opposite pairs plus ridge ||w||^2.
+
+        Parameters
+        ----------
+        ridge : float, default=0.0
+            The weight of ||w||^2.
+        margin : float, default=1.0
+            The margin m of the square loss.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The minimiser, of least norm if there are several.
+        """
+        from scipy import linalg
+
+        if not ridge >= 0.0:
+            raise ValueError(f"ridge must be at least 0, got {ridge!r}.")
+        u, matrix = self.difference, self.covariance
+        matrix.flat[:: len(u) + 1] += ridge
+        # (C + u u') w = m u has the direction of C^{-1} u wherever C is regular.
+        try:
+            factor = linalg.cho_factor(matrix, check_finite=False)
+            diagonal = np.abs(np.diag(factor[0]))
+            if diagonal.min() > 1e-7 * diagonal.max():
+                v = linalg.cho_solve(factor, u, check_finite=False)
+                return np.asarray(v * (margin / (1.0 + float(u @ v))))
+        except linalg.LinAlgError:
+            pass
+        w, *_ = linalg.lstsq(matrix + np.outer(u, u), margin * u)
+        return np.asarray(w)
+
+
+def _moments_of(rows: Rows, positive: NDArray[np.bool_]) -> list[tuple[float, Vector, Vector]]:
+    """Return number, mean and scatter of the positives and of the negatives.
+
+    The products are taken about a point near the mean, so that subtracting the mean later loses
+    nothing, and for one class only: the other one is the rest.
+    """
+    n, d = rows.shape
+    counts = [int(np.count_nonzero(positive)), n - int(np.count_nonzero(positive))]
+    rarer = 0 if counts[0] <= counts[1] else 1
+    index = np.flatnonzero(positive if rarer == 0 else ~positive)
+    if isinstance(rows, CsrRows):
+        import scipy.sparse
+
+        X = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(n, d))
+        X = X.astype(np.float64)
+        part, origin = X[index], np.zeros(d)
+        sums = [np.asarray(part.sum(axis=0)).ravel(), np.asarray(X.sum(axis=0)).ravel()]
+        products = [(part.T @ part).toarray(), (X.T @ X).toarray()]
+    else:
+        origin = rows.X[:_FIRST_ROWS].mean(axis=0, dtype=np.float64)
+        Z = np.subtract(rows.X, origin, dtype=np.float64)
+        part = Z[index]
+        ones = np.ones(n)
+        sums = [ones[: len(index)] @ part, ones @ Z]
+        products = [part.T @ part, Z.T @ Z]
+    found: list[tuple[float, Vector, Vector]] = [(0.0, origin, np.zeros((d, d)))] * 2
+    for kind, total, product in (
+        (rarer, sums[0], products[0]),
+        (1 - rarer, sums[1] - sums[0], products[1] - products[0]),
+    ):
+        count = float(counts[kind])
+        if count:
+            mean = total / count
+            found[kind] = (count, origin + mean, product - count * np.outer(mean, mean))
+    return found
+
+
+def solve_square_auc(X: Any, y: ArrayLike, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
+    r"""Return the minimiser of the square loss over opposite pairs, in closed form.
+
+    The minimiser of 1/(n+ n-) sum over opposite pairs of (m - <w, x+ - x->)^2 + ridge ||w||^2,
+    with O(n d^2) operations and no pass over pairs.
+
+    Parameters
+    ----------
+    X : array-like or sparse container of shape (n, d)
+        Examples.
+    y : array-like of shape (n,)
+        Labels -1 and +1.
+    ridge : float, default=0.0
+        The weight of ||w||^2.
+    margin : float, default=1.0
+        The margin m.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The minimiser.
+
+    Examples
+    --------
+    >>> solve_square_auc([[0.0], [1.0], [2.0], [3.0]], [-1, -1, 1, 1]).round(4)
+    array([0.4444])
+    """
+    rows, labels = check_two_classes(X, y)
+    return ClassMoments(rows.shape[1]).add(rows, labels).solve(ridge=ridge, margin=margin)
+
+
+@dataclass(frozen=True)
+class OPAUC:
+    """One-pass AUC optimisation by first and second moments of the two classes.
+
+    Parameters
+    ----------
+    schedule : Schedule, default=Constant(0.01)
+        The step sizes.
+    ridge : float, default=0.0
+        The weight l of (l / 2) ||w||^2.
+    rank : int, optional
+        Sketch the covariances with this many random directions: O(d rank) time and memory instead
+        of O(d^2), for many features. The estimate is unbiased, its error falls as 1/sqrt(rank).
+    domain : WholeSpace or Ball, default=WholeSpace()
+        Where w may live; the original has no constraint.
+    averaging : Averaging, default=LastIterate()
+        The original returns the last iterate.
+
+    References
+    ----------
+    Gao, Jin, Zhu, Zhou. One-pass AUC optimization. ICML 2013.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    >>> w = OPAUC(Constant(0.05)).solve(X, y, rng=0).w
+    >>> bool(w[0] > 5 * abs(w[1]))
+    True
+    """
+
+    schedule: Schedule = field(default_factory=lambda: Constant(0.01))
+    ridge: float = 0.0
+    rank: int | None = None
+    domain: WholeSpace | Ball = field(default_factory=WholeSpace)
+    averaging: Averaging = field(default_factory=LastIterate)
+
+    def __post_init__(self) -> None:
+        if not self.ridge >= 0.0:
+            raise ValueError(f"ridge must be at least 0, got {self.ridge!r}.")
+        if self.rank is not None:
+            check_count("rank", self.rank)
+
+    def solve(self, X: Any, y: ArrayLike, *, n_passes: float = 1.0, rng: Any = None) -> Solution:
+        """Run over the examples in random order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        n_passes : float, default=1.0
+            Number of passes; each is in a new order.
+        rng : int or numpy.random.Generator, optional
+            Source of the orders and of the sketch.
+
+        Returns
+        -------
+        Solution
+            Average, last iterate and trace; a gradient is one example here, not a pair.
+        """
+        from pairlearn.kernels.moments import descend_moments, descend_sketch
+
+        rows, labels = dense_two_classes(X, y, "OPAUC")
+        n, d = rows.shape
+        if self.rank is None and d > _MOST_FEATURES:
+            raise ValueError(f"{d} features are too many for covariances; give a rank.")
+        generator = check_generator(rng)
+        begin = time.perf_counter()
+        n_steps = n_steps_of(n_passes, n)
+        path = draw_path(n, n_steps, generator, order="shuffled")
+        shares = iterate_weights(self.averaging, self.schedule, n_steps)
+        steps = self.schedule.step_sizes(1, n_steps)
+        w, average, counts, means = np.zeros(d), np.zeros(d), np.zeros(2), np.zeros((2, d))
+        if self.rank is None:
+            status = descend_moments(
+                rows.flat,
+                labels,
+                path,
+                steps,
+                shares,
+                self.ridge,
+                means,
+                counts,
+                np.zeros((2, d, d)),
+                w,
+                average,
+                self.domain.radius,
+                np.empty(d),
+            )
+            check_finished(status)
+        else:
+            sketches, sums = np.zeros((2, d, self.rank)), np.zeros((2, self.rank))
+            # In chunks, so that the normal numbers stay in the cache.
+            for first in range(0, n_steps, _FIRST_ROWS):
+                part = slice(first, min(first + _FIRST_ROWS, n_steps))
+                normals = generator.standard_normal((part.stop - first, self.rank))
+                status = descend_sketch(
+                    rows.flat,
+                    labels,
+                    path[part],
+                    steps[part],
+                    shares[part],
+                    self.ridge,
+                    means,
+                    counts,
+                    sketches,
+                    sums,
+                    normals / np.sqrt(self.rank),
+                    w,
+                    average,
+                    self.domain.radius,
+                    np.empty(self.rank),
+                )
+                check_finished(status)
+        trace = Trace(n_steps=n_steps, n_gradients=n_steps, seconds=time.perf_counter() - begin)
+        return Solution(average + shares[-1] * w, w, trace)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""The square loss without pairs: AUC as a stochastic saddle-point problem.
+
+With p the share of positives, the pair risk of the square loss equals (up to the factor
+1/(p (1 - p)) and the pairs of an example with itself)
+
+    min over w, a, b, max over alpha of  E (1 - p)(<w,x> - a)^2 [y = 1] + p (<w,x> - b)^2 [y = -1]
+        + 2 (1 + alpha)(p <w,x> [y = -1] - (1 - p) <w,x> [y = 1]) - p (1 - p) alpha^2,
+
+in which examples come one at a time. SOLAM descends in w, a, b and ascends in alpha. SPAUC puts
+in the best a, b, alpha, which are known once the class means are.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.averaging import Averaging, Uniform
+from pairlearn.domains import Ball, WholeSpace
+from pairlearn.schedules import InverseSqrt, Schedule
+from pairlearn.solvers.iterates import iterate_weights
+from pairlearn.solvers.pairwise_sgd import Solution, Trace
+from pairlearn.solvers.two_classes import check_finished, dense_two_classes, draw_path, n_steps_of
+from pairlearn.validation import check_generator
+
+__all__ = ["SOLAM", "SPAUC"]
+
+
+@dataclass(frozen=True)
+class SPAUC:
+    """Stochastic proximal AUC maximisation, without a regulariser.
+
+    Parameters
+    ----------
+    schedule : Schedule, default=InverseSqrt(0.1)
+        The step sizes.
+    domain : WholeSpace or Ball, default=WholeSpace()
+        Where w may live.
+    averaging : Averaging, default=Uniform()
+        Which average of the iterates is returned.
+    moments : {"online", "known"}, default="online"
+        Class means and the share of positives: running means over the examples of the steps so
+        far, or those of all of X, computed before the first step (as the code released with the
+        paper does, outside its clock).
+
+    References
+    ----------
+    Lei, Ying. Stochastic proximal AUC maximization. JMLR 2021.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    >>> w = SPAUC(InverseSqrt(1.0)).solve(X, y, n_passes=20, rng=0).average
+    >>> bool(w[0] > 5 * abs(w[1]))
+    True
+    """
+
+    schedule: Schedule = field(default_factory=lambda: InverseSqrt(0.1))
+    domain: WholeSpace | Ball = field(default_factory=WholeSpace)
+    averaging: Averaging = field(default_factory=Uniform)
+    moments: str = "online"
+
+    def __post_init__(self) -> None:
+        _check_moments(self.moments)
+
+    def solve(self, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None) -> Solution:
+        """Run on examples drawn uniformly.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        n_passes : float, default=10.0
+            Steps in units of n.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices.
+
+        Returns
+        -------
+        Solution
+            Average, last iterate and trace; a gradient is one example here, not a pair.
+        """
+        from pairlearn.kernels.saddle import descend_spauc
+
+        rows, labels = dense_two_classes(X, y, "SPAUC")
+        n, d = rows.shape
+        begin = time.perf_counter()
+        n_steps = n_steps_of(n_passes, n)
+        path = draw_path(n, n_steps, check_generator(rng), order="uniform")
+        shares = iterate_weights(self.averaging, self.schedule, n_steps)
+        online = self.moments == "online"
+        means, counts = np.zeros((2, d)), np.zeros(2)
+        if not online:
+            means, counts = _class_means(rows.X, labels)
+        w, average = np.zeros(d), np.zeros(d)
+        status = descend_spauc(
+            rows.flat,
+            labels,
+            path,
+            self.schedule.step_sizes(1, n_steps),
+            shares,
+            means,
+            counts,
+            online,
+            w,
+            average,
+            self.domain.radius,
+        )
+        check_finished(status)
+        trace = Trace(n_steps=n_steps, n_gradients=n_steps, seconds=time.perf_counter() - begin)
+        return Solution(average + shares[-1] * w, w, trace)
+
+
+@dataclass(frozen=True)
+class SOLAM:
+    """Stochastic online AUC maximisation: primal and dual steps.
+
+    Parameters
+    ----------
+    schedule : Schedule, default=InverseSqrt(0.1)
+        The step sizes.
+    domain : WholeSpace or Ball, default=WholeSpace()
+        Where w may live. With a ball of radius R, a and b are kept within R max||x|| and alpha
+        within twice that, as in the original.
+    averaging : Averaging, default=Uniform()
+        Which average of the iterates is returned.
+    moments : {"online", "known"}, default="online"
+        The share of positives: of the steps so far, or of all of X. Class means are not needed.
+
+    References
+    ----------
+    Ying, Wen, Lyu. Stochastic online AUC maximization. NeurIPS 2016.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    >>> w = SOLAM(InverseSqrt(1.0)).solve(X, y, n_passes=20, rng=0).average
+    >>> bool(w[0] > 5 * abs(w[1]))
+    True
+    """
+
+    schedule: Schedule = field(default_factory=lambda: InverseSqrt(0.1))
+    domain: WholeSpace | Ball = field(default_factory=WholeSpace)
+    averaging: Averaging = field(default_factory=Uniform)
+    moments: str = "online"
+
+    def __post_init__(self) -> None:
+        _check_moments(self.moments)
+
+    def solve(self, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None) -> Solution:
+        """Run on examples drawn uniformly.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        n_passes : float, default=10.0
+            Steps in units of n.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices.
+
+        Returns
+        -------
+        Solution
+            Average, last iterate and trace; a gradient is one example here, not a pair.
+        """
+        from pairlearn.kernels.saddle import descend_solam
+
+        rows, labels = dense_two_classes(X, y, "SOLAM")
+        n, d = rows.shape
+        begin = time.perf_counter()
+        n_steps = n_steps_of(n_passes, n)
+        path = draw_path(n, n_steps, check_generator(rng), order="uniform")
+        shares = iterate_weights(self.averaging, self.schedule, n_steps)
+        online = self.moments == "online"
+        counts = np.zeros(2) if online else _class_counts(labels)
+        radius = self.domain.radius
+        largest = math.sqrt(float(np.einsum("ij,ij->i", rows.X, rows.X).max()))
+        w, average = np.zeros(d), np.zeros(d)
+        status = descend_solam(
+            rows.flat,
+            labels,
+            path,
+            self.schedule.step_sizes(1, n_steps),
+            shares,
+            counts,
+            online,
+            w,
+            average,
+            np.zeros(3),
+            radius,
+            math.inf if math.isinf(radius) else radius * largest,
+        )
+        check_finished(status)
+        trace = Trace(n_steps=n_steps, n_gradients=n_steps, seconds=time.perf_counter() - begin)
+        return Solution(average + shares[-1] * w, w, trace)
+
+
+def _check_moments(moments: str) -> None:
+    if moments not in ("online", "known"):
+        raise ValueError(f'moments must be "online" or "known", got {moments!r}.')
+
+
+def _class_counts(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    positives = float(np.count_nonzero(y > 0))
+    return np.array([positives, len(y) - positives])
+
+
+def _class_means(
+    X: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.array([X[y > 0].mean(axis=0), X[y < 0].mean(axis=0)]), _class_counts(y)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Examples of two classes for solvers that see one example a step, or all of them at once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.losses import PairLoss
+from pairlearn.pairings.plans import draw_uniform
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
+from pairlearn.validation import DivergenceError, check_labels, check_positive
+
+__all__ = ["check_finished", "check_two_classes", "dense_two_classes", "draw_path", "n_steps_of"]
+
+
+def check_two_classes(X: Any, y: ArrayLike) -> tuple[Rows, NDArray[np.float64]]:
+    """Return rows and labels, refusing labels other than -1 and +1 and a missing class."""
+    rows = as_rows(X)
+    labels = check_labels(y, rows.shape[0])
+    kinds = np.unique(labels)
+    if not np.array_equal(kinds, [-1.0, 1.0]):
+        raise ValueError(
+            f"y must hold the labels -1 and +1, both of them; got {kinds[:5].tolist()}. AUC needs "
+            "examples of two classes; relabel with np.where(y == positive, 1, -1)."
+        )
+    return rows, labels
+
+
+def dense_two_classes(X: Any, y: ArrayLike, name: str) -> tuple[DenseRows, NDArray[np.float64]]:
+    """Return dense float64 rows and labels for the method `name`."""
+    rows, labels = check_two_classes(X, y)
+    if isinstance(rows, CsrRows):
+        raise ValueError(f"{name} needs dense rows; pass X.toarray().")
+    return DenseRows(rows.X.astype(np.float64, copy=False)), labels
+
+
+def n_steps_of(n_passes: float, n: int) -> int:
+    """Return the number of steps of so many passes over n examples."""
+    return max(math.ceil(check_positive("n_passes", n_passes) * n), 1)
+
+
+def draw_path(n: int, n_steps: int, rng: np.random.Generator, *, order: str) -> NDArray[Any]:
+    """Return the example of each step: "uniform" draws, or pass after pass "shuffled"."""
+    if order == "uniform":
+        return draw_uniform(n, n_steps, rng)
+    passes = [rng.permutation(n) for _ in range(math.ceil(n_steps / n))]
+    return np.concatenate(passes)[:n_steps]
+
+
+def check_finished(status: int, loss: PairLoss | None = None) -> None:
+    """Raise if a kernel stopped early."""
+    if loss is not None and int(status) & 3 == 2:
+        raise DivergenceError(
+            f"{type(loss).__name__} returned NaN at step {(int(status) >> 2) + 1}; check its "
+            "derivative with finite scores."
+        )
+    if status:
+        raise DivergenceError(
+            f"The iterate stopped being finite at step {(int(status) >> 2) + 1}; take a smaller "
+            "step_size, a radius, or scale the features (StandardScaler)."
+        )

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The gallery runs, the reference names everything, and every page can be reached."""
+
+import importlib.util
+import re
+import runpy
+import sys
+import warnings
+
+import pytest
+
+import pairlearn
+
+EXAMPLES = {
+    # program: whether it is too long for the default run
+    "plot_bounds": False,
+    "plot_drifting_stream": True,
+    "plot_error_entropy": True,
+    "plot_imbalanced_fraud": True,
+    "plot_private_auc": True,
+    "plot_ranking": True,
+    "plot_step_size_grid": False,
+}
+
+
+def test_every_program_of_the_gallery_is_tested(root):
+    assert {path.stem for path in (root / "examples").glob("plot_*.py")} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if is_long else ())
+        for name, is_long in EXAMPLES.items()
+    ],
+)
+def test_gallery(root, name, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    monkeypatch.setattr(sys, "argv", [name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runpy.run_path(str(root / "examples" / f"{name}.py"), run_name="__main__")
+    figures = plt.get_fignums()
+    assert figures
+    for number in figures:
+        drawn = [ax for ax in plt.figure(number).axes if ax.lines or ax.collections or ax.images]
+        assert drawn
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def reference(root, tmp_path_factory):
+    where = root / "docs" / "_extensions" / "public_names.py"
+    spec = importlib.util.spec_from_file_location("public_names", where)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    folder = tmp_path_factory.mktemp("api")
+    module.write_pages(folder)
+    return {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.rst")}
+
+
+def test_the_reference_lists_every_public_name_once(reference):
+    listed = [
+        line.strip()
+        for text in reference.values()
+        for line in text.splitlines()
+        if re.fullmatch(r"   [A-Za-z_]\w*", line)
+    ]
+    for name in pairlearn.__all__:
+        if not name.startswith("__"):
+            assert listed.count(name) >= 1, name
+    top_level = [name for page in ("estimators", "parts", "solvers") for name in re.findall(
+        r"^   (\w+)$", reference[page], flags=re.MULTILINE)]  # fmt: skip
+    assert len(top_level) == len(set(top_level))
+
+
+def test_pages_of_the_reference_have_no_empty_tables(reference):
+    for page, text in reference.items():
+        assert not re.search(r":nosignatures:\n\n+(?!   \w)", text), page
+
+
+def test_code_in_pages_is_run(root):
+    """Every Python block in a page is a doctest, so that the default run executes it."""
+    for page in sorted((root / "docs").rglob("*.md")):
+        if {"_build", "auto_examples"} & set(page.parts):
+            continue
+        blocks = re.findall(
+            r"^```(?:python|py|pycon)\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M
+        )
+        for block in blocks:
+            assert block.lstrip().startswith(">>> "), f"{page.name}: {block[:80]}"

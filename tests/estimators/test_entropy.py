@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""EntropyRegressor: what it finds, its laws, its errors, scikit-learn's checks."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.linear_model import HuberRegressor, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from pairlearn import DivergenceError, EntropyRegressor, Hinge, PairLoss
+from pairlearn.estimators.location import half_sample_mode, pair_quartile
+from pairlearn.losses import scalar
+
+W = np.array([1.0, -2.0, 0.5])
+
+
+def task(noise, n=1200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    if noise == "skewed":
+        e = rng.exponential(size=n)
+    elif noise == "bimodal":
+        e = np.where(rng.random(n) < 0.65, 0.0, 4.0) + 0.4 * rng.normal(size=n)
+    else:
+        e = np.where(rng.random(n) < 0.2, 30.0, 0.5) * rng.normal(size=n)
+    return X, X @ W + e
+
+
+@pytest.mark.parametrize("noise", ["skewed", "bimodal"])
+def test_slopes_are_better_than_those_of_least_squares_and_huber(noise):
+    X, y = task(noise)
+    ours = EntropyRegressor(random_state=0).fit(X, y)
+    error = np.linalg.norm(ours.coef_ - W)
+    for rival in (Ridge(), HuberRegressor()):
+        assert error < np.linalg.norm(rival.fit(X, y).coef_ - W)
+
+
+def test_gross_outliers():
+    X, y = task("outliers")
+    ours = EntropyRegressor(random_state=0).fit(X, y)
+    assert np.linalg.norm(ours.coef_ - W) < 0.5 * np.linalg.norm(Ridge().fit(X, y).coef_ - W)
+
+
+@pytest.mark.parametrize("window", ["gaussian", "epanechnikov"])
+def test_never_worse_than_its_start(window):
+    X, y = task("bimodal", n=400)
+    model = EntropyRegressor(window, bandwidth=0.5, random_state=0).fit(X, y)
+    assert model.entropy_ <= model.entropy_start_
+    assert model.bandwidth_ == 0.5
+
+
+def test_shift_moves_the_intercept_alone():
+    X, y = task("skewed", n=400)
+    a = EntropyRegressor(random_state=0).fit(X, y)
+    b = EntropyRegressor(random_state=0).fit(X, y + 7.0)
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
+    assert b.intercept_ - a.intercept_ == pytest.approx(7.0, abs=1e-5)
+
+
+def test_intercepts():
+    X, y = task("bimodal")
+    models = {
+        rule: EntropyRegressor(intercept=rule, random_state=0).fit(X, y)
+        for rule in ("median", "mean", "mode")
+    }
+    errors = y - X @ models["mean"].coef_
+    assert models["mean"].intercept_ == pytest.approx(errors.mean())
+    assert models["median"].intercept_ == pytest.approx(np.median(errors))
+    assert abs(models["mode"].intercept_) < 0.4
+
+
+def test_a_schedule_of_bandwidths():
+    X, y = task("bimodal", n=400)
+    model = EntropyRegressor(bandwidth=(8.0, 2.0, 0.5), random_state=0).fit(X, y)
+    assert model.bandwidths_ == [8.0, 2.0, 0.5]
+
+
+@pytest.mark.parametrize("init", ["auto", "zero", "least_squares", "huber", [1.0, 1.0, 1.0]])
+def test_starting_points(init):
+    X, y = task("skewed", n=400)
+    model = EntropyRegressor(init=init, random_state=0).fit(X, y)
+    assert np.linalg.norm(model.coef_ - W) < 0.3
+
+
+def test_sparse_is_dense():
+    X, y = task("skewed", n=300)
+    X[np.abs(X) < 0.5] = 0.0
+    settings = {"bandwidth": 0.5, "step_size": 0.01, "n_passes": 5, "random_state": 0}
+    dense = EntropyRegressor(**settings).fit(X, y)
+    sparse = EntropyRegressor(**settings).fit(scipy.sparse.csr_array(X), y)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
+def test_a_stream_does_not_depend_on_its_chunks(storage):
+    X, y = task("bimodal", n=1000)
+    models = []
+    for size in (1000, 300, 7):
+        model = EntropyRegressor(random_state=0)
+        for start in range(0, 1000, size):
+            stop = min(start + size, 1000)
+            model.partial_fit(storage(X[start:stop]), y[start:stop])
+        models.append(model)
+    for other in models[1:]:
+        np.testing.assert_allclose(other.coef_, models[0].coef_, atol=1e-10)
+        assert other.bandwidth_ == models[0].bandwidth_
+
+
+def test_a_stream_learns():
+    X, y = task("bimodal", n=20_000)
+    model = EntropyRegressor(random_state=0)
+    for start in range(0, len(y), 500):
+        model.partial_fit(X[start : start + 500], y[start : start + 500])
+    assert np.linalg.norm(model.coef_ - W) < 0.05
+
+
+class Cauchy(PairLoss):
+    opposite_labels_only = False
+    convex = False
+
+    @scalar
+    def value(score, y, y_partner, _):  # noqa: N805
+        r = (y - y_partner) - score
+        return 0.5 * math.log1p(r * r)
+
+    @scalar
+    def derivative(score, y, y_partner, _):  # noqa: N805
+        r = (y - y_partner) - score
+        return -r / (1.0 + r * r)
+
+
+def test_a_window_of_ones_own():
+    X, y = task("outliers", n=400)
+    model = EntropyRegressor(Cauchy(), bandwidth=None, random_state=0).fit(X, y)
+    assert np.linalg.norm(model.coef_ - W) < 0.2
+    assert np.isnan(model.bandwidth_)
+    assert np.isnan(model.entropy_)
+
+
+def test_the_ball_is_around_the_start():
+    X, y = task("bimodal", n=400)
+    model = EntropyRegressor(init="zero", radius=0.5, random_state=0).fit(X, y)
+    assert np.linalg.norm(model.coef_) <= 0.5 + 1e-9
+
+
+def test_pipeline_and_grid_search():
+    X, y = task("skewed", n=200)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), EntropyRegressor(n_passes=2, random_state=0)),
+        {"entropyregressor__bandwidth": [0.5, "auto"]},
+        cv=2,
+    ).fit(X, y)
+    assert search.best_score_ > 0.5
+    assert clone(search.best_estimator_).get_params()["entropyregressor__n_passes"] == 2
+
+
+def test_half_sample_mode_and_pair_quartile():
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=4000)
+    # Standard errors: 0.1 for the mode at this size, 0.02 for the scale; the seed is fixed.
+    assert abs(half_sample_mode(normal)) < 0.5
+    assert pair_quartile(normal, rng) == pytest.approx(1.0, abs=0.05)
+    assert half_sample_mode(np.array([3.0])) == 3.0
+    assert half_sample_mode(np.array([2.0, 2.0, 2.0, 5.0])) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"bandwidth": 0.0}, "bandwidth must be a positive number, got 0.0"),
+        ({"bandwidth": (1.0, 2.0)}, "must decrease"),
+        ({"bandwidth": ()}, "at least one number"),
+        ({"bandwidth": "wide"}, 'or "auto"'),
+        ({"intercept": "max"}, "intercept must be one of"),
+        ({"init": "random"}, "init must be"),
+        ({"init": [1.0]}, "init must have shape"),
+        ({"window": "box"}, "window must be one of"),
+        ({"step_size": -1.0}, "step_size must be a positive number"),
+        ({"radius": 0.0}, "radius must be a positive number"),
+        ({"schedule": "cosine"}, "schedule must be one of"),
+        ({"averaging": "median"}, "averaging must be one of"),
+        ({"pairing": "all"}, "pairing must be one of"),
+        ({"n_passes": 0}, "n_passes must be a positive number"),
+    ],
+)
+def test_bad_parameters(settings, message):
+    X, y = task("skewed", n=50)
+    with pytest.raises(ValueError, match=message):
+        EntropyRegressor(**settings).fit(X, y)
+
+
+def test_other_bad_input():
+    X, y = task("skewed", n=50)
+    with pytest.raises(ValueError, match="y is constant"):
+        EntropyRegressor().fit(X, np.ones(50))
+    with pytest.raises(ValueError, match="no field named bandwidth"):
+        EntropyRegressor(Cauchy()).fit(X, y)
+    with pytest.raises(ValueError, match="one number or"):
+        EntropyRegressor(bandwidth=(2.0, 1.0)).partial_fit(X, y)
+    with pytest.raises(DivergenceError, match="smaller step_size"):
+        EntropyRegressor(step_size=1e9, bandwidth=1e300).fit(X, y)
+
+    with pytest.raises(ValueError, match="opposite_labels_only = False"):
+        EntropyRegressor(Hinge(), bandwidth=None).fit(X, y)
+
+
+def test_scikit_learn_checks():
+    results = check_estimator(
+        EntropyRegressor(n_passes=20, random_state=0), on_fail=None, on_skip=None
+    )
+    failed = [r["check_name"] for r in results if r["status"] == "failed"]
+    assert failed == []
+    assert sum(r["status"] == "passed" for r in results) >= 45

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MetricLearner: what it finds, its vocabulary, its laws, its errors, scikit-learn's checks."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.cluster import DBSCAN
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from pairlearn import DistanceHinge, GivenPairs, MetricLearner, PsdCone
+
+
+def task(n=400, seed=0):
+    """Two features tell three classes apart, four are louder noise."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    signal = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])[y] + 0.3 * rng.normal(size=(n, 2))
+    return np.column_stack([signal, 3.0 * rng.normal(size=(n, 4))]), y
+
+
+def pairs_of(X, y, n, seed=0):
+    rng = np.random.default_rng(seed)
+    i, j = rng.integers(0, len(y), (2, n))
+    return np.stack([X[i], X[j]], axis=1), np.where(y[i] == y[j], 1, -1)
+
+
+SETTINGS = {
+    "full": {},
+    "diagonal": {"parameterization": "diagonal"},
+    "low_rank": {"parameterization": "low_rank", "rank": 4},
+    "every": {"projection": "every", "period": 50},
+    "ball": {"radius": 1.0},
+    "logistic": {"loss": "logistic"},
+    "hinge_no_bias": {"loss": "hinge_no_bias"},
+    "random": {"pairing": "random"},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_better_neighbours_than_euclid(name):
+    X, y = task()
+    euclid = KNeighborsClassifier(3).fit(X[:300], y[:300]).score(X[300:], y[300:])
+    learner = MetricLearner(random_state=0, **SETTINGS[name]).fit(X[:300], y[:300])
+    learned = KNeighborsClassifier(3).fit(learner.transform(X[:300]), y[:300])
+    assert learned.score(learner.transform(X[300:]), y[300:]) > euclid + 0.1
+    W = learner.get_mahalanobis_matrix()
+    assert np.linalg.eigvalsh(W)[0] >= -1e-12 * np.abs(W).max()
+    if name == "ball":
+        assert np.linalg.norm(W) <= 1.0 + 1e-9
+
+
+def test_digits_are_not_spoiled():
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    euclid = KNeighborsClassifier(3).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
+    model = make_pipeline(MetricLearner(random_state=0), KNeighborsClassifier(3))
+    # One standard error of the accuracy is 0.007.
+    assert model.fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) >= euclid - 0.01
+
+
+@pytest.mark.parametrize("name", ["full", "diagonal", "low_rank"])
+def test_given_pairs(name):
+    X, y = task()
+    pairs, similar = pairs_of(X, y, 2000)
+    learner = MetricLearner(random_state=0, **SETTINGS[name]).fit(pairs, similar)
+    fresh, labels = pairs_of(*task(seed=1), 1000, seed=2)
+    assert learner.score(fresh, labels) > 0.95
+    assert np.mean(learner.predict(fresh) == labels) > 0.85
+    assert set(learner.predict(fresh)) == {-1, 1}
+    np.testing.assert_array_equal(learner.decision_function(fresh) > 0, learner.predict(fresh) > 0)
+
+
+def test_labels_and_a_calibrated_threshold():
+    X, y = task()
+    learner = MetricLearner(random_state=0).fit(X, y)
+    assert not hasattr(learner, "predict")
+    fresh, labels = pairs_of(*task(seed=1), 1000)
+    learner.calibrate_threshold(fresh, labels, strategy="f1")
+    assert np.mean(learner.predict(fresh) == labels) > 0.85
+    learner.set_threshold(0.0)
+    assert (learner.predict(fresh) == -1).all()
+    assert not hasattr(learner.fit(X, y), "threshold_")
+
+
+def test_vocabulary_agrees_with_itself():
+    X, y = task()
+    learner = MetricLearner(random_state=0).fit(X, y)
+    pairs, _ = pairs_of(X, y, 50)
+    W, metric = learner.get_mahalanobis_matrix(), learner.get_metric()
+    v = pairs[:, 0] - pairs[:, 1]
+    expected = np.sqrt(np.einsum("nd,de,ne->n", v, W, v))
+    np.testing.assert_allclose(learner.pair_distance(pairs), expected, atol=1e-10)
+    np.testing.assert_array_equal(learner.pair_score(pairs), -learner.pair_distance(pairs))
+    found = [metric(a, b) for a, b in pairs]
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert metric(*pairs[0], squared=True) == pytest.approx(expected[0] ** 2)
+    image = learner.transform(X)
+    np.testing.assert_allclose(np.linalg.norm(image[0] - image[1]), metric(X[0], X[1]), atol=1e-10)
+    assert pickle.loads(pickle.dumps(metric))(X[0], X[1]) == metric(X[0], X[1])
+    assert learner.get_feature_names_out()[0] == "metriclearner0"
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=20, deadline=None)
+def test_pair_distance_is_a_pseudo_metric(seed):
+    X, y = task(n=60, seed=seed)
+    learner = MetricLearner(step_size=0.001, n_passes=2, random_state=seed).fit(X, y)
+    rng = np.random.default_rng(seed)
+    a, b, c = X[rng.integers(0, 60, (3, 30))]
+
+    def distance(p, q):
+        return learner.pair_distance(np.stack([p, q], axis=1))
+
+    assert (distance(a, b) >= 0).all()
+    np.testing.assert_array_equal(distance(a, a), 0.0)
+    np.testing.assert_allclose(distance(a, b), distance(b, a), rtol=1e-12)
+    assert (distance(a, c) <= distance(a, b) + distance(b, c) + 1e-9).all()
+
+
+def test_inside_scikit_learn():
+    X, y = task(n=200)
+    learner = MetricLearner(random_state=0).fit(X[:150], y[:150])
+    direct = KNeighborsClassifier(3, metric=learner.get_metric()).fit(X[:150], y[:150])
+    mapped = KNeighborsClassifier(3).fit(learner.transform(X[:150]), y[:150])
+    np.testing.assert_array_equal(
+        direct.predict(X[150:]), mapped.predict(learner.transform(X[150:]))
+    )
+    assert len(DBSCAN(eps=0.5, metric=learner.get_metric()).fit(X[:50]).labels_) == 50
+    search = GridSearchCV(
+        make_pipeline(MetricLearner(n_passes=5, random_state=0), KNeighborsClassifier(3)),
+        {"metriclearner__loss": ["hinge", "logistic"], "metriclearner__step_size": [0.0003]},
+        cv=2,
+    ).fit(X, y)
+    assert search.best_score_ > 0.7
+
+
+def test_names_of_labels_do_not_matter():
+    X, y = task(n=150)
+    parts = {"step_size": 0.001, "n_passes": 4, "random_state": 0}
+    a = MetricLearner(**parts).fit(X, y)
+    b = MetricLearner(**parts).fit(X, np.array(["pear", "apple", "fig"])[y])
+    np.testing.assert_array_equal(a.components_, b.components_)
+
+
+def test_a_shift_changes_nothing():
+    X, y = task(n=150)
+    parts = {"step_size": 0.001, "n_passes": 4, "random_state": 0}
+    a, b = (MetricLearner(**parts).fit(Z, y) for Z in (X, X + 5.0))
+    np.testing.assert_allclose(a.get_mahalanobis_matrix(), b.get_mahalanobis_matrix(), atol=1e-9)
+
+
+# ------------------------------------------------------------------------------------ streams
+
+
+@pytest.mark.parametrize("name", ["full", "diagonal", "low_rank", "every"])
+def test_a_stream_does_not_depend_on_its_chunks(name):
+    X, y = task()
+    words = np.array(["pear", "apple", "fig"])[y]
+    init = {"low_rank": np.eye(6)[:, :4], "diagonal": np.ones(6) / 6}.get(name, np.eye(6) / 6)
+    found = []
+    for size in (400, 90, 1):
+        learner = MetricLearner(step_size=0.002, init=init, **SETTINGS[name])
+        for start in range(0, 400, size):
+            learner.partial_fit(X[start : start + size], words[start : start + size])
+        found.append(learner.get_mahalanobis_matrix())
+    for W in found[1:]:
+        np.testing.assert_allclose(W, found[0], atol=1e-12)
+
+
+def test_streams_learn():
+    X, y = task(n=12_000)
+    pairs, similar = pairs_of(X, y, 12_000)
+    fresh, labels = pairs_of(*task(seed=1), 1000)
+    # The noise is so loud that the cautious steps of a stream would take very long.
+    parts = {"step_size": 5e-4, "schedule": "constant", "averaging": "last"}
+    by_labels, by_pairs = MetricLearner(**parts), MetricLearner(**parts)
+    for start in range(0, 12_000, 500):
+        chunk = slice(start, start + 500)
+        by_labels.partial_fit(X[chunk], y[chunk])
+        by_pairs.partial_fit(pairs[chunk], similar[chunk])
+    for learner in (by_labels, by_pairs):
+        assert learner.calibrate_threshold(fresh, labels).score(fresh, labels) > 0.9
+    with pytest.raises(ValueError, match="examples or pairs, not both"):
+        by_labels.partial_fit(pairs, similar)
+
+
+# ---------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"loss": "triplet"}, "loss must be one of"),
+        ({"loss": "hinge", "parameterization": "low_rank", "rank": 7}, "rank must be at most"),
+        ({"parameterization": "low_rank"}, "needs the rank"),
+        ({"parameterization": "banded"}, "parameterization must be one of"),
+        ({"rank": 2}, 'needs parameterization="low_rank"'),
+        ({"init": np.diag([1.0, 1, 1, 1, 1, -1])}, "positive semi-definite, got an eigenvalue"),
+        ({"init": np.triu(np.ones((6, 6)))}, "must be symmetric"),
+        ({"init": np.eye(5)}, "init must have shape"),
+        ({"init": np.full((6, 6), np.nan)}, "NaN or infinity"),
+        ({"init": "random"}, "init must be"),
+        ({"init": -np.ones(6), "parameterization": "diagonal"}, "must not be negative"),
+        ({"step_size": 0.0}, "step_size must be a positive number"),
+        ({"radius": -1.0}, "radius must be a positive number"),
+        ({"projection": "never"}, '"exact" or "every"'),
+        ({"projection": "every", "period": 0}, "period must be at least 1"),
+        ({"period": 3}, 'needs projection="every"'),
+        ({"n_passes": 0}, "n_passes must be a positive number"),
+        ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
+        ({"validation_fraction": 0.0}, "strictly between 0 and 1"),
+        ({"pairing": "all"}, "pairing must be one of"),
+        ({"schedule": "cosine"}, "schedule must be one of"),
+        ({"averaging": "median"}, "averaging must be one of"),
+    ],
+)
+def test_bad_parameters(settings, message):
+    X, y = task(n=60)
+    with pytest.raises(ValueError, match=message):
+        MetricLearner(**settings).fit(X, y)
+
+
+def test_bad_pairs():
+    X, y = task(n=60)
+    pairs, similar = pairs_of(X, y, 40)
+    learner = MetricLearner(random_state=0).fit(pairs, similar)
+    for bad, message in (
+        (np.zeros((4, 3, 6)), r"shape \(n_pairs, 2, n_features\), got \(4, 3, 6\)"),
+        (np.zeros((4, 2, 5)), "5 features, but MetricLearner was fitted on 6"),
+        (np.full((4, 2, 6), np.nan), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            learner.pair_distance(bad)
+    with pytest.raises(ValueError, match=r"\+1 \(similar\) or -1"):
+        MetricLearner().fit(pairs, np.arange(40))
+    with pytest.raises(ValueError, match="one label for each of 40 pairs"):
+        MetricLearner().fit(pairs, similar[:-1])
+    with pytest.raises(ValueError, match=r"similar .* and dissimilar"):
+        learner.calibrate_threshold(pairs, np.ones(40))
+    with pytest.raises(ValueError, match="finite"):
+        learner.set_threshold(np.inf)
+    with pytest.raises(ValueError, match="one kind of labels"):
+        MetricLearner().fit(X, np.zeros(60))
+    with pytest.raises(ValueError, match="even number of rows"):
+        GivenPairs().offline(3, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="2 examples"):
+        MetricLearner().partial_fit(X[:1], y[:1])
+    with pytest.raises(ValueError, match="bias must be"):
+        DistanceHinge(bias=-1.0)
+
+
+def test_the_remedy_for_a_matrix_that_is_not_psd_works():
+    X, y = task(n=60)
+    bad = np.diag([1.0, 1, 1, 1, 1, -1])
+    MetricLearner(init=PsdCone().project(bad), step_size=1e-4).fit(X, y)
+
+
+def test_scikit_learn_checks():
+    model = MetricLearner(step_size=1e-3, n_passes=2, random_state=0)
+    results = check_estimator(clone(model), on_fail=None, on_skip=None)
+    failed = [r["check_name"] for r in results if r["status"] == "failed"]
+    assert failed == []
+    assert sum(r["status"] == "passed" for r in results) >= 40

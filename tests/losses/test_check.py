@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""check_loss: every loss of the package passes, and slips are found."""
+
+import math
+
+import pytest
+
+from pairlearn import AUCClassifier, GapWeighted, PairLoss, check_loss
+from pairlearn.losses import LOSSES, Epanechnikov, Hinge, Welsch, scalar
+from pairlearn.losses.metric import METRIC_LOSSES
+
+# ruff: noqa: N805
+
+EVERY = [kind(one_sided=side) for kind in LOSSES.values() for side in (False, True)]
+EVERY += [Welsch(bandwidth=0.7), Epanechnikov(bandwidth=0.7), GapWeighted(base=Hinge())]
+
+
+@pytest.mark.parametrize("loss", EVERY, ids=repr)
+def test_losses_of_margins_and_errors(loss):
+    assert check_loss(loss).symmetric
+
+
+@pytest.mark.parametrize("loss", METRIC_LOSSES.values(), ids=repr)
+def test_losses_of_distances(loss):
+    # A squared distance does not change its sign with the order of a pair.
+    report = check_loss(loss, scores=[0.0, 0.3, 1.0, 2.0, 7.5])
+    assert report.largest_error <= 1e-5
+
+
+class Slope(PairLoss):
+    @scalar
+    def value(score, y, y_partner, _):
+        return score * score
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        return score
+
+
+class Infinite(PairLoss):
+    @scalar
+    def value(score, y, y_partner, _):
+        return math.inf if score > 3.0 else 0.0
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        return 0.0
+
+
+class Undecorated(PairLoss):
+    def value(score, y, y_partner, _):
+        return 0.0
+
+
+class WrongBound(Hinge):
+    def slope_bound(self, margin_bound):
+        return 0.5
+
+
+class OneOrder(PairLoss):
+    @scalar
+    def value(score, y, y_partner, _):
+        return score
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (Slope(), "correct one of the two functions"),
+        (Infinite(), "is not finite at score"),
+        (Undecorated(), "decorated with @scalar"),
+        (WrongBound(), "slope_bound"),
+    ],
+)
+def test_slips_are_found(loss, message):
+    with pytest.raises(ValueError, match=message):
+        check_loss(loss)
+
+
+def test_other_findings():
+    assert not check_loss(OneOrder()).symmetric
+    assert check_loss(Hinge(), scores=[0.9, 1.0], labels=[(1.0, -1.0)]).n_kinks == 1
+    with pytest.raises(TypeError, match="an instance, not a class"):
+        check_loss(Hinge)
+    with pytest.raises(ValueError, match="counts none"):
+        check_loss(Hinge(), labels=[(1.0, 1.0)])
+    with pytest.raises(ValueError, match="tolerance must be a positive number"):
+        check_loss(Hinge(), tolerance=0.0)
+
+
+def test_the_log_link_loss_trains():
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.preprocessing import scale
+
+    X, y = load_breast_cancer(return_X_y=True)
+    model = AUCClassifier(loss="loglink", random_state=0).fit(scale(X), y)
+    assert model.score(scale(X), y) > 0.99

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Error entropy against the double sum of the paper."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from pairlearn.metrics import error_entropy
+
+ERRORS = arrays(np.float64, st.integers(1, 40), elements=st.floats(-50.0, 50.0))
+
+
+def by_definition(errors, gamma, window):
+    u = (errors[:, None] - errors) / gamma
+    if window == "gaussian":
+        G = np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi)
+    else:
+        G = 0.75 * np.maximum(1 - u**2, 0)
+    return -np.log(G.sum() / (len(errors) ** 2 * gamma))
+
+
+@pytest.mark.parametrize("window", ["gaussian", "epanechnikov"])
+@given(errors=ERRORS, gamma=st.floats(0.05, 20.0))
+def test_exact_is_the_double_sum(window, errors, gamma):
+    expected = by_definition(errors, gamma, window)
+    assert error_entropy(errors, gamma, window=window) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("window", ["gaussian", "epanechnikov"])
+def test_binned_is_close_whatever_the_range(window):
+    rng = np.random.default_rng(0)
+    errors = np.concatenate([rng.normal(size=3000), 1e9 * rng.normal(size=500)])
+    exact = error_entropy(errors, 0.3, window=window, method="exact")
+    assert error_entropy(errors, 0.3, window=window, method="binned") == pytest.approx(
+        exact, abs=1e-3
+    )
+
+
+def test_blocks_do_not_show():
+    errors = np.random.default_rng(1).normal(size=3000)
+    assert error_entropy(errors, 0.5) == pytest.approx(
+        by_definition(errors, 0.5, "gaussian"), abs=1e-10
+    )
+
+
+@given(errors=ERRORS, shift=st.floats(-10.0, 10.0))
+def test_a_shift_changes_nothing(errors, shift):
+    assert error_entropy(errors + shift, 1.0) == pytest.approx(error_entropy(errors, 1.0), abs=1e-9)
+
+
+@given(errors=ERRORS)
+def test_equal_errors_have_the_least_entropy(errors):
+    least = error_entropy(np.zeros(len(errors)), 1.0)
+    assert error_entropy(errors, 1.0) >= least - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], 1.0), "at least one"),
+        (([1.0], 0.0), "bandwidth must be a positive number"),
+        (([np.nan], 1.0), "NaN"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        error_entropy(*arguments)
+
+
+def test_unknown_names():
+    with pytest.raises(ValueError, match="window must be one of"):
+        error_entropy([1.0], 1.0, window="box")
+    with pytest.raises(ValueError, match="method must be"):
+        error_entropy([1.0], 1.0, method="fast")

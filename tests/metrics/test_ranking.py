@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NDCG and pair accuracy against scikit-learn, SciPy and the definitions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score
+
+from pairlearn.metrics import ndcg, pair_accuracy, roc_auc
+from pairlearn.metrics import ranking as module
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 30), k=st.integers(1, 30), ties=st.booleans())
+def test_ndcg_is_that_of_scikit_learn(seed, n, k, ties):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 4, n).astype(float)
+    s = rng.integers(0, 3, n).astype(float) if ties else rng.normal(size=n)
+    if y.max() == 0:
+        y[0] = 1.0
+    assert ndcg(y, s, k=k, gain="linear") == pytest.approx(ndcg_score([y], [s], k=k))
+    assert ndcg(y, s, k=k) == pytest.approx(ndcg_score([2**y - 1], [s], k=k))
+
+
+def test_ndcg_is_a_mean_over_queries():
+    y, s = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]), np.array([2.0, 1.0, 2.0, 1.0, 0.0, 1.0])
+    # Two queries, interleaved, and a third without a relevant document, which does not count.
+    qid = np.array([5, 5, 3, 3, 9, 9])
+    assert ndcg(y, s, qid=qid) == pytest.approx((1.0 + 1.0 / np.log2(3.0)) / 2)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(4, 60))
+def test_sorting_and_visiting_pairs_agree(seed, n):
+    rng = np.random.default_rng(seed)
+    y, s = rng.integers(0, 4, n).astype(float), rng.integers(0, 6, n).astype(float)
+    if y.max() == y.min():
+        y[0] += 1.0
+    expected = module._share_in_order(y, s)
+    many, module._MANY = module._MANY, 1
+    try:
+        assert module._share_in_order(y, s) == pytest.approx(expected, abs=1e-12)
+    finally:
+        module._MANY = many
+
+
+def test_two_grades_give_the_auc():
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 2, 200), rng.normal(size=200)
+    assert pair_accuracy(y, s) == pytest.approx(roc_auc(y, s))
+
+
+@given(seed=st.integers(0, 10**6))
+def test_a_monotone_change_of_grades_changes_no_pair(seed):
+    rng = np.random.default_rng(seed)
+    y, s = rng.integers(0, 5, 40), rng.normal(size=40)
+    assert pair_accuracy(np.exp(y), s) == pair_accuracy(y, s)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "keywords", "message"),
+    [
+        (ndcg, ([-1, 1], [0, 1]), {}, "at least 0"),
+        (ndcg, ([0, 0], [0, 1]), {}, "positive gain"),
+        (ndcg, ([0, 2000], [0, 1]), {}, 'gain="linear"'),
+        (ndcg, ([0, 1], [0, 1]), {"gain": "log"}, "gain must be"),
+        (ndcg, ([0, 1], [0, 1]), {"k": 0}, "k must be at least 1"),
+        (ndcg, ([0, 1], [0, 1]), {"qid": [1]}, "one query for each"),
+        (pair_accuracy, ([1, 1], [0, 1]), {}, "two different grades"),
+        (pair_accuracy, ([1, 1], [0]), {}, "y must hold one number"),
+    ],
+)
+def test_bad_input(function, arguments, keywords, message):
+    with pytest.raises(ValueError, match=message):
+        function(*arguments, **keywords)
