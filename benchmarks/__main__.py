@@ -24,6 +24,8 @@ NAMES = (
     "sweep",
     "streaming",
     "readers",
+    "files",
+    "river",
     "startup",
     "rivals",
     "authors",

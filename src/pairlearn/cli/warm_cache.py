@@ -9,7 +9,7 @@ import click
 
 from pairlearn.cli.output import emit, json_option
 
-__all__ = ["WARMERS", "command", "warm_readers"]
+__all__ = ["WARMERS", "command", "warm_learners", "warm_readers"]
 
 
 def warm_readers() -> None:
@@ -28,8 +28,24 @@ def warm_readers() -> None:
             pass
 
 
+def warm_learners() -> None:
+    """Compile the steps and the running AUC for dense and sparse examples of both types."""
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    from pairlearn.estimators.auc import AUCClassifier
+    from pairlearn.streams import OnlineLearner
+
+    X, y = np.arange(8.0).reshape(4, 2), np.array([0.0, 1.0, 0.0, 1.0])
+    for chunk in (X, X.astype(np.float32), csr_matrix(X)):
+        learner = OnlineLearner(AUCClassifier(step_size=0.1), classes=[0, 1], window=1000)
+        for _ in range(2):
+            learner.learn_many(chunk, y)
+        learner.learn_many(chunk[:1], y[:1])
+
+
 # name: what to run; each entry compiles the kernels of one part of the library
-WARMERS: dict[str, Callable[[], None]] = {"readers": warm_readers}
+WARMERS: dict[str, Callable[[], None]] = {"readers": warm_readers, "learners": warm_learners}
 
 
 @click.command("warm-cache")

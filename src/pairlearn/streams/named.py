@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Algorithm 2 on examples given as dicts: features by name, which may come and go.
 
-Names are mapped to columns once per *layout* (a sequence of names); an example only appends its
-values to a flat buffer, and the buffer is learned when it is full or when somebody asks for a
-prediction. The result is that of learning each example at once. A feature that is absent is 0; a
-new one starts with coefficient 0, which is what it would have had if it had always been absent.
+Examples are copied and wait; a batch is mapped to rows and learned at once, which gives what
+learning each at once would give. A feature that is absent is 0; a new one starts with coefficient
+0, which is what it would have had if it had always been absent.
+
+Predictions use the average as of certain numbers of examples: after n of them the next change is
+n / 8 later, 1024 at the most. The average of n iterates hardly moves in between, and what is
+predicted does not depend on how often somebody asks.
 
 Probabilities come from scores that examples got before they were learned: within each class they
 are described by a mean and a common variance, and the logarithm of the odds is then linear in the
@@ -15,8 +18,11 @@ from __future__ import annotations
 
 import math
 import struct
+import warnings
 from collections.abc import Mapping
+from itertools import chain, repeat
 from math import isfinite
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -32,18 +38,22 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.streams.driving import restore_stream, stream_state
 from pairlearn.validation import check_positive
 
-__all__ = ["NamedLearner", "check_example", "check_label"]
+__all__ = ["NamedLearner", "RefusedExampleWarning", "check_example", "check_label"]
 
 #: Examples that wait to be learned at the most.
-_BATCH = 256
+_BATCH = 1024
+#: After n examples n / _SHARE more may wait.
+_SHARE = 8
 #: Up to so many features examples are rows of a dense array, beyond that sparse rows.
 _DENSE_UP_TO = 512
 #: Examples whose spread gives the scale of the steps, with step_size="auto".
 _WARM_UP = 32
-#: Layouts that are remembered; where names vary freely there would be one for each example.
-_LAYOUTS = 1024
-#: How much of the statistics of the scores survives a block of _BATCH examples.
-_FADE = 0.9
+#: How much of the statistics of the scores survives _BATCH examples.
+_FADE = 0.7
+
+
+class RefusedExampleWarning(UserWarning):
+    """Examples were not learned because their values cannot be used."""
 
 
 class NamedLearner:
@@ -58,6 +68,14 @@ class NamedLearner:
         distance of two examples among the first 32, which wait until then.
     radius : float, default=inf
         Radius of the ball that the coefficients live in.
+
+    Attributes
+    ----------
+    n_seen : int
+        Examples received, refused ones included.
+    n_refused : int
+        Examples that were not learned because a value was not a finite number. Each batch with
+        such examples gives a `RefusedExampleWarning` that names the first.
 
     Examples
     --------
@@ -85,29 +103,23 @@ class NamedLearner:
         if self.step_size != "auto":
             check_positive("step_size", self.step_size)  # type: ignore[arg-type]
         check_positive("radius", self.radius, allow_infinite=True)
-        #: Column of each name; the columns of each layout.
         self._index: dict[Any, int] = {}
         self._layouts: dict[tuple[Any, ...], NDArray[np.int32]] = {}
-        self._names: tuple[Any, ...] | None = None
-        self._layout = np.empty(0, dtype=np.int32)
-        #: Examples that wait: their values one after the other, their layouts, their labels.
-        self._values: list[float] = []
-        self._waiting: list[NDArray[np.int32]] = []
+        #: Examples that wait, their labels, and how many may.
+        self._waiting: list[dict[Any, float]] = []
         self._labels: list[float] = []
+        self._room = _WARM_UP if self.step_size == "auto" else 1
         self._stream: Stream | None = None
         self._scale = 0.0
-        self._capacity = 8
-        self._average: NDArray[np.float64] | None = np.zeros(8)
-        self._n_learned = 0
-        #: Number, sum and sum of squares of the scores of each class, by the coefficients
-        #: `_judge`. They change at fixed numbers of examples, whenever predictions are asked.
+        self._capacity = 1
+        self._in_order = np.arange(1, dtype=np.int32)
+        #: The coefficients that predict, by column and by name.
+        self._coef = np.zeros(1)
+        self._by_name: dict[Any, float] = {}
+        #: Number, sum and sum of squares of the scores of each class, given before learning.
         self._moments = np.zeros((2, 3))
-        self._judge = np.zeros(8)
-        self._next_judge = 8
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._learn_waiting()
-        return dict(self.__dict__)
+        self._n_taken = 0
+        self.n_refused = 0
 
     # --------------------------------------------------------------------------- learning
 
@@ -123,33 +135,89 @@ class NamedLearner:
         """
         try:
             label = _LABELS[y]
-            # A finite sum shows that every value is a finite number.
-            if not isfinite(sum(x.values())):
-                check_example(x)
-        except (KeyError, TypeError, AttributeError, OverflowError):
-            check_example(x)
+            waiting = self._waiting
+            waiting.append(x.copy() if type(x) is dict else dict(x))
+        except (KeyError, TypeError, ValueError):
             check_label(y)
+            check_example(x)
             raise
-        names = tuple(x)
-        if names != self._names:
-            self._layout = self._columns(names)
-            self._names = names
-        self._values += x.values()
-        self._waiting.append(self._layout)
-        labels = self._labels
-        labels.append(label)
-        if len(labels) >= _BATCH:
+        self._labels.append(label)
+        if len(waiting) >= self._room:
             self._learn_waiting()
+            self._change_coefficients()
 
     @property
     def n_seen(self) -> int:
         """Examples received."""
-        return self._n_learned + len(self._labels)
+        return self._n_taken + len(self._labels)
 
     @property
     def feature_names(self) -> tuple[Any, ...]:
-        """The names seen in examples that were learned or wait to be, in order of appearance."""
+        """The names in the examples learned so far, in order of appearance."""
         return tuple(self._index)
+
+    def _learn_waiting(self) -> None:
+        """Learn the examples that wait, unless the scale of the steps is still unknown."""
+        if not self._labels or (
+            self._stream is None and self.step_size == "auto" and len(self._labels) < _WARM_UP
+        ):
+            return
+        rows, labels = self._take_waiting()
+        if not len(labels):
+            return
+        if self._stream is None:
+            self._start(rows)
+        assert self._stream is not None
+        self._note(rows.scores(self._coef), labels)
+        self._stream.learn_many(rows, labels)
+
+    def _take_waiting(self) -> tuple[Rows, NDArray[np.float64]]:
+        """Return the waiting examples as rows, those that can be used, and empty the queue."""
+        examples, labels = self._waiting, self._labels
+        self._n_taken += len(labels)
+        self._room -= len(labels)
+        self._waiting, self._labels = [], []
+        flat = _as_numbers(examples)
+        if flat is None:
+            pairs = [(x, y) for x, y in zip(examples, labels, strict=True) if _is_usable(x)]
+            self._refuse(examples, len(examples) - len(pairs))
+            examples, labels = [x for x, _ in pairs], [y for _, y in pairs]
+            flat = _as_numbers(examples)
+            assert flat is not None
+        return self._rows(examples, flat), np.array(labels)
+
+    def _refuse(self, examples: list[dict[Any, float]], count: int) -> None:
+        self.n_refused += count
+        for x in examples:
+            try:
+                check_example(x)
+            except ValueError as error:
+                warnings.warn(
+                    f"{count} of {len(examples)} examples not learned; first: {error}",
+                    RefusedExampleWarning,
+                    stacklevel=5,
+                )
+                return
+
+    def _rows(self, examples: list[dict[Any, float]], flat: NDArray[np.float64]) -> Rows:
+        m = len(examples)
+        names = list(map(tuple, examples))
+        one = bool(m) and names.count(names[0]) == m
+        layouts = [self._columns(names[0])] if one else list(map(self._columns, names))
+        self._make_room()
+        if self._capacity > _DENSE_UP_TO:
+            columns = np.tile(layouts[0], m) if one else np.concatenate([_NONE, *layouts])
+            indptr = np.concatenate([[0], np.cumsum(list(map(len, examples)))])
+            return CsrRows(flat, columns, indptr.astype(np.int32), self._capacity)
+        if one and len(names[0]) == self._capacity and (layouts[0] == self._in_order).all():
+            return DenseRows(flat.reshape(m, self._capacity))
+        X = np.zeros((m, self._capacity))
+        if one:
+            X[:, layouts[0]] = flat.reshape(m, len(names[0]))
+        else:
+            row = np.repeat(np.arange(m), np.array(list(map(len, examples)), dtype=np.intp))
+            X[row, np.concatenate([_NONE, *layouts])] = flat
+        return DenseRows(X)
 
     def _columns(self, names: tuple[Any, ...]) -> NDArray[np.int32]:
         found = self._layouts.get(names)
@@ -157,59 +225,11 @@ class NamedLearner:
             index = self._index
             columns = [index.setdefault(name, len(index)) for name in names]
             found = np.array(columns, dtype=np.int32)
-            if len(self._layouts) >= _LAYOUTS:
+            if len(self._layouts) >= _BATCH:
+                # where names vary freely there would be one for each example
                 self._layouts.clear()
             self._layouts[names] = found
         return found
-
-    def _learn_waiting(self) -> None:
-        """Learn the examples that wait, cut where the judge of the scores changes."""
-        if not self._labels or (self._stream is None and not self._start()):
-            return
-        if len(self._index) > self._capacity:
-            self._grow()
-        assert self._stream is not None
-        labels = np.array(self._labels)
-        if len(labels) == 1 and self._capacity <= _DENSE_UP_TO:
-            row = np.zeros(self._capacity)
-            row[self._waiting[0]] = self._values
-            self._note(np.array([float(self._judge @ row)]), labels)
-            self._stream.learn_one(row, float(labels[0]))
-            self._n_learned += 1
-            self._change_judge()
-        else:
-            rows = self._rows()
-            begin = 0
-            while begin < len(labels):
-                stop = min(len(labels), begin + self._next_judge - self._n_learned)
-                whole = begin == 0 and stop == len(labels)
-                part = rows if whole else rows.take(np.arange(begin, stop))
-                self._note(part.scores(self._judge), labels[begin:stop])
-                self._stream.learn_many(part, labels[begin:stop])
-                self._n_learned += stop - begin
-                self._change_judge()
-                begin = stop
-        self._values, self._waiting, self._labels = [], [], []
-        self._average = None
-
-    def _rows(self) -> Rows:
-        """Return the waiting examples as rows."""
-        m = len(self._waiting)
-        flat = np.frombuffer(struct.pack(f"{len(self._values)}d", *self._values))
-        first = self._waiting[0]
-        one = all(layout is first for layout in self._waiting)
-        if self._capacity > _DENSE_UP_TO:
-            columns = np.tile(first, m) if one else np.concatenate(self._waiting)
-            lengths = [len(w) for w in self._waiting]
-            indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-            return CsrRows(flat, columns, indptr, self._capacity)
-        X = np.zeros((m, self._capacity))
-        if one:
-            X[:, first] = flat.reshape(m, len(first))
-        else:
-            row = np.repeat(np.arange(m), [len(w) for w in self._waiting])
-            X[row, np.concatenate(self._waiting)] = flat
-        return DenseRows(X)
 
     # ------------------------------------------------------------------------- the stream
 
@@ -219,56 +239,58 @@ class NamedLearner:
         problem = Problem(LinearScore(), get_loss(self.loss))
         return solver.start(problem, self._capacity, rng=0)
 
-    def _start(self) -> bool:
-        """Start the stream, unless the scale of the steps is still unknown."""
-        if self.step_size == "auto" and len(self._labels) < _WARM_UP:
-            return False
-        while len(self._index) > self._capacity:
-            self._capacity *= 2
+    def _start(self, rows: Rows) -> None:
         if self.step_size == "auto":
-            mean, spread = self._rows().take(np.arange(_WARM_UP)).spread()
+            first = rows.take(np.arange(min(rows.shape[0], _WARM_UP)))
+            mean, spread = first.spread()
             distance = 2.0 * spread if spread > 0 else float(mean @ mean)
             self._scale = 1.0 / distance if distance > 0 else 1.0
         else:
             self._scale = float(self.step_size)
         self._stream = self._make()
-        self._judge = np.zeros(self._capacity)
-        return True
 
-    def _grow(self) -> None:
+    def _make_room(self) -> None:
         """Make room for further features; their coefficients have been 0 all the time."""
-        assert self._stream is not None
-        old = self._capacity
-        while len(self._index) > self._capacity:
-            self._capacity *= 2
+        old, needed = self._capacity, len(self._index)
+        if needed <= old:
+            return
+        # Dense rows are as wide as they must be; sparse rows do not mind.
+        self._capacity = needed if needed <= _DENSE_UP_TO else 1 << needed.bit_length()
+        self._in_order = np.arange(self._capacity, dtype=np.int32)
         more = self._capacity - old
+        self._coef = np.pad(self._coef, (0, more))
+        if self._stream is None:
+            return
         saved = self._stream.save()
         descent = saved["descent"]
         for name in ("w", "weighted_sum", "left_iterate", "total"):
             descent[name] = np.pad(descent[name], (0, more))
+        # Sparse steps keep the squared norm of the iterate, dense ones do not.
+        descent["state"][1] = descent["w"] @ descent["w"]
         rows, labels, weight = saved["buffer"]
         if rows is not None:
             saved["buffer"] = (_widen(rows, self._capacity), labels, weight)
         self._stream = self._make()
         self._stream.restore(saved)
-        self._judge = np.pad(self._judge, (0, more))
+
+    def _change_coefficients(self) -> None:
+        """Let predictions use the present average, and say when that happens next."""
+        n = self._n_taken
+        self._room = max(1, min(n // _SHARE, _BATCH))
+        if self._stream is None:
+            return
+        self._coef = self._stream.average
+        self._by_name = dict(zip(self._index, self._coef.tolist(), strict=False))
+        self._moments *= _FADE ** (self._room / _BATCH)
 
     # ----------------------------------------------------------------------- calibration
 
     def _note(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
-        if self._n_learned < 8:
+        if not self._by_name:  # nothing has been learned that could give a score
             return
-        for k, sign in enumerate((-1.0, 1.0)):
-            some = scores[labels == sign]
+        positive = labels > 0
+        for k, some in enumerate((scores[~positive], scores[positive])):
             self._moments[k] += (len(some), some.sum(), some @ some)
-
-    def _change_judge(self) -> None:
-        if self._n_learned < self._next_judge:
-            return
-        assert self._stream is not None
-        self._judge = self._stream.average
-        self._moments *= _FADE
-        self._next_judge = self._n_learned + min(self._n_learned, _BATCH)
 
     def _line(self) -> tuple[float, float]:
         """Return slope and intercept of the logarithm of the odds as a function of the score."""
@@ -289,27 +311,15 @@ class NamedLearner:
 
     @property
     def coefficients(self) -> dict[Any, float]:
-        """The coefficient of each feature."""
-        average = self._current()
-        return {name: float(average[column]) for name, column in self._index.items()}
-
-    def _current(self) -> NDArray[np.float64]:
+        """The coefficient of each feature in the average of all iterates so far."""
         self._learn_waiting()
-        if self._average is None:
-            assert self._stream is not None
-            self._average = self._stream.average
-        return self._average
+        average = self._coef if self._stream is None else self._stream.average
+        return dict(zip(self._index, average.tolist(), strict=False))
 
     def score_one(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; names never seen in learning count nothing."""
-        average, index = self._current(), self._index
-        known = len(average)
-        total = 0.0
-        for name, value in x.items():
-            column = index.get(name, known)
-            if column < known:
-                total += float(average[column]) * value
-        return total
+        known = map(self._by_name.get, x, repeat(0.0))
+        return float(sum(map(mul, known, x.values())))
 
     def predict_proba_one(self, x: Mapping[Any, float]) -> dict[bool, float]:
         """Return the probabilities of False and True."""
@@ -334,35 +344,36 @@ class NamedLearner:
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next example depends on, for a checkpoint."""
-        self._learn_waiting()
         return {
             "index": list(self._index),
-            "waiting": [layout.tolist() for layout in self._waiting],
-            "values": list(map(float, self._values)),
+            "waiting": [dict(x) for x in self._waiting],
             "labels": list(self._labels),
+            "room": self._room,
             "stream": None if self._stream is None else stream_state(self._stream),
             "scale": self._scale,
             "capacity": self._capacity,
-            "n_learned": self._n_learned,
-            "moments": self._moments,
-            "judge": self._judge,
-            "next_judge": self._next_judge,
+            "coef": self._coef.copy(),
+            "by_name": len(self._by_name),
+            "moments": self._moments.copy(),
+            "n_taken": self._n_taken,
+            "n_refused": self.n_refused,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state returned by `state`, also by another learner made alike."""
         self._start_empty()
         self._index = {name: k for k, name in enumerate(state["index"])}
-        self._waiting = [np.array(layout, dtype=np.int32) for layout in state["waiting"]]
-        self._values, self._labels = list(state["values"]), list(state["labels"])
+        self._waiting = [dict(x) for x in state["waiting"]]
+        self._labels, self._room = list(state["labels"]), int(state["room"])
         self._scale, self._capacity = float(state["scale"]), int(state["capacity"])
-        self._n_learned, self._next_judge = int(state["n_learned"]), int(state["next_judge"])
-        self._moments, self._judge = state["moments"].copy(), state["judge"].copy()
-        self._average = np.zeros(self._capacity)
+        self._in_order = np.arange(self._capacity, dtype=np.int32)
+        self._coef, self._moments = state["coef"].copy(), state["moments"].copy()
+        self._by_name = dict(zip(list(self._index)[: state["by_name"]], self._coef.tolist(),
+                                 strict=False))  # fmt: skip
+        self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
         if state["stream"] is not None:
             self._stream = self._make()
             restore_stream(self._stream, state["stream"])
-            self._average = None
 
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
         """Return an `AUCClassifier` with the same coefficients and probabilities.
@@ -411,6 +422,23 @@ class NamedLearner:
 
 
 _LABELS: dict[Any, float] = {True: 1.0, False: -1.0, -1: -1.0}
+_NONE = np.empty(0, dtype=np.int32)
+
+
+def _as_numbers(examples: list[dict[Any, float]]) -> NDArray[np.float64] | None:
+    """Return all values one after the other; None where one is not a finite number."""
+    values = list(chain.from_iterable(map(dict.values, examples)))
+    try:
+        memory = bytearray(8 * len(values))
+        struct.pack_into(f"{len(values)}d", memory, 0, *values)
+        flat = np.frombuffer(memory)
+    except (struct.error, TypeError, ValueError, OverflowError):
+        return None
+    return flat if np.isfinite(flat).all() else None
+
+
+def _is_usable(x: dict[Any, float]) -> bool:
+    return _as_numbers([x]) is not None
 
 
 def check_label(y: Any) -> None:

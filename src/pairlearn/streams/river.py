@@ -7,10 +7,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from river import base
-
 from pairlearn.losses import PairLoss
 from pairlearn.streams.named import NamedLearner
+from river import base
 
 __all__ = ["RiverAUCClassifier"]
 
@@ -32,7 +31,7 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = preprocessing.StandardScaler() | RiverAUCClassifier()
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
-    ROCAUC: 94...%
+    ROCAUC: 93...%
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
     def _multiclass(self) -> bool:
         return False
 
-    def predict_one(self, x: Mapping[Any, float], **kwargs: Any) -> bool:  # type: ignore[override]
+    def predict_one(self, x: Mapping[Any, float], **kwargs: Any) -> bool:
         """Return whether True is the more probable label."""
         return NamedLearner.predict_one(self, x)
 

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files to a trained model by the program's own route: the online learner, everything included.
+
+Unlike ``readers``, which feeds the bare solver, this is what ``pairlearn train`` runs: the choice
+of the step size on the first examples, progressive AUC, threshold and calibration. The rivals read
+the same file with pandas (CSV), PyArrow and pandas (Parquet) or ``load_svmlight_file`` and learn
+with ``SGDClassifier.partial_fit``.
+
+A large CSV file is then trained on inside an address-space limit of 512 MB, as in an installation
+without extras; it is made of one block of rows written again and again (5 GB, or 60 MB with
+``--quick``).
+
+Run alone with ``python -m benchmarks --only files``.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.readers import CASES, D, open_ours, train_rival, write_files
+from benchmarks.report import Effort, Row
+from benchmarks.timing import best_of
+
+LIMIT_MB = 512
+#: Not needed for CSV: scikit-learn imports them where they are installed, and the libraries of
+#: PyArrow alone take 300 MB of addresses. An installation without extras does not have them.
+_EXTRAS = ("pandas", "pyarrow", "polars", "matplotlib")
+
+
+def run(effort: Effort) -> list[Row]:
+    """Compare rows per CPU second, growth of memory with the file, and the limit."""
+    n = effort.pick(30_000, 300_000)
+    with tempfile.TemporaryDirectory() as folder:
+        small, large = Path(folder, "1"), Path(folder, "3")
+        write_files(small, n)
+        rows = []
+        for name, chunks, rival, bar, goal in CASES:
+            path = small / name
+            best = best_of(
+                {
+                    "ours": lambda path=path: train(path),
+                    "rival": lambda chunks=chunks, path=path: train_rival(chunks, path),
+                },
+                seconds=effort.seconds,
+            )
+            micro = 1e6 / n
+            rows.append(
+                Row(
+                    f"{name} to a model by OnlineLearner / {rival} + SGDClassifier, a row",
+                    micro * best["ours"], micro * best["rival"], "us", bar, goal,
+                )
+            )  # fmt: skip
+        write_files(large, 3 * n)
+        for name in ("six.csv", "a.svm", "a.parquet", "X.npy"):
+            one, three = (_measure(path / name)["VmHWM"] for path in (small, large))
+            rows.append(
+                Row(
+                    f"{name}: growth of peak memory ({one:.0f} MB), file 3 times as long / 20 MB",
+                    max(three - one, 0.1), 20.0, "MB", 1, 0.5, at_most=True,
+                )
+            )  # fmt: skip
+        rows.append(_inside_limit(Path(folder, "large.csv"), effort.pick(60, 5000)))
+    return rows
+
+
+def train(path: Path) -> float | None:
+    """Learn from every row of a file as ``pairlearn train`` does; return the running AUC."""
+    from pairlearn import AUCClassifier, OnlineLearner
+
+    classes = (-1.0, 1.0) if path.suffix == ".svm" else (0.0, 1.0)
+    learner = OnlineLearner(AUCClassifier(random_state=0), classes=classes)
+    learner.fit_stream(open_ours(path))
+    learner.model.to_record()
+    return learner.auc
+
+
+def _inside_limit(path: Path, megabytes: int) -> Row:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, D))
+    y = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(np.int64)
+    lines = [
+        f"{label}," + ",".join([f"{v:.6f}" for v in row])
+        for label, row in zip(y.tolist(), X.tolist(), strict=True)
+    ]
+    block = ("\n".join(lines) + "\n").encode()
+    with open(path, "wb") as file:
+        file.write((",".join(["y", *(f"f{j}" for j in range(D))]) + "\n").encode())
+        while file.tell() < megabytes * 1e6:
+            file.write(block)
+    size = path.stat().st_size / 1e6
+    found = _measure(path, limit_mb=LIMIT_MB)
+    path.unlink()
+    return Row(
+        f"CSV of {size:.0f} MB inside {LIMIT_MB} MB of address space (AUC {found['auc']:.3f}): "
+        f"peak / {LIMIT_MB} MB",
+        found["VmPeak"], LIMIT_MB, "MB", 1, 1, at_most=True,
+    )  # fmt: skip
+
+
+def _measure(path: Path, *, limit_mb: int = 0) -> dict[str, float]:
+    """Return memory peaks in MB of a fresh process that learns from a file."""
+    code = f"from benchmarks.files import show; show({str(path)!r}, {limit_mb})"
+    single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    paths = os.pathsep.join(entry for entry in sys.path if entry)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env={**os.environ, **single, "PYTHONPATH": paths},
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    names, values = (line.split() for line in done.stdout.splitlines()[-2:])
+    return dict(zip(names, map(float, values), strict=True))
+
+
+def show(path: str, limit_mb: int) -> None:
+    """Learn from a file, inside a limit, and print the peaks of this process."""
+    if limit_mb:
+        for name in _EXTRAS:
+            sys.modules[name] = None  # type: ignore[assignment]
+        resource.setrlimit(resource.RLIMIT_AS, (limit_mb << 20, limit_mb << 20))
+    auc = train(Path(path))
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    peaks = {
+        name: float(status.partition(f"{name}:")[2].split()[0]) / 1024
+        for name in ("VmHWM", "VmPeak")
+    }
+    peaks["auc"] = 0.0 if auc is None else auc
+    print(*peaks)
+    print(*peaks.values())
