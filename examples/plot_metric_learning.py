@@ -9,8 +9,8 @@ and those of different classes far.
 """
 
 # %%
-# Wine data from scikit-learn: three classes, 13 measurements. We add 40 columns of noise, so that the
-# Euclidean distance is misled.
+# Wine data from scikit-learn: three classes, 13 measurements. We add 40 columns of noise, so that
+# the Euclidean distance is misled.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_wine
