@@ -4,12 +4,15 @@
 import importlib.util
 import re
 import runpy
+import shlex
 import sys
 import warnings
 
+import click
 import pytest
 
 import pairlearn
+from pairlearn.cli.program import program
 
 EXAMPLES = {
     # program: whether it is too long for the default run
@@ -17,6 +20,7 @@ EXAMPLES = {
     "plot_drifting_stream": True,
     "plot_error_entropy": True,
     "plot_imbalanced_fraud": True,
+    "plot_metric_learning": True,
     "plot_private_auc": True,
     "plot_ranking": True,
     "plot_step_size_grid": False,
@@ -90,3 +94,29 @@ def test_code_in_pages_is_run(root):
         )
         for block in blocks:
             assert block.lstrip().startswith(">>> "), f"{page.name}: {block[:80]}"
+
+
+def _shell_commands(root):
+    for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
+        if {"_build", "auto_examples"} & set(page.parts):
+            continue
+        for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.S | re.M):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.startswith("$ pairlearn "):
+                    yield page.name, shlex.split(line)[2:]
+
+
+def test_commands_in_pages_exist_with_their_options(root):
+    commands = list(_shell_commands(root))
+    assert len(commands) > 5
+    for page, arguments in commands:
+        command, context = program, click.Context(program)
+        while isinstance(command, click.Group):
+            name, *arguments = arguments
+            found = command.get_command(context, name)
+            assert found is not None, f"{page}: {name}"
+            command = found
+        try:
+            command.make_context("pairlearn", list(arguments), resilient_parsing=True)
+        except click.UsageError as error:
+            pytest.fail(f"{page}: {arguments}: {error.format_message()}")
