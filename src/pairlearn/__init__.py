@@ -21,7 +21,7 @@ _HOME = {
     "estimators.private_auc": ("PrivacyWarning", "PrivateAUCClassifier"),
     "estimators.ranker": ("PairwiseRanker",),
     "given_pairs": ("GivenPairs",),
-    "losses.check": ("LossCheck", "check_loss"),
+    "losses.check": ("check_loss",),
     "losses": (
         "DistanceHinge",
         "DistanceLogistic",
