@@ -23,12 +23,12 @@ $(VENV)/.docs: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
-# Our learner without and with tuning, its rival on random pairs, and two pointwise learners, on
+# Our learner without and with tuning, rivals on pairs, the exact solver and pointwise learners, on
 # data that ship with scikit-learn: half of the digits, breast cancer, and one digit against the rest.
 demo: $(VENV)/.run
 	mkdir -p report
 	$(BIN)/pairlearn compare breast_cancer digits digits_8 \
-		--methods ours-auto,ours,sgd-pair,logistic,sgd --splits 10 \
+		--methods ours-auto,ours,sgd-pair,spauc,exact,logistic,sgd --splits 10 \
 		--workers $(WORKERS) --store report/results.sqlite --report report
 
 test: $(VENV)/.test lint

@@ -2,6 +2,7 @@
 """Settings of the documentation site; `make docs` builds it."""
 
 import logging
+import re
 import sys
 from pathlib import Path
 
@@ -33,10 +34,9 @@ suppress_warnings = ["config.cache"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_default_options = {"show-inheritance": False}
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
@@ -76,6 +76,7 @@ sphinx_gallery_conf = {
     "doc_module": ("pairlearn",),
     "backreferences_dir": None,
     "nested_sections": False,
+    "write_computation_times": False,
 }
 
 
@@ -95,10 +96,16 @@ def _skip(app, what, name, obj, skip, options):
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
+def _without_last_blank_line(app, docname, source):
+    """Drop the blank line that ends a doctest in Markdown; on a page it is only a gap."""
+    source[0] = re.sub(r"^(```python\n.*?)\n\n```$", r"\1\n```", source[0], flags=re.S | re.M)
+
+
 def setup(app):
     """Connect to the build."""
+    app.connect("source-read", _without_last_blank_line)
     app.connect("autodoc-skip-member", _skip)
 
 
 # The reference lists what the library exports, so that no public name is forgotten.
-public_names.write_pages(HERE / "api" / "generated")
+autosummary_generate = public_names.write_pages(HERE / "api" / "generated")

@@ -75,10 +75,9 @@ for name in list(models)[:2]:
     )
 
 # %%
-# They are not: all three intervals hold zero or nearly so. On data like these logistic regression
-# is as good, with or without class weights, and it is faster. What the pairwise loss gives is the
-# same quality without any question of class weights, from a stream with one example of memory, and
-# with the losses and the theory of the other pages.
+# They are not: both intervals hold zero. On data like these logistic regression is as good, with or
+# without class weights. What the pairwise loss gives is the same quality without any question of
+# class weights, from a stream with one example of memory, and with the theory of the other pages.
 #
 # The picture shows the left part of the ROC curves, where an investigator works.
 figure, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")

@@ -20,7 +20,7 @@ def _visit_inline(self: Any, node: nodes.math) -> None:
 
 
 def _visit_block(self: Any, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="math">{_markup(node.astext(), as_block=True)}</div>')
+    self.body.append(f'<div class="formula">{_markup(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
 
 

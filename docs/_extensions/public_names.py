@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import re
 from pathlib import Path
 
 # page: (title, sentence, modules under pairlearn whose top-level names belong to it)
@@ -26,7 +27,7 @@ _GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "solvers": (
         "Solvers",
         "What runs the parts; import them from ``pairlearn``.",
-        ("solvers", "recipes"),
+        ("solvers",),
     ),
     "metrics": (
         "Metrics",
@@ -48,6 +49,7 @@ _PACKAGES: dict[str, tuple[str, str]] = {
     "pairlearn.models": ("Model files", "Reading and writing the safe model file."),
     "pairlearn.data": ("Data sets", "Data sets by name, scaling and splits."),
     "pairlearn.experiments": ("Comparisons", "Methods side by side on the same splits."),
+    "pairlearn.recipes": ("Recipes", "Published methods as compositions of parts."),
     "pairlearn.reference": ("Reference", "The algorithms in plain NumPy: slow, and readable."),
 }
 
@@ -93,12 +95,16 @@ def _pages() -> dict[str, str]:
     grouped: dict[str, list[str]] = {page: [] for page in _GROUPS}
     packages = {name: _exported(name) for name in _PACKAGES}
     listed = {name.rsplit(".", 1)[1]: names for name, names in packages.items()}
+    unnamed = {
+        name for name, names in packages.items() if not names and importlib.util.find_spec(name)
+    }
     for name in pairlearn.__all__:
         if name.startswith("__"):
             continue
         module = pairlearn._MODULE_OF.get(name, "other")
         # Names that also stand in a public package have their page there.
-        if name not in listed.get(module.split(".")[0], ()):
+        package = module.split(".")[0]
+        if name not in listed.get(package, ()) and f"pairlearn.{package}" not in unnamed:
             grouped[_home(module)].append(name)
     pages = {
         page: _page(title, sentence, grouped[page], "pairlearn")
@@ -120,21 +126,45 @@ def _pages() -> dict[str, str]:
 def _exported(package: str) -> list[str]:
     if importlib.util.find_spec(package) is None:
         return []
-    return list(getattr(importlib.import_module(package), "__all__", ()))
+    import pairlearn
+
+    module = importlib.import_module(package)
+    # Constants are described where they are used, unless the library itself exports them.
+    return [
+        name
+        for name in getattr(module, "__all__", ())
+        if callable(getattr(module, name)) or name in pairlearn.__all__
+    ]
 
 
-def write_pages(folder: Path) -> None:
-    """Write the pages into `folder`, touching only those that changed."""
+def write_pages(folder: Path) -> list[str]:
+    """Write the pages into `folder`, touching only those that changed, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = _pages()
     order = [*_GROUPS, *(package.rsplit(".", 1)[1] for package in _PACKAGES)]
-    lines = ["API reference", "=============", "", ".. toctree::", "   :maxdepth: 2", ""]
+    lines = ["API reference", "=============", ""]
+    sentences = {page: sentence for page, (_, sentence, _) in _GROUPS.items()}
+    sentences |= {
+        package.rsplit(".", 1)[1]: sentence for package, (_, sentence) in _PACKAGES.items()
+    }
+    for page in order:
+        if page in pages:
+            lines += [f":doc:`{page}`", f"   {sentences[page]}", ""]
+    lines += [".. toctree::", "   :hidden:", ""]
     lines += [f"   {page}" for page in order if page in pages]
     pages["index"] = "\n".join(lines) + "\n"
     for name, text in pages.items():
         path = folder / f"{name}.rst"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-    for path in folder.glob("*.rst"):
-        if path.stem not in pages:
+    objects = {
+        f"{module}.{name}"
+        for text in pages.values()
+        for module, table in re.findall(r"currentmodule:: (\S+)\n\n(.*?)\n\n(?=\S|$)", text, re.S)
+        for name in re.findall(r"^   (\w+)$", table, re.M)
+    }
+    # What an earlier build wrote for names that are gone would be pages without a way to them.
+    for path in (*folder.glob("*.rst"), *folder.glob("objects/*.rst")):
+        if path.stem not in (objects if path.parent.name == "objects" else pages):
             path.unlink()
+    return [str(folder / f"{name}.rst") for name in pages]

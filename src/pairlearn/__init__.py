@@ -19,6 +19,7 @@ _HOME = {
     "estimators.entropy": ("EntropyRegressor",),
     "estimators.metric": ("MetricLearner",),
     "estimators.private_auc": ("PrivacyWarning", "PrivateAUCClassifier"),
+    "estimators.private_stream": ("PrivateAUCStream",),
     "estimators.ranker": ("PairwiseRanker",),
     "given_pairs": ("GivenPairs",),
     "losses.check": ("check_loss",),
@@ -50,7 +51,7 @@ _HOME = {
         "roc_auc",
         "roc_auc_interval",
     ),
-    "models": ("ModelFileError", "ModelRecord", "read_model", "write_model"),
+    "models": ("ModelFileError", "ModelRecord", "load_model", "read_model", "write_model"),
     "pairings": (
         "AllPrevious",
         "ClassReservoirs",
@@ -77,7 +78,7 @@ _HOME = {
     "solvers.passive_aggressive": ("PassiveAggressive",),
     "solvers.saddle": ("SOLAM", "SPAUC"),
     "solvers.sweep": ("Sweep",),
-    "streams": ("ProgressiveAUC", "ReadError", "Schema", "open_reader"),
+    "streams": ("OnlineLearner", "ProgressiveAUC", "ReadError", "Schema", "open_reader"),
     "theory": ("Advice", "advise", "advise_auc"),
     "validation": ("AssumptionWarning", "DivergenceError"),
 }

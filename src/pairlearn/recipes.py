@@ -246,6 +246,7 @@ _OAM_1 = ClassReservoirs(1, 1, weighting="oam")
 _OAM_ZERO = ClassReservoirs(100, 100, weighting="oam", zero_filled=True)
 _OAM_1_ZERO = ClassReservoirs(1, 1, weighting="oam", zero_filled=True)
 
+#: Published methods by name, each with its published settings.
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (

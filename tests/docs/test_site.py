@@ -15,8 +15,10 @@ EXAMPLES = {
     # program: whether it is too long for the default run
     "plot_bounds": False,
     "plot_drifting_stream": True,
+    "plot_error_entropy": True,
     "plot_imbalanced_fraud": True,
     "plot_private_auc": True,
+    "plot_ranking": True,
     "plot_step_size_grid": False,
 }
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import AUCClassifier, DivergenceError, FifoBuffer, PairLoss, scalar
+from pairlearn import AUCClassifier, DivergenceError, PairLoss, scalar
 
 
 class NotANumber(PairLoss):
@@ -111,7 +111,9 @@ PARAMETERS = {
     "loss": [("hinges", "loss must be one of 'hinge'"), (None, "or a PairLoss, got None")],
     "schedule": [("slow", "schedule must be one of .*'inverse_sqrt'.* or an object, got 'slow'")],
     "averaging": [("mean", "averaging must be one of .* got 'mean'")],
-    "pairing": [("all", r"pairing must be one of \['fifo', 'previous', 'random'\].* got 'all'")],
+    "pairing": [
+        ("all", r"pairing must be one of \['all_previous', .*'previous', .*\].* got 'all'")
+    ],
     "buffer_size": [(0, "buffer_size must be at least 1, got 0")],
     "threshold": [
         ("best", "threshold must be a number or one of .*'balanced_accuracy'.* got 'best'"),
@@ -170,9 +172,6 @@ def test_pairings_that_do_not_serve():
         quick(pairing="random").partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="averaging needs the number of steps beforehand"):
         quick(averaging="tail").partial_fit(X, y, classes=[0, 1])
-    for pairing in ({"pairing": "fifo", "buffer_size": 3}, {"pairing": FifoBuffer(3)}):
-        with pytest.raises(ValueError, match="needs dense rows"):
-            quick(**pairing).fit(scipy.sparse.csr_array(X), y)
 
 
 def test_not_fitted():

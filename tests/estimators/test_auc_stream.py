@@ -75,9 +75,9 @@ def test_auto_learns():
 
 
 def test_auto_keeps_one_stream_after_the_warm_up(monkeypatch):
-    from pairlearn.estimators import auc
+    from pairlearn.estimators import auc_stream
 
-    monkeypatch.setattr(auc, "_WARM_UP", 200)
+    monkeypatch.setattr(auc_stream, "_WARM_UP", 200)
     X, y = sample()
     model = AUCClassifier()
     for k, (X_chunk, y_chunk) in enumerate(chunks(X, y)):

@@ -94,9 +94,29 @@ def test_random_earlier_has_no_stream():
         RandomEarlier().online(np.random.default_rng(0))
 
 
-def test_random_pairs_are_uniform():
-    """Chi-square over all ordered pairs of distinct indices."""
+@pytest.mark.parametrize("most", [2**20, 1])
+def test_random_pairs_are_uniform(most, monkeypatch):
+    """Chi-square over all ordered pairs of distinct indices, by one number and by two."""
+    from pairlearn.pairings import pairs
+
+    monkeypatch.setattr(pairs, "_ONE_NUMBER", most)
     plan = RandomPair().offline(7, np.random.default_rng(0)).draw(42_000)
     assert (plan.left != plan.right).all()
     counts = np.bincount(7 * plan.left + plan.right, minlength=49).reshape(7, 7)
     assert stats.chisquare(counts[~np.eye(7, dtype=bool)]).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("n", [2, 1000, 2**20])
+def test_random_pairs_cover_the_range(n):
+    """Chi-square over 20 equal parts of the range of each index and of their difference."""
+    plan = RandomPair().offline(n, np.random.default_rng(1)).draw(40_000)
+    assert plan.left.min() >= 0
+    assert max(plan.left.max(), plan.right.max()) < n
+    if n > 2:
+        gaps = (plan.right.astype(np.int64) - plan.left) % n
+        for values, low in ((plan.left, 0), (plan.right, 0), (gaps, 1)):
+            edges = np.linspace(low, n, 21)
+            sizes = np.diff(np.ceil(edges))
+            counts = np.histogram(values, bins=np.ceil(edges) - 0.5)[0]
+            expected = sizes / sizes.sum() * counts.sum()
+            assert stats.chisquare(counts, expected).pvalue > FALSE_ALARM

@@ -11,11 +11,10 @@ from pairlearn.privacy.gradient import (
     AllPairsGradient,
     LocalizedGradient,
     OutputPerturbation,
-    stage_sizes,
 )
 from pairlearn.privacy.mechanism import PublicSetting
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.pairs import PairGradient, clip_rows, logistic_slope
+from pairlearn.privacy.pairs import PairGradient, clip_rows, logistic_slope, stage_sizes
 from pairlearn.privacy.single_pass import SinglePass
 
 
@@ -167,9 +166,68 @@ def test_refusals():
     removed = PublicSetting.make(
         40, lower=[-3] * 3, upper=[3] * 3, epsilon=1.0, delta=1e-4, neighbours="add_remove"
     )
-    with pytest.raises(ValueError, match="proved for neighbours"):
-        AllPairsGradient().fit(Z, signs, setting=removed, noise=NoiseSource(seed=0))
+    with pytest.raises(ValueError, match=r"proved for neighbours.*shifts the rows"):
+        LocalizedGradient().fit(Z, signs, setting=removed, noise=NoiseSource(seed=0))
+    for mechanism in (AllPairsGradient(), SinglePass()):
+        with pytest.raises(ValueError, match="more than the public number"):
+            mechanism.fit(Z, signs, setting=setting(39, 3), noise=NoiseSource(seed=0))
+
+
+def test_a_mechanism_without_discrete_noise_says_so():
+    class Plain(AllPairsGradient):
+        offers_secure = False
+
+    Z, signs = data()
     with pytest.raises(ValueError, match="no discrete noise"):
-        AllPairsGradient().fit(
-            Z, signs, setting=setting(40, 3), noise=NoiseSource(secure=True, seed=0)
-        )
+        Plain().fit(Z, signs, setting=setting(40, 3), noise=NoiseSource(secure=True, seed=0))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [AllPairsGradient(n_steps=2), LocalizedGradient(), OutputPerturbation(), SinglePass()],
+)
+def test_discrete_noise_keeps_the_budget_and_the_model(mechanism):
+    Z, signs = data(n=200)
+    public = setting(200, 3, epsilon=100.0)
+    plain = mechanism.fit(Z, signs, setting=public, noise=NoiseSource(seed=0))
+    secure = mechanism.fit(Z, signs, setting=public, noise=NoiseSource(secure=True, seed=0))
+    assert secure.secure
+    assert not plain.secure
+    assert secure.mu <= public.mu
+    for ours, theirs in zip(secure.releases, plain.releases, strict=True):
+        # The grid costs next to nothing: 2^-20 of the noise in each coordinate.
+        assert ours.noise_scale == pytest.approx(theirs.noise_scale, rel=0.2)
+    cosine = secure.direction @ plain.direction
+    cosine /= np.linalg.norm(secure.direction) * np.linalg.norm(plain.direction)
+    assert cosine > 0.8
+
+
+@given(seed=st.integers(0, 2**32), place=st.integers(0, 11))
+@settings(max_examples=100, deadline=None)
+def test_removing_an_example_from_a_pass(seed, place):
+    class Silent(NoiseSource):
+        def protect(self, values, scale):
+            return values
+
+    rng = np.random.default_rng(seed)
+    Z = 3.0 * np.sign(rng.normal(size=(12, 2)))
+    signs = np.where(rng.random(12) < 0.5, 1.0, -1.0)
+    public = PublicSetting.make(
+        12, lower=[-3] * 2, upper=[3] * 2, epsilon=1.0, delta=1e-4, neighbours="add_remove"
+    )
+    whole = SinglePass().fit(Z, signs, setting=public, noise=Silent(seed=0))
+    keep = np.arange(12) != place
+    less = SinglePass().fit(Z[keep], signs[keep], setting=public, noise=Silent(seed=0))
+    apart = float(np.linalg.norm(whole.direction - less.direction))
+    assert apart <= whole.releases[0].sensitivity
+
+
+def test_pieces_of_a_pass_change_nothing():
+    Z, signs = data(n=50)
+    public = setting(50, 3)
+    whole = SinglePass().fit(Z, signs, setting=public, noise=NoiseSource(seed=1))
+    state = SinglePass().begin(public)
+    for part in (slice(0, 0), slice(0, 1), slice(1, 20), slice(20, 21), slice(21, 50)):
+        SinglePass().learn(state, Z[part], signs[part], setting=public)
+    pieces = SinglePass().finish(state, setting=public, noise=NoiseSource(seed=1))
+    assert np.array_equal(whole.direction, pieces.direction)

@@ -70,9 +70,14 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Compare methods on data sets by test AUC, CPU time, gradients and memory.
+    r"""Compare methods on data sets by test AUC, time and memory.
 
     DATA are names of `pairlearn data list`. Exit status 1 if a cell failed.
+
+    \b
+    Examples:
+      pairlearn compare breast_cancer digits --splits 5 --report report
+      pairlearn compare german --methods ours,spauc,logistic --workers 2
     """
     from pairlearn.data import load
     from pairlearn.data.errors import DataError

@@ -13,10 +13,16 @@ __all__ = ["command"]
 
 @click.group("data")
 def command() -> None:
-    """List, fetch and inspect data sets.
+    r"""List, fetch and inspect data sets.
 
     The folder named by PAIRLEARN_DATA is searched first, then the cache (PAIRLEARN_CACHE, or the
     platform's own place); what is in neither is fetched from the LIBSVM site.
+
+    \b
+    Examples:
+      pairlearn data list
+      pairlearn data fetch diabetes german
+      pairlearn data info mnist
     """
 
 

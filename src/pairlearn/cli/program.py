@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,11 +17,17 @@ __all__ = ["COMMANDS", "LazyGroup", "program"]
 
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
 COMMANDS: dict[str, tuple[str, str]] = {
+    "train": ("train", "Train a model that orders examples by class (AUC)."),
+    "predict": ("predict", "Score data with a model: one line for each row."),
+    "evaluate": ("evaluate", "Evaluate a model on labelled data that it was not trained on."),
+    "stream": ("stream", "Learn from standard input and score as it goes."),
+    "inspect": ("inspect_model", "Show what a model file holds."),
+    "export": ("export", "Export a model for programs that do not use this library."),
+    "privacy": ("privacy", "Plan, certify and audit private models."),
     "bounds": ("bounds", "Measure what the theorems bound, and print both."),
     "compare": ("compare", "Compare methods on data sets by test AUC, time and memory."),
     "reproduce": ("reproduce", "Reproduce tables and figures of the paper."),
     "data": ("data", "List, fetch and inspect data sets."),
-    "inspect": ("inspect_model", "Show what a model file holds."),
     "warm-cache": ("warm_cache", "Compile the kernels now, so that later runs start fast."),
 }
 
@@ -55,6 +62,7 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"{self._package}.{self._table[cmd_name][0]}")
         command: click.Command = module.command
+        _keep_lines(command)
         return command
 
     def resolve_command(
@@ -73,6 +81,14 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
 
 
+def _keep_lines(command: click.Command) -> None:
+    """Turn the two characters of a raw docstring into click's mark for lines kept as they are."""
+    if command.help:
+        command.help = re.sub(r"^( *)\\b$", "\\1\b", command.help, flags=re.MULTILINE)
+    for inner in getattr(command, "commands", {}).values():
+        _keep_lines(inner)
+
+
 program = LazyGroup(
     name="pairlearn",
     table=COMMANDS,
@@ -84,8 +100,9 @@ program = LazyGroup(
     Results go to standard output, messages and progress to standard error. Exit status: 0 done,
     1 failed, 2 wrong usage, 130 interrupted.
     """,
-    epilog="""Examples: `pairlearn inspect model.safetensors` shows a model;
-    `pairlearn inspect --json model.safetensors` prints it for a script. For completion in bash:
+    epilog="""Examples: `pairlearn train clicks.csv --label target -o model.safetensors`, then
+    `pairlearn evaluate model.safetensors test.csv` and
+    `pairlearn predict model.safetensors new.csv`. For completion in bash:
     `eval "$(_PAIRLEARN_COMPLETE=bash_source pairlearn)"`.""",
 )
 program = click.version_option(__version__, prog_name="pairlearn", message="%(prog)s %(version)s")(

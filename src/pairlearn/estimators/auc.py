@@ -4,86 +4,52 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from pairlearn.averaging import (
-    Averaging,
-    DelayedByStepSize,
-    DelayedLinear,
-    LastIterate,
-    Tail,
-    Uniform,
-)
-from pairlearn.domains import Ball, WholeSpace
+from pairlearn.averaging import Averaging
 from pairlearn.estimators.advised import advice_for
-from pairlearn.estimators.calibration import (
-    THRESHOLDS,
-    Isotonic,
-    Sigmoid,
-    choose_threshold,
-    fit_isotonic,
-    fit_sigmoid,
-)
+from pairlearn.estimators.auc_stream import StreamLearner
+from pairlearn.estimators.calibration import Isotonic, Sigmoid
+from pairlearn.estimators.decisions import ScoreDecisions
 from pairlearn.estimators.exact import fit_exact, smooth_relative
-from pairlearn.estimators.progress import ProgressBar
-from pairlearn.estimators.selection import choose, pair_scale, relative_radii, relative_steps
-from pairlearn.losses import PairLoss, get_loss
-from pairlearn.metrics import roc_auc
-from pairlearn.pairings import (
-    AllPrevious,
-    ClassReservoirs,
-    FifoBuffer,
-    Pairing,
-    PreviousExample,
-    PreviousOpposite,
-    RandomPair,
-    ReservoirBuffer,
+from pairlearn.estimators.parts import (
+    as_averaging,
+    as_ball,
+    as_generator,
+    as_pairing,
+    as_schedule,
+    auto_steps,
 )
+from pairlearn.estimators.progress import ProgressBar
+from pairlearn.estimators.scales import uneven_scales
+from pairlearn.estimators.selection import choose, pair_scale, relative_radii, relative_steps
+from pairlearn.estimators.storage import Storable, register_storable
+from pairlearn.losses import PairLoss, get_loss
+from pairlearn.models.provenance import data_fingerprint
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec
+from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
-from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
+from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream, Trace, check_weights
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Trace, check_weights
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
-from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
+from pairlearn.validation import check_fraction, check_positive
 
 __all__ = ["AUCClassifier"]
 
-_T = TypeVar("_T")
-
-_SCHEDULES: dict[str, type[Schedule]] = {
-    "constant": Constant,
-    "inverse_sqrt": InverseSqrt,
-    "inverse_time": InverseTime,
-}
-_AVERAGINGS: dict[str, type[Averaging]] = {
-    "step_size": DelayedByStepSize,
-    "linear": DelayedLinear,
-    "uniform": Uniform,
-    "tail": Tail,
-    "last": LastIterate,
-}
 #: Steps of a run with n_passes="auto": this many, but from 1 to 200 passes.
 _AUTO_STEPS = 500_000
-#: Threshold and calibration use at most so many training scores of each class.
-_SCORES_PER_CLASS = 2_500
-#: A stream with step_size="auto" trains a grid on so many examples, then keeps the best.
-_WARM_UP = 4096
-#: Relative step sizes of that grid; the schedule is c / sqrt(t).
-_STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-#: Scores of a stream that threshold and calibration are found from.
-_WINDOW = 4096
 
 
-class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AUCClassifier(Storable, ScoreDecisions, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear classifier that maximises the area under the ROC curve.
 
     Minimises the pair risk
@@ -174,13 +140,17 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     threshold_ : float
         The cut on ``X @ coef_[0]``.
     step_size_, radius_ : float
-        The values used.
+        The values used; no step size with ``solver="exact"``.
     advice_ : Advice or None
         After `fit` with ``step_size="theory"``: the recommendation and the value of the bound.
     held_out_auc_ : float or None
         The AUC by which step size and radius were chosen.
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
+    n_examples_ : int
+        Examples seen.
+    data_fingerprint_ : str or None
+        Digest of the data of `fit`, see `pairlearn.models.data_fingerprint`; None for a stream.
     ridge_ : float
         The ridge used, with ``solver="exact"``.
     trace_ : Trace
@@ -190,9 +160,11 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Features are not scaled. A warning names StandardScaler when their scales differ by orders of
-    magnitude. `sample_weight` multiplies gradients; weights of zero leave an example out of all
-    pairs but not out of the sampled path.
+    Features are not scaled. A warning names StandardScaler when their scales differ by more than a
+    factor of 1000; with ``step_size="auto"`` the step sizes then follow the scale of each feature
+    (the same as training on features divided by their standard deviation, the coefficients
+    divided back), and `step_size_` and `radius_` refer to that. `sample_weight` multiplies
+    gradients; weights of zero leave an example out of all pairs but not out of the sampled path.
 
     References
     ----------
@@ -253,6 +225,21 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.callbacks = callbacks
         self.warm_start = warm_start
 
+    _not_stored = ("callbacks", "random_state")
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_features",)),
+        "threshold": ArraySpec(()),
+        "step_size": ArraySpec((), required=False),
+        "radius": ArraySpec((), required=False),
+        "held_out_auc": ArraySpec((), required=False),
+        "n_steps": ArraySpec((), ("int64",)),
+        "n_gradients": ArraySpec((), ("int64",)),
+        "n_examples": ArraySpec((), ("int64",)),
+        "sigmoid": ArraySpec((2,), required=False),
+        "isotonic_scores": ArraySpec(("n_knots",), required=False),
+        "isotonic_values": ArraySpec(("n_knots",), required=False),
+    }
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -283,18 +270,23 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows, labels = self._examples(X, y, reset=True, minimum=2)
         classes = _two_classes(labels)
         signs = np.where(labels == classes[1], 1.0, -1.0)
-        rng = self._generator()
+        rng = as_generator(self.random_state)
         if self.solver == "exact":
             return self._fit_exact(problem.loss, rows, signs, classes, sample_weight, rng)
-        _warn_of_scales(rows, rng)
+        scales = uneven_scales(rows, rng, copes=self.step_size == "auto")
+        if scales is not None and isinstance(rows, DenseRows) and self.step_size == "auto":
+            rows = DenseRows((rows.X / scales).astype(rows.X.dtype))
+        else:
+            scales = np.ones(1)
         weight = self._pair_weights(sample_weight, labels, classes, signs)
         n = len(signs)
-        n_steps = self._n_steps(n)
-        pairing, averaging = self._pairing(), self._averaging()
-        shape = self._schedule(default="constant")
+        n_steps = auto_steps(self.n_passes, n, budget=_AUTO_STEPS)
+        pairing = as_pairing(self.pairing, self.buffer_size)
+        averaging = as_averaging(self.averaging)
+        shape = as_schedule(self.schedule, default="constant")
         start = None
         if self.warm_start and hasattr(self, "coef_"):
-            start = self.coef_[0]
+            start = self.coef_[0] * scales
             if len(start) != rows.shape[1]:
                 raise ValueError(
                     f"warm_start: X has {rows.shape[1]} features, the model has {len(start)}."
@@ -332,7 +324,7 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
             step_size, radius, held_out_auc = choice.step_size, choice.radius, choice.auc
         radius = np.inf if radius is None else radius
-        solver = PairwiseSGD(pairing, shape.scaled(step_size), _domain(radius), averaging)
+        solver = PairwiseSGD(pairing, shape.scaled(step_size), as_ball(radius), averaging)
         with contextlib.ExitStack() as stack:
             callbacks = list(self.callbacks or ())
             if self.verbose:
@@ -348,13 +340,17 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 callbacks=callbacks,
             )
         self.classes_ = classes
-        self.step_size_, self.radius_ = step_size, radius
+        self.step_size_: float | None = step_size
+        self.radius_ = radius
         self.held_out_auc_, self.advice_ = held_out_auc, advice
         self.trace_ = solution.trace
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
-        self._stream: _StreamLearner | None = None
-        self.coef_: NDArray[np.float64] = solution.average[np.newaxis]
+        self.n_examples_ = n
+        self.data_fingerprint_: str | None = data_fingerprint(rows, signs.astype(np.int8))
+        self._stream = None
+        self.coef_ = solution.average[np.newaxis]
         self._decide_from(rows, signs, weight, rng)
+        self.coef_ = self.coef_ / scales
         return self
 
     def _fit_exact(
@@ -378,69 +374,15 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rng=rng,
         )
         self.classes_, self.ridge_, self.held_out_auc_ = classes, fit.ridge, fit.auc
-        self.step_size_ = self.radius_ = np.inf
+        self.step_size_, self.radius_ = None, np.inf
         self.trace_ = fit.trace
         self.n_steps_, self.n_gradients_ = fit.trace.n_steps, fit.trace.n_gradients
+        self.n_examples_ = len(signs)
+        self.data_fingerprint_ = data_fingerprint(rows, signs.astype(np.int8))
         self._stream = None
         self.coef_ = fit.w[np.newaxis]
         self._decide_from(rows, signs, np.empty(0), rng)
         return self
-
-    def _decide_from(
-        self, rows: Rows, signs: NDArray[np.float64], example_weight: NDArray[np.float64], rng: Any
-    ) -> None:
-        """Set threshold and calibration from training scores."""
-        keep, weight = [], []
-        for sign in (-1.0, 1.0):
-            members = np.flatnonzero(signs == sign)
-            count = len(members)
-            if count > _SCORES_PER_CLASS:
-                members = rng.choice(members, _SCORES_PER_CLASS, replace=False)
-            keep.append(members)
-            weight.append(np.full(len(members), count / max(len(members), 1)))
-        index = np.concatenate(keep)
-        weights = np.concatenate(weight)
-        if len(example_weight):
-            weights = weights * example_weight[index] / example_weight.mean()
-        self._decide(rows.take(index).scores(self.coef_[0]), signs[index] > 0, weights)
-
-    def _decide(
-        self,
-        scores: NDArray[np.float64],
-        positive: NDArray[np.bool_],
-        weight: NDArray[np.float64],
-    ) -> None:
-        if self.calibrate == "isotonic":
-            self._calibrator: Sigmoid | Isotonic = fit_isotonic(scores, positive, weight)
-        else:
-            self._calibrator = fit_sigmoid(scores, positive, weight)
-        if self.threshold == "probability":
-            self._threshold = self._calibrator.score_of_half()
-        elif isinstance(self.threshold, str):
-            self._threshold = choose_threshold(
-                scores, positive, weight, self.threshold, importance=self._importance()
-            )
-        else:
-            self._threshold = float(self.threshold)
-
-    def _importance(self) -> tuple[float, float]:
-        """How much the recall of each class counts in the balanced accuracy."""
-        if not isinstance(self.class_weight, Mapping):
-            return (1.0, 1.0)
-        negative, positive = (float(self.class_weight.get(c, 1.0)) for c in self.classes_.tolist())
-        return (negative, positive)
-
-    @property
-    def threshold_(self) -> float:
-        """The cut on ``X @ coef_[0]``."""
-        check_is_fitted(self, "coef_")
-        self._freshen()
-        return self._threshold
-
-    @property
-    def intercept_(self) -> NDArray[np.float64]:
-        """Minus the threshold, so that `decision_function` is positive where `predict` is."""
-        return np.array([-self.threshold_])
 
     def partial_fit(
         self,
@@ -522,125 +464,84 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learner = getattr(self, "_stream", None)
         if learner is None:
             start = None if first else self.coef_[0]
-            learner = _StreamLearner(self, problem, rows, start)
+            learner = self._start_stream(problem, rows, start)
         learner.learn(rows, signs, weight)
+        self._adopt(learner, known)
+
+    def _start_stream(
+        self, problem: Problem, rows: Rows, start: NDArray[np.float64] | None
+    ) -> StreamLearner:
+        if self.step_size == "theory":
+            raise ValueError(
+                'step_size="theory" needs the number of examples beforehand; for a stream pass '
+                "a number (pairlearn.theory.advise gives one) or step_size='auto'."
+            )
+        return StreamLearner(
+            problem,
+            rows,
+            step_size=self._given_step_size(),
+            radius=self._given_radius(),
+            pairing=as_pairing(self.pairing, self.buffer_size),
+            schedule=as_schedule(self.schedule, default="inverse_sqrt"),
+            averaging=as_averaging(self.averaging),
+            rng=as_generator(self.random_state),
+            start=start,
+        )
+
+    def _adopt(self, learner: StreamLearner, classes: NDArray[Any]) -> None:
+        """Take over what a stream has learned."""
         self._stream = learner
-        self.classes_ = known
+        self.classes_ = classes
         stream = learner.best
         self.coef_ = learner.average[np.newaxis]
         self.step_size_, self.radius_ = learner.step_size, learner.radius
         self.held_out_auc_ = learner.progressive_auc
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
+        self.n_examples_, self.data_fingerprint_ = stream.n_examples, None
         self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
         self._stale = True
 
-    def _freshen(self) -> None:
-        """Find threshold and calibration of a stream from its latest progressive scores."""
-        if self._stream is not None and self._stale:
-            scores, positive, weight = self._stream.window()
-            if min(weight[positive].sum(), weight[~positive].sum()) > 0:
-                self._decide(scores, positive, weight)
-            else:
-                # Only one class so far: the sign of the score is all there is.
-                self._threshold = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
-                self._calibrator = Sigmoid(1.0, -self._threshold)
-            self._stale = False
+    # ---------------------------------------------------------------------------- storage
 
-    # ------------------------------------------------------------------------- prediction
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return scores minus the threshold.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Positive where `predict` says positive; the order is that of the scores.
-        """
-        check_is_fitted(self, "coef_")
+    def _pack(self) -> dict[str, NDArray[Any]]:
         self._freshen()
-        return np.asarray(self._scores(X) - self._threshold)
+        arrays = super()._pack()
+        arrays["coef"] = self.coef_[0]
+        if np.isinf(self.radius_):
+            del arrays["radius"]
+        if isinstance(self._calibrator, Sigmoid):
+            arrays["sigmoid"] = np.array([self._calibrator.slope, self._calibrator.intercept])
+        else:
+            arrays["isotonic_scores"] = self._calibrator.knots
+            arrays["isotonic_values"] = self._calibrator.values
+        return arrays
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        decision = self.decision_function(X)
-        return np.asarray(self.classes_[(decision > 0).astype(np.intp)])
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return calibrated probabilities, increasing in the score.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Probabilities of ``classes_``.
-        """
-        check_is_fitted(self, "coef_")
-        self._freshen()
-        positive = self._calibrator(self._scores(X))
-        return np.column_stack([1.0 - positive, positive])
-
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the AUC, which is what the classifier maximises (not the accuracy).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Labels, both of them present.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        float
-            The area under the ROC curve.
-        """
-        decision = self.decision_function(X)
-        return roc_auc(np.asarray(y) == self.classes_[1], decision, sample_weight=sample_weight)
-
-    def _scores(self, X: Any) -> NDArray[np.float64]:
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_[0], dtype=np.float64)
+    def _unpack(self, record: ModelRecord) -> None:
+        arrays = record.arrays
+        if record.classes is None or len(record.classes) != 2:
+            raise ModelFileError("an AUCClassifier has two classes.")
+        for name in ("n_steps", "n_gradients", "n_examples"):
+            setattr(self, f"{name}_", arrays[name].item())
+        self.step_size_ = arrays["step_size"].item() if "step_size" in arrays else None
+        held_out = arrays.get("held_out_auc")
+        self.held_out_auc_ = None if held_out is None else held_out.item()
+        self.radius_ = arrays["radius"].item() if "radius" in arrays else np.inf
+        self.coef_ = arrays["coef"].copy()[np.newaxis]
+        self._threshold = float(arrays["threshold"])
+        self.trace_ = Trace(n_steps=self.n_steps_, n_gradients=self.n_gradients_)
+        self.data_fingerprint_ = record.provenance.get("data_fingerprint")
+        self._stream = None
+        if "sigmoid" in arrays:
+            self._calibrator = Sigmoid(*arrays["sigmoid"].tolist())
+        elif "isotonic_scores" in arrays and "isotonic_values" in arrays:
+            self._calibrator = Isotonic(arrays["isotonic_scores"], arrays["isotonic_values"])
+        else:
+            raise ModelFileError("it holds no calibration; save the fitted model again.")
 
     # ------------------------------------------------------------------------- parameters
 
-    def _generator(self) -> np.random.Generator:
-        if isinstance(self.random_state, np.random.Generator | np.random.RandomState):
-            return check_generator(self.random_state)
-        return np.random.default_rng(self.random_state)
-
     def _problem(self) -> Problem:
-        if self.calibrate not in ("sigmoid", "isotonic"):
-            raise ValueError(f'calibrate must be "sigmoid" or "isotonic", got {self.calibrate!r}.')
-        names = (*THRESHOLDS, "probability")
-        if isinstance(self.threshold, str):
-            if self.threshold not in names:
-                raise ValueError(
-                    f"threshold must be a number or one of {names}, got {self.threshold!r}."
-                )
-        elif not np.isfinite(float(self.threshold)):
-            raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
+        self._check_decisions()
         if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
         if self.solver not in ("sgd", "exact"):
@@ -656,38 +557,6 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.radius == "auto":
             return None
         return check_positive("radius", self.radius, allow_infinite=True)  # type: ignore[arg-type]
-
-    def _n_steps(self, n: int) -> int:
-        if self.n_passes == "auto":
-            return int(np.clip(_AUTO_STEPS, n, 200 * n))
-        passes = check_positive("n_passes", self.n_passes)  # type: ignore[arg-type]
-        return max(int(np.ceil(passes * n)), 1)
-
-    def _schedule(self, *, default: str) -> Schedule:
-        schedule = default if self.schedule == "auto" else self.schedule
-        if isinstance(schedule, Schedule):
-            return schedule
-        return _named("schedule", schedule, _SCHEDULES)(1.0)
-
-    def _averaging(self) -> Averaging:
-        if isinstance(self.averaging, Averaging):
-            return self.averaging
-        return _named("averaging", self.averaging, _AVERAGINGS)()
-
-    def _pairing(self) -> Pairing:
-        if isinstance(self.pairing, Pairing):
-            return self.pairing
-        size = check_count("buffer_size", self.buffer_size)
-        makers: dict[str, Callable[[], Pairing]] = {
-            "previous": PreviousExample,
-            "random": RandomPair,
-            "fifo": lambda: FifoBuffer(size),
-            "opposite": PreviousOpposite,
-            "reservoir": lambda: ReservoirBuffer(size),
-            "class_reservoirs": lambda: ClassReservoirs(size, size),
-            "all_previous": AllPrevious,
-        }
-        return _named("pairing", self.pairing, makers)()
 
     def _examples(
         self, X: Any, y: ArrayLike, *, reset: bool, minimum: int
@@ -740,120 +609,7 @@ class AUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(weight / np.sqrt(means[0] * means[1]))
 
 
-class _StreamLearner:
-    """One stream, or a grid of streams of which the best is kept after the warm-up."""
-
-    def __init__(
-        self,
-        owner: AUCClassifier,
-        problem: Problem,
-        rows: Rows,
-        start: NDArray[np.float64] | None,
-    ) -> None:
-        if owner.step_size == "theory":
-            raise ValueError(
-                'step_size="theory" needs the number of examples beforehand; for a stream pass '
-                "a number (pairlearn.theory.advise gives one) or step_size='auto'."
-            )
-        shape = owner._schedule(default="inverse_sqrt")
-        averaging, pairing, rng = owner._averaging(), owner._pairing(), owner._generator()
-        step_size, radius = owner._given_step_size(), owner._given_radius()
-        self.radius = np.inf if radius is None else radius
-        if step_size is None:
-            mean, spread = rows.spread()
-            scale = 2.0 * spread if spread > 0 else float(mean @ mean)
-            self._steps = [c / scale if scale > 0 else c for c in _STREAM_STEPS]
-        else:
-            self._steps = [step_size]
-        self._dtype = rows.X.dtype if isinstance(rows, DenseRows) else np.float64
-        self._streams: list[Stream] = [
-            PairwiseSGD(pairing, shape.scaled(step), _domain(self.radius), averaging).start(
-                problem, rows.shape[1], rng=copy.deepcopy(rng), dtype=self._dtype, w_start=start
-            )
-            for step in self._steps
-        ]
-        self._averages = np.array([stream.average for stream in self._streams])
-        self._progress = np.zeros(len(self._steps))
-        self._pairs = 0.0
-        self._scores = np.empty((len(self._steps), 0))
-        self._positive = np.empty(0, dtype=bool)
-        self._weight = np.empty(0)
-        self._best = 0
-
-    @property
-    def best(self) -> Stream:
-        """The stream with the highest progressive AUC."""
-        return self._streams[self._best]
-
-    @property
-    def average(self) -> NDArray[np.float64]:
-        """The average of the best stream."""
-        return np.asarray(self._averages[self._best])
-
-    @property
-    def step_size(self) -> float:
-        """The step size of the best stream."""
-        return self._steps[self._best]
-
-    @property
-    def progressive_auc(self) -> float | None:
-        """AUC of predictions made before learning, over the chunks that chose the step size."""
-        return float(self._progress[self._best] / self._pairs) if self._pairs else None
-
-    def window(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-        """Return the latest progressive scores of the best model, their labels and weights."""
-        return self._scores[self._best], self._positive, self._weight
-
-    def learn(
-        self,
-        rows: Rows,
-        signs: NDArray[np.float64],
-        weight: NDArray[np.float64],
-    ) -> None:
-        """Learn a chunk; `weight` may be empty."""
-        if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
-            rows = DenseRows(rows.X.astype(self._dtype))
-        scores = rows.scores(self._averages)
-        # A stream that fails restores itself, not the ones before it.
-        saved = [stream.save() for stream in self._streams[:-1]]
-        try:
-            for stream in self._streams:
-                stream.learn_many(rows, signs, example_weight=weight if len(weight) else None)
-        except BaseException:
-            for stream, state in zip(self._streams, saved, strict=False):
-                stream.restore(state)
-            raise
-        self._averages = np.array([stream.average for stream in self._streams])
-        positive = signs > 0
-        self._scores = np.concatenate([self._scores, scores], axis=1)[:, -_WINDOW:]
-        self._positive = np.concatenate([self._positive, positive])[-_WINDOW:]
-        latest = weight if len(weight) else np.ones(len(signs))
-        self._weight = np.concatenate([self._weight, latest])[-_WINDOW:]
-        if len(self._streams) > 1:
-            self._compare(scores, positive)
-
-    def _compare(self, scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> None:
-        """Add a chunk to the progressive AUC of each stream; after the warm-up keep the best."""
-        n_pairs = float(positive.sum()) * float((~positive).sum())
-        if n_pairs:
-            self._progress += [n_pairs * roc_auc(positive, row) for row in scores]
-            self._pairs += n_pairs
-        self._best = best = int(np.argmax(self._progress))
-        if self.best.n_examples >= _WARM_UP:
-            self._streams, self._steps = [self._streams[best]], [self._steps[best]]
-            self._progress, self._scores = self._progress[[best]], self._scores[[best]]
-            self._averages = self._averages[[best]]
-            self._best = 0
-
-
-def _named(name: str, value: Any, table: Mapping[str, Callable[..., _T]]) -> Callable[..., _T]:
-    if not isinstance(value, str) or value not in table:
-        raise ValueError(f"{name} must be one of {sorted(table)} or an object, got {value!r}.")
-    return table[value]
-
-
-def _domain(radius: float) -> WholeSpace | Ball:
-    return WholeSpace() if np.isinf(radius) else Ball(radius)
+register_storable(AUCClassifier)
 
 
 def _is_plain(X: Any, y: Any, model: AUCClassifier) -> bool:
@@ -892,21 +648,3 @@ def _two_classes(labels: NDArray[Any]) -> NDArray[Any]:
             "Add examples of the other class."
         )
     return np.asarray(classes)
-
-
-def _warn_of_scales(rows: Rows, rng: np.random.Generator) -> None:
-    """Warn when the scales of the features differ by orders of magnitude."""
-    if not isinstance(rows, DenseRows):
-        return
-    n = rows.shape[0]
-    part = rows.X if n <= 1000 else rows.X[rng.integers(0, n, 1000)]
-    deviation = part.std(axis=0, dtype=np.float64)
-    moving = deviation[deviation > 0]
-    if len(moving) > 1 and moving.max() > 1e3 * moving.min():
-        warnings.warn(
-            f"The standard deviations of the features range from {moving.min():.2g} to "
-            f"{moving.max():.2g}; gradient descent hardly sees the small ones. Scale the features, "
-            "for example with sklearn.preprocessing.StandardScaler.",
-            UserWarning,
-            stacklevel=3,
-        )

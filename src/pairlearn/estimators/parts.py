@@ -17,13 +17,24 @@ from pairlearn.averaging import (
     Uniform,
 )
 from pairlearn.domains import Ball, WholeSpace
+from pairlearn.pairings import (
+    AllPrevious,
+    ClassReservoirs,
+    FifoBuffer,
+    Pairing,
+    PreviousExample,
+    PreviousOpposite,
+    RandomPair,
+    ReservoirBuffer,
+)
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
-from pairlearn.validation import check_generator, check_positive
+from pairlearn.validation import check_count, check_generator, check_positive
 
 __all__ = [
     "as_averaging",
     "as_ball",
     "as_generator",
+    "as_pairing",
     "as_radius",
     "as_schedule",
     "auto_steps",
@@ -83,6 +94,29 @@ def as_averaging(averaging: str | Averaging) -> Averaging:
     if isinstance(averaging, Averaging):
         return averaging
     return named("averaging", averaging, _AVERAGINGS)()
+
+
+def as_pairing(pairing: str | Pairing, buffer_size: int) -> Pairing:
+    """Return a pairing given by name or as an object.
+
+    Examples
+    --------
+    >>> as_pairing("fifo", 10)
+    FifoBuffer(buffer_size=10)
+    """
+    if isinstance(pairing, Pairing):
+        return pairing
+    size = check_count("buffer_size", buffer_size)
+    makers: dict[str, Callable[[], Pairing]] = {
+        "previous": PreviousExample,
+        "random": RandomPair,
+        "fifo": lambda: FifoBuffer(size),
+        "opposite": PreviousOpposite,
+        "reservoir": lambda: ReservoirBuffer(size),
+        "class_reservoirs": lambda: ClassReservoirs(size, size),
+        "all_previous": AllPrevious,
+    }
+    return named("pairing", pairing, makers)()
 
 
 def as_radius(radius: float) -> float:

@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.storage import Storable, register_storable
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec
+from pairlearn.privacy.certificate import Certificate
 from pairlearn.privacy.ledger import PrivacyLedger
-from pairlearn.privacy.mechanism import Mechanism, PublicSetting, certify
+from pairlearn.privacy.mechanism import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.mechanisms import get_mechanism
 from pairlearn.privacy.noise import NoiseSource
 
@@ -23,7 +28,7 @@ class PrivacyWarning(UserWarning):
     """The privacy promise is weaker than a reader might think."""
 
 
-class PrivateAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear AUC maximisation with an (epsilon, delta)-differential-privacy promise.
 
     Whatever must be known before the data are touched is an argument. Values outside `bounds` are
@@ -52,7 +57,8 @@ class PrivateAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         A typical value of each feature known without the data; the middle of the bounds by
         default. A good guess saves budget.
     secure : bool, default=False
-        Discrete noise on a grid from operating-system bytes, which closes the floating-point gap.
+        Discrete noise on a grid from operating-system bytes, which closes the floating-point gap
+        of the noise.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
@@ -112,6 +118,42 @@ class PrivateAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.random_state = random_state
         self.ledger = ledger
 
+    # A file holds what was released, what is public, and the certificate. A seed would give the
+    # noise away, and a ledger is a file of its own.
+    _not_stored = ("random_state", "ledger", "bounds", "mechanism")
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_features",)),
+        "intercept": ArraySpec(()),
+        "lower": ArraySpec(("n_features",)),
+        "upper": ArraySpec(("n_features",)),
+    }
+
+    def _pack(self) -> dict[str, NDArray[Any]]:
+        lower, upper = self._bounds(self.n_features_in_)
+        intercept = self.intercept_[0]
+        return {"coef": self.coef_[0], "intercept": intercept, "lower": lower, "upper": upper}
+
+    def _unpack(self, record: ModelRecord) -> None:
+        arrays = record.arrays
+        if record.certificate is None:
+            raise ModelFileError("a private model comes with a certificate; this file has none.")
+        try:
+            self.certificate_ = Certificate.from_dict(record.certificate)
+            self.mechanism = get_mechanism(self.certificate_.mechanism).name
+        except (ValueError, TypeError, KeyError) as error:
+            raise ModelFileError(f"its certificate cannot be read: {error}") from None
+        self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
+        self.coef_ = arrays["coef"].copy()[None, :]
+        self.intercept_ = arrays["intercept"].copy().reshape(1)
+
+    def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
+        # The number of rows is public in the certificate; a fingerprint would not be.
+        if "data_fingerprint" in given:
+            raise ModelFileError(
+                "a fingerprint of private data would be a release of its own; leave it out."
+            )
+        return super()._provenance({"rows_seen": self.certificate_.n_examples} | given)
+
     def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCClassifier:
         """Learn from examples.
 
@@ -141,6 +183,18 @@ class PrivateAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         fit = mechanism.fit(setting.to_standard(rows), signs, setting=setting, noise=noise)
         for caution in cautions:
             warnings.warn(caution, PrivacyWarning, stacklevel=2)
+        self._publish(fit, mechanism, setting, noise, cautions)
+        return self
+
+    def _publish(
+        self,
+        fit: PrivateFit,
+        mechanism: Mechanism,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        cautions: tuple[str, ...],
+    ) -> None:
+        """Keep what was released, and nothing else."""
         self.certificate_ = certify(
             fit,
             mechanism.name,
@@ -150,10 +204,9 @@ class PrivateAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             warnings=cautions,
         )
         self.classes_ = np.asarray(self.labels)
-        self.n_features_in_ = d
+        self.n_features_in_ = setting.n_features
         self.coef_ = (fit.direction / setting.unit)[None, :]
         self.intercept_ = np.array([-fit.threshold - float(self.coef_[0] @ setting.middle)])
-        return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the score of each example, after the same clipping as in `fit`.
@@ -252,6 +305,9 @@ class PrivateAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 "would allow publishing one random record; use 1/(10 n) or less."
             )
         return tuple(cautions)
+
+
+register_storable(PrivateAUCClassifier)
 
 
 def _as_rows(X: ArrayLike) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pairlearn.experiments.methods import EstimatorMethod, Method, powers
 from pairlearn.experiments.own_methods import OWN
+from pairlearn.experiments.rival_methods import RIVALS
 
 __all__ = ["TABLE", "find_method", "method_names"]
 
@@ -13,6 +14,7 @@ TABLE: dict[str, Method] = {
     method.name: method
     for method in (
         *OWN,
+        *RIVALS,
         EstimatorMethod(
             name="logistic",
             path="sklearn.linear_model.LogisticRegression",

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.data.splits import folds
+from pairlearn.validation import DivergenceError
 
 __all__ = [
     "Checkpoint",
@@ -182,8 +183,14 @@ def cross_validate(
     for params in candidates:
         values = []
         for part, seed in zip(parts, seeds, strict=True):
-            fitted = method.fit(X[part.train], y[part.train], params, np.random.default_rng(seed))
-            values.append(auc_of(fitted.model, X[part.test], y[part.test]))
+            generator = np.random.default_rng(seed)
+            try:
+                fitted = method.fit(X[part.train], y[part.train], params, generator)
+            except DivergenceError:
+                # A candidate that diverges ranks nothing.
+                values.append(0.0)
+            else:
+                values.append(auc_of(fitted.model, X[part.test], y[part.test]))
         means.append(float(np.mean(values)))
     return dict(candidates[int(np.argmax(means))])
 

@@ -13,7 +13,7 @@ import functools
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,11 +37,19 @@ from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.descent import Descent, Parts
+from pairlearn.solvers.descent import BLOCK, Descent, Parts
 from pairlearn.solvers.rows import as_rows
 from pairlearn.solvers.sweep import Sweep
 
-__all__ = ["OWN", "AutoMethod", "LinearModel", "SweptMethod", "record_steps"]
+__all__ = [
+    "OWN",
+    "AutoMethod",
+    "LinearModel",
+    "SweptMethod",
+    "descend",
+    "record_steps",
+    "warm_up_examples",
+]
 
 _PAIRINGS: dict[str, type[Pairing]] = {"previous": PreviousExample, "random": RandomPair}
 _AVERAGINGS: dict[str, type[Averaging]] = {"step_size": DelayedByStepSize, "uniform": Uniform}
@@ -174,57 +182,94 @@ class SweptMethod(Method):
         self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
     ) -> Fitted:
         """Return the average of the iterates, with earlier averages as checkpoints."""
-        rows = as_rows(X)
-        n, d = rows.shape
-        n_steps = self.n_passes * n
-        radius = float(params["radius"])
-        descent = Descent(
-            Parts(
-                self._problem(),
-                self._shape(n_steps).scaled(float(params["step_size"])),
-                WholeSpace() if math.isinf(radius) else Ball(radius),
-                _AVERAGINGS[self.averaging](),
-            ),
-            d,
-            horizon=n_steps,
+        n_steps = self.n_passes * len(y)
+        return descend(
+            self._problem(),
+            X,
+            y,
+            pairing=_PAIRINGS[self.pairing](),
+            schedule=self._shape(n_steps).scaled(float(params["step_size"])),
+            radius=float(params["radius"]),
+            averaging=_AVERAGINGS[self.averaging](),
+            records=record_steps(n_steps),
+            rng=rng,
         )
-        source = _PAIRINGS[self.pairing]().offline(n, rng)
-        checkpoints = []
-        begin = time.process_time()
-        for upto in record_steps(n_steps):
-            for count in _pieces(upto - descent.n_steps):
-                descent.advance(rows, y, source.draw(count))
-            checkpoints.append(
-                Checkpoint(
-                    LinearModel(descent.average),
-                    time.process_time() - begin,
-                    descent.n_gradients,
-                )
-            )
-        kept = (descent.w, descent.weighted_sum, descent.left_iterate, descent.total)
-        return Fitted(
-            model=checkpoints[-1].model,
-            n_gradients=descent.n_gradients,
-            # The arrays of the descent and the one remembered example.
-            state_bytes=sum(array.nbytes for array in kept) + 8 * d,
-            checkpoints=tuple(checkpoints),
-        )
+
+
+def descend(
+    problem: Problem,
+    X: Any,
+    y: NDArray[np.float64],
+    *,
+    pairing: Pairing,
+    schedule: Schedule,
+    radius: float,
+    averaging: Averaging,
+    records: Sequence[int],
+    rng: np.random.Generator,
+) -> Fitted:
+    """Run pairwise SGD and keep the average at each of the recorded steps, the last one included.
+
+    Parameters
+    ----------
+    problem : Problem
+        Score and loss.
+    X, y : arrays
+        Training examples.
+    pairing, schedule, radius, averaging
+        The parts; an infinite radius means no ball.
+    records : sequence of int
+        Steps, increasing; the run ends with the last one.
+    rng : Generator
+        Source of the indices.
+
+    Returns
+    -------
+    Fitted
+        The last average, with all of them as checkpoints.
+    """
+    rows = as_rows(X)
+    n, d = rows.shape
+    domain = WholeSpace() if math.isinf(radius) else Ball(radius)
+    parts = Parts(problem, schedule, domain, averaging)
+    descent = Descent(parts, d, horizon=records[-1])
+    source = pairing.offline(n, rng, y=y)
+    checkpoints = []
+    begin = time.process_time()
+    for upto in records:
+        for count in _pieces(upto - descent.n_steps):
+            descent.advance(rows, y, source.draw(count))
+        model = LinearModel(descent.average)
+        checkpoints.append(Checkpoint(model, time.process_time() - begin, descent.n_gradients))
+    kept = (descent.w, descent.weighted_sum, descent.left_iterate, descent.total)
+    return Fitted(
+        model=checkpoints[-1].model,
+        n_gradients=descent.n_gradients,
+        # The arrays of the descent and one remembered example.
+        state_bytes=sum(array.nbytes for array in kept) + 8 * d,
+        checkpoints=tuple(checkpoints),
+    )
 
 
 def _pieces(count: int) -> Iterator[int]:
-    """Yield the sizes of plans that make up `count` steps; a plan stays in the cache."""
+    """Yield the sizes of plans that make up `count` steps, those that `PairwiseSGD` takes."""
     while count > 0:
-        piece = min(count, 1 << 15)
+        piece = min(count, BLOCK)
         yield piece
         count -= piece
+
+
+def warm_up_examples(d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a few examples of both classes, to compile with."""
+    X = np.random.default_rng(0).normal(size=(100, d))
+    return X, np.where(X[:, 0] > 0, 1.0, -1.0)
 
 
 @functools.cache
 def _compile(method: Method) -> None:
     rng = np.random.default_rng(0)
     for d in (3, 70):
-        X = rng.normal(size=(40, d))
-        y = np.where(X[:, 0] > 0, 1.0, -1.0)
+        X, y = warm_up_examples(d)
         method.fit(X, y, method.tune(X, y, rng), rng)
 
 
@@ -245,10 +290,9 @@ class AutoMethod(EstimatorMethod):
 
 
 def _compile_estimator(method: AutoMethod) -> None:
-    rng = np.random.default_rng(0)
     for d in (3, 70):
-        X = rng.normal(size=(100, d))
-        method.fit(X, np.where(X[:, 0] > 0, 1.0, -1.0), {}, rng)
+        X, y = warm_up_examples(d)
+        method.fit(X, y, {}, np.random.default_rng(0))
 
 
 #: The paper's method, its untuned form and its nearest rival.

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 #: With `quick`, at most so many examples of a data set and so many splits.
-QUICK_EXAMPLES, QUICK_SPLITS = 3_000, 2
+QUICK_EXAMPLES, QUICK_SPLITS = 2_000, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Settings:
     store : Path
         The SQLite file of results; what is in it is not computed again.
     quick : bool, default=False
-        At most 3,000 examples of each data set and 2 splits: a look, not a result.
+        At most 2,000 examples of each data set and 2 splits: a look, not a result.
     protocol : {"honest", "paper"}, default="honest"
         See `Protocol`.
     n_splits : int, optional

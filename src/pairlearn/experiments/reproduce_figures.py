@@ -8,6 +8,7 @@ numbers of our own.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from pairlearn.experiments.reproduce_common import (
     run_comparison,
     text_table,
 )
+from pairlearn.experiments.rival_methods import BufferMethod, SaddleMethod
 from pairlearn.experiments.runner import Comparison
 from pairlearn.experiments.sampling import SCHEMES, measure_sampling
 from pairlearn.experiments.trajectories import Trajectory, trajectories
@@ -42,16 +44,24 @@ _NEAR = 0.005
 _SAME = (
     f"All methods: a ball of radius {_RADIUS:g}, constant steps eta / sqrt(T), eta by 5-fold "
     "cross-validation. CPU time of training on one thread, without compilation, tuning and "
-    "evaluation; methods take turns on each split. The source of the paper does not say which "
-    "data set is in which panel."
+    "evaluation; methods take turns on each split. SPAUC has no ball. Buffer methods are tuned "
+    "once, on at most 5,000 examples. The source of the paper does not say which data set is in "
+    "which panel."
 )
 
 
 def _pairwise(loss: str) -> list[Method]:
-    return [
+    uniform: dict[str, Any] = {"schedule": "constant", "n_passes": 5, "radii": (_RADIUS,)}
+    methods: list[Method] = [
         SweptMethod(name="ours", loss=loss, radii=(_RADIUS,), n_passes=20),
         SweptMethod(name="sgd-pair", loss=loss, pairing="random", radii=(_RADIUS,), n_passes=20),
+        BufferMethod(name="olp", buffer="olp", loss=loss, **uniform),
     ]
+    if loss == "hinge":
+        methods.append(BufferMethod(name="oam", buffer="oam", factor=0.5, **uniform))
+    else:
+        methods.append(SaddleMethod(name="spauc", n_passes=20))
+    return methods
 
 
 def hinge_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:

@@ -50,7 +50,7 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         Our means and standard deviations, the paper's, and the differences.
     """
     table = published_table(name)
-    methods = settings.chosen([TABLE[row] for row in table.rows if row in TABLE])
+    methods = settings.chosen([TABLE[row] for row in table.rows])
     if not methods:
         raise ValueError(
             f"{name} has the methods {', '.join(table.rows)}; none of them was asked for."
@@ -76,7 +76,9 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     parts: list[Table | Figure] = []
     if settings.protocol == "paper":
         paths = trajectories(comparison)
-        reported = beside(table, {(p.method, p.dataset): p.as_published for p in paths})
+        # A method without records has its end to report.
+        records = {(path.method, path.dataset): path.as_published for path in paths}
+        reported = beside(table, {**ours, **records})
         if reported:
             blocks += ["as the published code reports:", format_beside(reported), "at the end:"]
             parts.append(beside_table(reported, name="reported-as-published"))

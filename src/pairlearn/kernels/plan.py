@@ -35,31 +35,34 @@ def draw_indices(key, n, out):
 
 
 @kernel
-def draw_pairs(left_key, right_key, n, left, right):
-    """Fill `left` with i.i.d. uniform indices below `n`, and `right` with other ones.
+def draw_pairs(key, n, left, right):
+    """Fill `left` and `right` with uniform pairs of distinct indices below `n` <= 2**20.
 
-    The right index is uniform below n - 1 and moves up by one from the left index on: all pairs of
-    distinct indices have the same probability. The same numbers as two calls of `draw_indices`,
-    in one loop.
+    One number serves both: of u n / 2**64 the whole part is the left index, and the fraction, which
+    is uniform again, gives the right one among the n - 1 others. The probability of a pair differs
+    from 1/(n (n - 1)) by less than 2**-63, a share of less than 2**-23.
     """
     bound = np.uint64(n)
     others = np.uint64(n - 1)
     half = np.uint64(32)
     low_mask = np.uint64(0xFFFFFFFF)
     for k in range(len(left)):
-        step = np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
-        z = left_key + step
+        z = key + np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z = z ^ (z >> np.uint64(31))
         i = ((z >> half) * bound + (((z & low_mask) * bound) >> half)) >> half
-        z = right_key + step
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
+        z = z * bound
         j = ((z >> half) * others + (((z & low_mask) * others) >> half)) >> half
         left[k] = i
         right[k] = j + np.uint64(j >= i)
+
+
+@kernel
+def skip_own_index(left, right):
+    """Turn uniform indices below n - 1 in `right` into uniform indices other than `left`."""
+    for t in range(len(left)):
+        right[t] += right[t] >= left[t]
 
 
 @kernel

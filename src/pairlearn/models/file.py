@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 import pairlearn
 from pairlearn.models.record import ModelFileError, ModelRecord, check_plain
-from pairlearn.models.registry import check_record
+from pairlearn.models.registry import check_record, spec_of
 from pairlearn.streams.atomic import atomic_write
 
-__all__ = ["FORMAT_VERSION", "MAX_HEADER_BYTES", "dump_model", "parse_model", "read_model",
-           "write_model"]  # fmt: skip
+__all__ = ["FORMAT_VERSION", "MAX_HEADER_BYTES", "dump_model", "load_model", "parse_model",
+           "read_model", "write_model"]  # fmt: skip
 
 FORMAT_VERSION = 1
 MAX_HEADER_BYTES = 1 << 26
@@ -56,7 +56,7 @@ def dump_model(record: ModelRecord) -> bytes:
 
     Examples
     --------
-    >>> record = ModelRecord("AUCClassifier", {"coef": np.array([1.0, -2.0])})
+    >>> record = ModelRecord("ExampleClassifier", {"coef": np.array([1.0, -2.0])})
     >>> parse_model(dump_model(record), allow_unregistered=True).arrays["coef"]
     array([ 1., -2.])
     """
@@ -118,11 +118,11 @@ def write_model(path: str | os.PathLike[str], record: ModelRecord) -> None:
     Examples
     --------
     >>> import tempfile
-    >>> record = ModelRecord("AUCClassifier", {"coef": np.array([1.0, -2.0])})
+    >>> record = ModelRecord("ExampleClassifier", {"coef": np.array([1.0, -2.0])})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_model(folder + "/m.safetensors", record)
     ...     read_model(folder + "/m.safetensors", allow_unregistered=True).estimator
-    'AUCClassifier'
+    'ExampleClassifier'
     """
     check_record(record, allow_unregistered=True)
     data = dump_model(record)
@@ -181,6 +181,26 @@ def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False
         ) from None
     try:
         return parse_model(data, allow_unregistered=allow_unregistered)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Return the fitted estimator in a model file, whichever it is.
+
+    Parameters
+    ----------
+    path : path
+        A file written by the `save` of an estimator.
+
+    Returns
+    -------
+    estimator
+        The model, found by name in the table of registered estimators.
+    """
+    record = read_model(path)
+    try:
+        return spec_of(record.estimator).build(record)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which estimators a model file may hold, and what their arrays must look like.
 
-An estimator registers itself by name when its module is imported. A file only ever names an
-entry of this table: nothing in it decides what is imported or called.
+An estimator registers itself by name when its module is imported; the modules of the library's own
+estimators are listed here, so that they need not be imported before. A file only ever names an
+entry of these tables: nothing in it decides what is imported or called.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +63,12 @@ class ModelSpec:
 
 _SPECS: dict[str, ModelSpec] = {}
 
+#: The library's own estimators: where each one registers itself.
+_HOMES = {
+    "AUCClassifier": "pairlearn.estimators.auc",
+    "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
+}
+
 
 def register_model(spec: ModelSpec) -> ModelSpec:
     """Add an estimator to the table; its name must be new.
@@ -85,9 +93,11 @@ def registered() -> tuple[str, ...]:
 
 
 def spec_of(name: str) -> ModelSpec:
-    """Return the entry of an estimator."""
+    """Return the entry of an estimator, importing its module if it is one of the library's own."""
+    if name not in _SPECS and name in _HOMES:
+        importlib.import_module(_HOMES[name])
     if name not in _SPECS:
-        known = ", ".join(registered()) or "none"
+        known = ", ".join(sorted({*_SPECS, *_HOMES}))
         raise ModelFileError(
             f"it holds a model of {name[:60]!r}, unknown to this version (known: {known}); "
             "upgrade pairlearn, or import the module that defines it first."

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from pairlearn.pairings.plans import (
 __all__ = ["FrozenExample", "PreviousExample", "PreviousOpposite", "RandomEarlier", "RandomPair"]
 
 Labels = NDArray[np.float64]
+
+#: Up to so many examples 64 random bits are enough for both indices of a pair.
+_ONE_NUMBER = 2**20
 
 
 @dataclass(frozen=True)
@@ -249,10 +252,14 @@ class _RandomPairs:
         self._n, self._rng = n, rng
 
     def draw(self, n_steps: int) -> Plan:
-        from pairlearn.kernels.plan import draw_pairs
+        from pairlearn.kernels.plan import draw_pairs, skip_own_index
 
-        dtype: Any = np.int32 if self._n <= 2**31 else np.int64
-        left, right = np.empty(n_steps, dtype=dtype), np.empty(n_steps, dtype=dtype)
-        keys = [self._rng.integers(0, 2**64, dtype=np.uint64) for _ in range(2)]
-        draw_pairs(keys[0], keys[1], self._n, left, right)
+        n = self._n
+        if n <= _ONE_NUMBER:
+            both = np.empty((2, n_steps), dtype=np.int32)
+            draw_pairs(self._rng.integers(0, 2**64, dtype=np.uint64), n, both[0], both[1])
+            return Plan(both[0], both[1], distinct=True)
+        left = draw_uniform(n, n_steps, self._rng)
+        right = draw_uniform(n - 1, n_steps, self._rng)
+        skip_own_index(left, right)
         return Plan(left, right, distinct=True)

@@ -13,9 +13,12 @@ and Pearson), so the bound holds with the stated confidence, whatever the mechan
 
 The test statistic is the exact log-likelihood ratio of *everything* that the mechanism released:
 each run is recorded, and then the mechanism is run on the other data set with the recorded outputs
-put in the place of its noisy values. This also shows the exact distance between the two data sets
-at each release, which `release_distances` compares with the claimed sensitivity: a deterministic
-check, stronger than any audit where it applies.
+put in the place of its noisy values. Where the mechanism also keeps its choice of examples secret,
+a likelihood ratio given that choice would be an unfair attack; the statistic is then the
+projection of a release on the line between its means on the two data sets.
+
+`release_distances` compares the exact distance between the two data sets at each release with the
+claimed sensitivity: a deterministic check, stronger than any audit where it applies.
 
 An audit can find a broken mechanism; it cannot prove one right.
 """
@@ -33,6 +36,13 @@ from numpy.typing import NDArray
 from pairlearn.privacy.accounting import epsilon_of_mu
 from pairlearn.privacy.mechanism import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.replay import (
+    Neighbours,
+    RecordingSource,
+    ReplayingSource,
+    release_distances,
+    worst_case_neighbours,
+)
 from pairlearn.validation import check_count, check_fraction
 
 __all__ = [
@@ -51,163 +61,6 @@ Vector = NDArray[np.float64]
 
 #: Makes the noise source of a run, given its number.
 SourceMaker = Callable[[int], NoiseSource]
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Two neighbouring data sets in standard coordinates.
-
-    Parameters
-    ----------
-    Z, signs : ndarray
-        The first data set.
-    other, other_signs : ndarray
-        The second one.
-    """
-
-    Z: Vector
-    signs: Vector
-    other: Vector
-    other_signs: Vector
-
-
-def worst_case_neighbours(setting: PublicSetting) -> Neighbours:
-    """Return neighbours that are as far apart as the public bounds allow.
-
-    All examples are negative and in the middle of the bounds, except for a positive one in a
-    corner. Replacement moves it to the opposite corner: every pair with it is active and turns
-    round. For add or remove it is the one that is missing.
-
-    Parameters
-    ----------
-    setting : PublicSetting
-        What is public.
-
-    Returns
-    -------
-    Neighbours
-        The two data sets.
-
-    Examples
-    --------
-    >>> setting = PublicSetting.make(4, lower=[0], upper=[1], epsilon=1, delta=0.01)
-    >>> pair = worst_case_neighbours(setting)
-    >>> pair.Z.ravel().tolist(), pair.other.ravel().tolist()
-    ([0.0, 3.0, 0.0, 0.0], [0.0, -3.0, 0.0, 0.0])
-    """
-    n = setting.n_examples
-    Z = np.zeros((n, setting.n_features))
-    signs = -np.ones(n)
-    # Not the first row: in a pass, it would have one neighbour only.
-    place = min(1, n - 1)
-    Z[place] = setting.to_standard(setting.upper[None, :])[0]
-    signs[place] = 1.0
-    if setting.neighbours == "add_remove":
-        return Neighbours(Z, signs, np.delete(Z, place, axis=0), np.delete(signs, place))
-    other = Z.copy()
-    other[place] = setting.to_standard(setting.lower[None, :])[0]
-    return Neighbours(Z, signs, other, signs.copy())
-
-
-class RecordingSource(NoiseSource):
-    """A source that writes down what it was asked to protect and what it gave out.
-
-    Parameters
-    ----------
-    inner : NoiseSource
-        Where the noise comes from.
-    """
-
-    def __init__(self, inner: NoiseSource) -> None:
-        self.secure = inner.secure
-        self.private = False
-        self.values: list[Vector] = []
-        self.outputs: list[Vector] = []
-        self.scales: list[float] = []
-        self._inner = inner
-
-    def protect(self, values: Vector, scale: float) -> Vector:
-        """Record values, scale and output of the inner source."""
-        output = self._inner.protect(values, scale)
-        self._note(values, output, scale)
-        return output
-
-    def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
-        """Record values, scale and output of the inner source."""
-        output = self._inner.protect_integers(values, scale)
-        self._note(values.astype(np.float64), output.astype(np.float64), float(scale))
-        return output
-
-    def _note(self, values: Vector, output: Vector, scale: float) -> None:
-        self.values.append(np.array(values, dtype=np.float64))
-        self.outputs.append(np.array(output, dtype=np.float64))
-        self.scales.append(scale)
-
-
-class ReplayingSource(NoiseSource):
-    """A source that gives out the outputs of an earlier run.
-
-    Parameters
-    ----------
-    record : RecordingSource
-        The earlier run.
-    """
-
-    def __init__(self, record: RecordingSource) -> None:
-        self.secure = record.secure
-        self.private = False
-        self.values: list[Vector] = []
-        self._outputs = iter(record.outputs)
-
-    def protect(self, values: Vector, scale: float) -> Vector:
-        """Record the values and return the earlier output."""
-        self.values.append(np.array(values, dtype=np.float64))
-        return next(self._outputs)
-
-    def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
-        """Record the values and return the earlier output."""
-        self.values.append(values.astype(np.float64))
-        return next(self._outputs).astype(np.int64)
-
-
-def release_distances(
-    mechanism: Mechanism,
-    neighbours: Neighbours,
-    *,
-    setting: PublicSetting,
-    noise: NoiseSource,
-) -> list[tuple[float, float]]:
-    """Return, for each release of one run, the distance between neighbours and its bound.
-
-    Both are in units of the noise: distance / scale, and sensitivity / scale as claimed in the
-    fit's releases. The first must never exceed the second.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The mechanism.
-    neighbours : Neighbours
-        Two data sets.
-    setting : PublicSetting
-        What is public.
-    noise : NoiseSource
-        The noise of the run.
-
-    Returns
-    -------
-    list of (float, float)
-        Distance and bound of each release.
-    """
-    record = RecordingSource(noise)
-    fit = mechanism.fit(neighbours.Z, neighbours.signs, setting=setting, noise=record)
-    replay = ReplayingSource(record)
-    mechanism.fit(neighbours.other, neighbours.other_signs, setting=setting, noise=replay)
-    return [
-        (float(np.linalg.norm(mine - theirs)) / scale, release.mu)
-        for mine, theirs, scale, release in zip(
-            record.values, replay.values, record.scales, fit.releases, strict=True
-        )
-    ]
 
 
 @dataclass(frozen=True)
@@ -412,8 +265,18 @@ def audit(
     """
     pair = worst_case_neighbours(setting) if neighbours is None else neighbours
     maker: SourceMaker = make_source or (lambda _: NoiseSource())
+    if mechanism.secret_draws:
+        values, claimed = _projections(mechanism, pair, setting, n_runs, maker)
+        return audit_statistics(
+            values[0],
+            values[1],
+            epsilon=setting.epsilon,
+            delta=setting.delta,
+            mu=None if claimed is None else setting.mu,
+            confidence=confidence,
+        )
     values = np.empty((2, n_runs))
-    claimed: float | None = None
+    claimed = None
     for world in range(2):
         own = (pair.Z, pair.signs), (pair.other, pair.other_signs)
         here, there = own[world], own[1 - world]
@@ -438,6 +301,42 @@ def audit(
         mu=None if claimed is None else setting.mu,
         confidence=confidence,
     )
+
+
+def _projections(
+    mechanism: Mechanism,
+    pair: Neighbours,
+    setting: PublicSetting,
+    n_runs: int,
+    maker: SourceMaker,
+) -> tuple[Vector, float | None]:
+    """Return a test statistic that does not use secret draws, and the claimed mu.
+
+    It is the projection of one release on the difference of its means over the two data sets. The
+    release and the direction are chosen on the first half of the runs, as thresholds are.
+    """
+    outputs: list[list[Vector]] = [[], []]
+    scales: list[float] = []
+    claimed: float | None = None
+    own = (pair.Z, pair.signs), (pair.other, pair.other_signs)
+    for world in range(2):
+        for i in range(n_runs):
+            record = RecordingSource(maker(world * n_runs + i))
+            claimed = mechanism.fit(*own[world], setting=setting, noise=record).mu
+            outputs[world].append(np.concatenate(record.outputs))
+            scales = record.scales
+            sizes = [len(output) for output in record.outputs]
+    both = [np.array(rows) for rows in outputs]
+    half = n_runs // 2
+    apart = both[0][:half].mean(axis=0) - both[1][:half].mean(axis=0)
+    edges = np.cumsum([0, *sizes])
+    shown = [
+        float(np.linalg.norm(apart[a:b])) / scale
+        for a, b, scale in zip(edges[:-1], edges[1:], scales, strict=True)
+    ]
+    best = int(np.argmax(shown))
+    part = slice(int(edges[best]), int(edges[best + 1]))
+    return np.array([rows[:, part] @ apart[part] for rows in both]), claimed
 
 
 def _log_ratio(output: Vector, mine: Vector, theirs: Vector, scale: float) -> float:

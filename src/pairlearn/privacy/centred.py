@@ -81,7 +81,6 @@ class CentredStatistics(Mechanism):
     """
 
     name = "statistics"
-    offers_secure = True
 
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource

@@ -16,20 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.privacy.accounting import compose
-from pairlearn.privacy.certificate import Release
 from pairlearn.privacy.mechanism import Mechanism, PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.pairs import PairGradient, logistic_slope
+from pairlearn.privacy.pairs import PairGradient, logistic_slope, project, stage_sizes
+from pairlearn.privacy.release import release_vector, rounding_drift
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["AllPairsGradient", "LocalizedGradient", "OutputPerturbation"]
 
 Vector = NDArray[np.float64]
-
-
-def _project(w: Vector, radius: float) -> Vector:
-    length = float(np.linalg.norm(w))
-    return w if length <= radius else w * (radius / length)
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,8 @@ class AllPairsGradient(Mechanism):
     Each step releases the gradient of F_S (`pairlearn.privacy.pairs`) at the present iterate with
     Gaussian noise. The iterate is a function of earlier releases, so the slope bound
     s_t = sigmoid(C \|w_t\|) may use it, and by the pair lemma step t has sensitivity 2 C s_t / n.
-    T steps with mu / sqrt(T) each compose to mu.
+    T steps with mu / sqrt(T) each compose to mu. If one example is added or removed, among at most
+    n, then n - 1 pairs or fewer come or go and the sensitivity is C s_t / n.
 
     Parameters
     ----------
@@ -62,7 +58,6 @@ class AllPairsGradient(Mechanism):
     step: float = 16.0
 
     name = "all_pairs"
-    relations = ("replace",)
 
     def __post_init__(self) -> None:
         check_count("n_steps", self.n_steps)
@@ -93,22 +88,29 @@ class AllPairsGradient(Mechanism):
         self.check(setting, noise)
         d = setting.n_features
         radius = self.clip * math.sqrt(d)
-        gradient = PairGradient(Z, signs, radius=radius)
+        gradient = PairGradient(Z, signs, radius=radius, n_examples=setting.n_examples)
+        moved = 2.0 if setting.neighbours == "replace" else 1.0
         mu = setting.mu * (1.0 - 1e-12) / math.sqrt(self.n_steps)
         w = np.zeros(d)
         releases = []
         for t in range(self.n_steps):
             slope = logistic_slope(radius * float(np.linalg.norm(w)))
-            sensitivity = 2.0 * radius * slope / setting.n_examples * relative_slack
-            scale = sensitivity / mu
-            releases.append(Release(f"pair gradient, step {t + 1}", d, sensitivity, scale))
-            w = w - self.step / radius**2 * noise.protect(gradient(w), scale)
+            noisy, release = release_vector(
+                gradient(w),
+                name=f"pair gradient, step {t + 1}",
+                sensitivity=moved * radius * slope / setting.n_examples * relative_slack,
+                mu=mu,
+                noise=noise,
+            )
+            releases.append(release)
+            w = w - self.step / radius**2 * noisy
         return PrivateFit(
             direction=w,
             threshold=0.0,
             releases=tuple(releases),
             mu=compose(release.mu for release in releases),
             accounting="adaptive composition of Gaussian-DP, converted exactly",
+            secure=noise.secure,
         )
 
 
@@ -155,6 +157,9 @@ class LocalizedGradient(Mechanism):
 
     name = "localized_gradient"
     relations = ("replace",)
+    missing_relation = (
+        "Stages are blocks of rows: adding or removing one shifts the rows of every stage."
+    )
 
     def __post_init__(self) -> None:
         check_positive("clip", self.clip)
@@ -202,49 +207,27 @@ class LocalizedGradient(Mechanism):
             step_size = 4.0**-k * self.step / (clip**2 * setting.n_examples)
             centre, total = w, np.zeros(d)
             for _ in range(size):
-                centre = _project(centre - step_size * gradient(centre), ball)
+                centre = project(centre - step_size * gradient(centre), ball)
                 total += centre
             sensitivity = clip * slope * step_size * (size + 1) / size * relative_slack
-            scale = sensitivity / mu
-            releases.append(Release(f"centre of stage {k}", d, sensitivity, scale))
+            noisy, release = release_vector(
+                total / size,
+                name=f"centre of stage {k}",
+                sensitivity=sensitivity + rounding_drift(size, d, radius=ball),
+                mu=mu,
+                noise=noise,
+            )
+            releases.append(release)
             # Projection after the noise is post-processing.
-            w = _project(noise.protect(total / size, scale), ball)
+            w = project(noisy, ball)
         return PrivateFit(
             direction=w,
             threshold=0.0,
             releases=tuple(releases),
             mu=max((release.mu for release in releases), default=0.0),
             accounting="disjoint stages, each with the whole budget of the Gaussian mechanism",
+            secure=noise.secure,
         )
-
-
-def stage_sizes(n: int) -> list[int]:
-    """Return floor(n / 2^k) for k = 1, 2, ... while at least 2, the remainder in the first.
-
-    Parameters
-    ----------
-    n : int
-        Number of examples.
-
-    Returns
-    -------
-    list of int
-        Sizes that sum to n; empty if n < 2.
-
-    Examples
-    --------
-    >>> stage_sizes(20)
-    [13, 5, 2]
-    """
-    sizes = []
-    k = 1
-    while n >> k >= 2:
-        sizes.append(n >> k)
-        k += 1
-    if not sizes:
-        return [n] if n >= 2 else []
-    sizes[0] += n - sum(sizes)
-    return sizes
 
 
 @dataclass(frozen=True)
@@ -258,7 +241,8 @@ class OutputPerturbation(Mechanism):
     computed exactly: with smoothness L = C^2 n / (16 (n - 1)) + lambda, gradient descent with step
     2/(L + lambda) shrinks the error by (L - lambda)/(L + lambda) in each step, and the number of
     steps is chosen in advance so that the error is at most 1e-9 of the sensitivity; twice that is
-    added to it.
+    added to it. If one example is added or removed, among at most n, the gradients differ by
+    C s / n and the minimisers by half as much.
 
     Parameters
     ----------
@@ -277,7 +261,6 @@ class OutputPerturbation(Mechanism):
     ridge: float = 0.5
 
     name = "output_perturbation"
-    relations = ("replace",)
 
     def __post_init__(self) -> None:
         check_positive("clip", self.clip)
@@ -310,21 +293,27 @@ class OutputPerturbation(Mechanism):
         ridge = self.ridge * clip**2
         active = n / (4.0 * max(1, n - 1))
         largest = clip * active / ridge
-        sensitivity = 2.0 * clip * logistic_slope(clip * largest) / (n * ridge)
+        moved = 2.0 if setting.neighbours == "replace" else 1.0
+        sensitivity = moved * clip * logistic_slope(clip * largest) / (n * ridge)
         smoothness = 0.25 * clip**2 * active + ridge
         rate = (smoothness - ridge) / (smoothness + ridge)
         n_steps = math.ceil(math.log(1e-9 * sensitivity / largest) / math.log(rate))
-        gradient = PairGradient(Z, signs, radius=clip)
+        gradient = PairGradient(Z, signs, radius=clip, n_examples=n)
         w = np.zeros(d)
         for _ in range(n_steps):
             w = w - 2.0 / (smoothness + ridge) * (gradient(w) + ridge * w)
-        sensitivity *= (1.0 + 2e-9) * relative_slack
-        scale = sensitivity / (setting.mu * (1.0 - 1e-12))
-        release = Release("minimiser of the regularised pair risk", d, sensitivity, scale)
+        noisy, release = release_vector(
+            w,
+            name="minimiser of the regularised pair risk",
+            sensitivity=sensitivity * (1.0 + 2e-9) * relative_slack,
+            mu=setting.mu * (1.0 - 1e-12),
+            noise=noise,
+        )
         return PrivateFit(
-            direction=noise.protect(w, scale),
+            direction=noisy,
             threshold=0.0,
             releases=(release,),
             mu=release.mu,
             accounting="one Gaussian release, converted exactly",
+            secure=noise.secure,
         )

@@ -248,8 +248,13 @@ class Mechanism(ABC):
 
     #: The neighbouring relations for which the sensitivity is proved.
     relations: tuple[str, ...] = ("replace", "add_remove")
+    #: Why a relation that is not among them has no proof.
+    missing_relation: str = ""
     #: Whether noise on an integer grid is available.
-    offers_secure: bool = False
+    offers_secure: bool = True
+    #: Whether secret random choices of examples are part of the protection. An auditor must then
+    #: not look at them.
+    secret_draws: bool = False
 
     @abstractmethod
     def fit(
@@ -302,7 +307,7 @@ class Mechanism(ABC):
         if setting.neighbours not in self.relations:
             raise ValueError(
                 f"{self.name} is proved for neighbours in {self.relations}, got "
-                f"{setting.neighbours!r}."
+                f"{setting.neighbours!r}. {self.missing_relation}".rstrip()
             )
         if noise.secure and not self.offers_secure:
             raise ValueError(

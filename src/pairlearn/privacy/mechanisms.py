@@ -9,6 +9,8 @@ from pairlearn.privacy.gradient import (
     LocalizedGradient,
     OutputPerturbation,
 )
+from pairlearn.privacy.localized_hinge import LocalizedHinge
+from pairlearn.privacy.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.mechanism import Mechanism
 from pairlearn.privacy.single_pass import SinglePass
 
@@ -20,6 +22,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "single_pass": SinglePass,
     "output_perturbation": OutputPerturbation,
     "localized_gradient": LocalizedGradient,
+    "localized_sgd": LocalizedPairSGD,
+    "localized_nonsmooth": LocalizedHinge,
 }
 
 

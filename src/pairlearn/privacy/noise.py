@@ -238,6 +238,26 @@ class NoiseSource:
         noisy: NDArray[np.int64] = values + discrete_gaussian(scale, values.size, bits=self._bits)
         return noisy
 
+    def draw_indices(self, n: int, size: int) -> NDArray[np.int64]:
+        """Return secret indices, exactly uniform on 0, ..., n - 1.
+
+        Where the sensitivity is averaged over a random choice of examples, that choice is part of
+        what protects them, so it comes from the source of the noise.
+
+        Parameters
+        ----------
+        n : int
+            Number of examples.
+        size : int
+            How many indices.
+
+        Returns
+        -------
+        ndarray of int64
+            The indices.
+        """
+        return self._bits.below(check_count("n", n), check_count("size", size, minimum=0))
+
     def gumbel(self, size: int) -> NDArray[np.float64]:
         """Return `size` values of the standard Gumbel law, for the exponential mechanism.
 

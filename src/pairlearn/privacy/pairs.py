@@ -18,6 +18,9 @@ a vector of length at most C s, becomes another such vector: a change of at most
 y != y', then the pair with u is active in exactly one of the two data sets (u is opposite to
 exactly one of y, y'): a change of at most C s. Sum over n - 1 partners and divide by n (n - 1). []
 
+With a public n and at most n rows, adding or removing one example changes the gradient by at most
+C s / n: at most n - 1 pairs come or go.
+
 Clipping per *example*, as for losses that are sums over examples, would not give a bound: an
 example also sits in the terms of all others.
 """
@@ -25,11 +28,22 @@ example also sits in the terms of all others.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PairGradient", "clip_rows", "logistic_slope"]
+from pairlearn.losses import PairLoss
+
+__all__ = [
+    "PairGradient",
+    "average_of_descent",
+    "clip_rows",
+    "last_of_descent",
+    "logistic_slope",
+    "project",
+    "stage_sizes",
+]
 
 Vector = NDArray[np.float64]
 
@@ -83,8 +97,165 @@ def logistic_slope(margin: float) -> float:
     return 1.0 / (1.0 + math.exp(-margin))
 
 
+def project(w: Vector, radius: float) -> Vector:
+    """Return the point of the ball of a radius that is nearest to `w`.
+
+    Parameters
+    ----------
+    w : ndarray
+        A point.
+    radius : float
+        Radius of the ball about 0.
+
+    Returns
+    -------
+    ndarray
+        The projection.
+
+    Examples
+    --------
+    >>> project(np.array([3.0, 4.0]), 1.0)
+    array([0.6, 0.8])
+    """
+    length = float(np.linalg.norm(w))
+    return w if length <= radius else w * (radius / length)
+
+
+def stage_sizes(n: int) -> list[int]:
+    """Return floor(n / 2^k) for k = 1, 2, ... while at least 2, the remainder in the first.
+
+    Parameters
+    ----------
+    n : int
+        Number of examples.
+
+    Returns
+    -------
+    list of int
+        Sizes that sum to n; empty if n < 2.
+
+    Examples
+    --------
+    >>> stage_sizes(20)
+    [13, 5, 2]
+    """
+    sizes = []
+    k = 1
+    while n >> k >= 2:
+        sizes.append(n >> k)
+        k += 1
+    if not sizes:
+        return [n] if n >= 2 else []
+    sizes[0] += n - sum(sizes)
+    return sizes
+
+
+def average_of_descent(
+    pairs: Vector,
+    active: NDArray[np.int64],
+    shares: Vector,
+    *,
+    start: Vector,
+    step_size: float,
+    radius: float,
+    loss: PairLoss,
+) -> Vector:
+    """Run projected SGD on given pairs and return a weighted average of its iterates.
+
+    Step t is w_t = Proj(w_{t-1} - eta l'(w_{t-1} . v) v) if t is active and w_t = w_{t-1} if not.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_active, d)
+        The difference v of each active pair, from the negative to the positive example.
+    active : ndarray of int of shape (n_active,)
+        Which of the T steps they are, counted from 0.
+    shares : ndarray of shape (T + 1,)
+        Weights of w_0, ..., w_T.
+    start : ndarray of shape (d,)
+        w_0, inside the ball.
+    step_size : float
+        eta.
+    radius : float
+        Radius of the ball.
+    loss : PairLoss
+        The loss.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The average.
+    """
+    paid = np.concatenate([[0.0], np.cumsum(shares)])
+    # An iterate stands still over inactive steps and collects their shares.
+    ends = np.concatenate([[0.0], paid[active + 1]])
+    average, w = _descend(pairs, np.diff(ends), start, step_size, radius, loss)
+    return average + float(paid[-1] - ends[-1]) * w
+
+
+def last_of_descent(
+    pairs: Vector, *, start: Vector, step_size: float, radius: float, loss: PairLoss
+) -> Vector:
+    """Run projected SGD on given pairs and return the last iterate.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_active, d)
+        The difference v of each pair, from the negative to the positive example.
+    start : ndarray of shape (d,)
+        w_0, inside the ball.
+    step_size : float
+        eta.
+    radius : float
+        Radius of the ball.
+    loss : PairLoss
+        The loss.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The last iterate.
+    """
+    return _descend(pairs, np.zeros(len(pairs)), start, step_size, radius, loss)[1]
+
+
+def _descend(
+    pairs: Vector, shares: Vector, start: Vector, step_size: float, radius: float, loss: PairLoss
+) -> tuple[Vector, Vector]:
+    """Return sum of shares times the iterate before each step, and the last iterate."""
+    from pairlearn.kernels.anchored import descend_anchored
+
+    n_pairs, d = pairs.shape
+    w, average = start.copy(), np.zeros(d)
+    # The kernel takes differences of rows: every pair meets a row of zeros.
+    rows = np.concatenate([pairs, np.zeros((1, d))]).ravel()
+    labels = np.ones(n_pairs + 1)
+    labels[-1] = -1.0
+    status = descend_anchored(
+        rows,
+        labels,
+        np.arange(n_pairs),
+        np.full(n_pairs, n_pairs),
+        np.full(n_pairs, step_size),
+        np.zeros(n_pairs),
+        shares,
+        start,
+        w,
+        average,
+        radius,
+        loss.derivative.address,
+        loss.parameter,
+        loss.one_sided,
+        False,
+        np.zeros(1, dtype=np.int64),
+    )
+    if status:
+        raise FloatingPointError("an iterate is not finite although steps and pairs are bounded.")
+    return average, w
+
+
 class PairGradient:
-    """The gradient of the clipped logistic pair risk of the module.
+    """The gradient of the clipped pair risk of the module, logistic by default.
 
     Parameters
     ----------
@@ -94,6 +265,10 @@ class PairGradient:
         Labels, -1 or +1.
     radius : float
         The clipping radius C.
+    n_examples : int, optional
+        The public n of the formula where it is not the number of rows: these may be fewer.
+    slope : callable, optional
+        -l' as a function of an array of margins; that of the logistic loss by default.
 
     Examples
     --------
@@ -102,12 +277,23 @@ class PairGradient:
     array([-0.25])
     """
 
-    def __init__(self, Z: Vector, signs: Vector, *, radius: float) -> None:
+    def __init__(
+        self,
+        Z: Vector,
+        signs: Vector,
+        *,
+        radius: float,
+        n_examples: int | None = None,
+        slope: Callable[[Vector], Vector] | None = None,
+    ) -> None:
+        self._slope = _logistic_slopes if slope is None else slope
         self._positive = Z[signs > 0]
         self._negative = Z[signs < 0]
         self._radius = radius
         self._n_features = Z.shape[1]
-        n = len(Z)
+        n = len(Z) if n_examples is None else n_examples
+        if n < len(Z):
+            raise ValueError(f"there are {len(Z)} rows, more than the public number {n}.")
         self._scale = 1.0 / max(1, n * (n - 1))
         self._stored: Vector | None = None
         if len(self._positive) * len(self._negative) * Z.shape[1] <= _STORED_NUMBERS:
@@ -120,17 +306,19 @@ class PairGradient:
     def __call__(self, w: Vector) -> Vector:
         """Return the gradient at `w`."""
         if self._stored is not None:
-            return self._scale * _sum_of_slopes(self._stored, w)
+            return self._scale * self._sum(self._stored, w)
         chunk = max(1, _STORED_NUMBERS // max(1, len(self._negative) * self._n_features))
         total = np.zeros(self._n_features)
         for start in range(0, len(self._positive), chunk):
-            total += _sum_of_slopes(self._differences(self._positive[start : start + chunk]), w)
+            total += self._sum(self._differences(self._positive[start : start + chunk]), w)
         return self._scale * total
 
+    def _sum(self, V: Vector, w: Vector) -> Vector:
+        total: Vector = -(self._slope(V @ w) @ V)
+        return total
 
-def _sum_of_slopes(V: Vector, w: Vector) -> Vector:
-    margins = V @ w
+
+def _logistic_slopes(margins: Vector) -> Vector:
     # 1 / (1 + e^m) without overflow.
-    slopes = 0.5 * (1.0 - np.tanh(0.5 * margins))
-    total: Vector = -(slopes @ V)
-    return total
+    slopes: Vector = 0.5 * (1.0 - np.tanh(0.5 * margins))
+    return slopes

@@ -11,9 +11,11 @@ Examples
 
 from pairlearn.streams.arrow import ArrowReader
 from pairlearn.streams.base import Chunk, Position, Reader, ReadError, Refusal, Refusals
+from pairlearn.streams.checkpoint import CheckpointError, CheckpointWarning
 from pairlearn.streams.delimited import CsvReader
 from pairlearn.streams.iterator import IteratorReader
 from pairlearn.streams.npy import NpyReader
+from pairlearn.streams.online import OnlineLearner
 from pairlearn.streams.opening import open_reader
 from pairlearn.streams.progressive import ProgressiveAUC
 from pairlearn.streams.schema import Schema
@@ -21,10 +23,13 @@ from pairlearn.streams.svmlight import SvmlightReader
 
 __all__ = [
     "ArrowReader",
+    "CheckpointError",
+    "CheckpointWarning",
     "Chunk",
     "CsvReader",
     "IteratorReader",
     "NpyReader",
+    "OnlineLearner",
     "Position",
     "ProgressiveAUC",
     "ReadError",

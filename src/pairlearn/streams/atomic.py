@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["atomic_write", "previous_of", "read_newest"]
+__all__ = ["atomic_write", "previous_of", "read_newest", "remove_leftovers"]
 
 T = TypeVar("T")
 
@@ -73,6 +74,28 @@ def atomic_write(
             os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> int:
+    """Remove temporary files that killed processes left beside `path`, and return how many.
+
+    Nobody else may be writing the same file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, ".a.x1.tmp").write_bytes(b"half")
+    ...     remove_leftovers(Path(folder, "a"))
+    1
+    """
+    path = Path(path)
+    count = 0
+    for entry in path.parent.glob(f".{glob.escape(path.name)}.*.tmp*"):
+        with contextlib.suppress(OSError):
+            entry.unlink()
+            count += 1
+    return count
 
 
 def _mode(path: Path) -> int:

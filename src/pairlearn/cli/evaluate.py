@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn evaluate``: how good a model is on labelled data, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pairlearn.cli.output import Progress, emit, json_option
+from pairlearn.cli.reading import Reading, data_argument, reading_options, size_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["command"]
+
+#: False-positive rates at which the table shows thresholds.
+_RATES = (0.01, 0.05, 0.1, 0.2, 0.5)
+
+
+@click.command("evaluate")
+@click.argument("model", type=click.Path())
+@data_argument
+@click.option("--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+              default=0.95, show_default=True, help="Level of the interval.")  # fmt: skip
+@click.option("--plot", type=click.Path(file_okay=False), metavar="FOLDER",
+              help="Write roc.png and scores.png into this folder.")  # fmt: skip
+@reading_options
+@json_option
+def command(
+    model: str,
+    data: tuple[str, ...],
+    reading: Reading,
+    confidence: float,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    r"""Evaluate a model on labelled data that it was not trained on.
+
+    Prints the AUC with DeLong's confidence interval and, for the model's own threshold and for
+    some false-positive rates, what a decision at that threshold would do.
+
+    \b
+    Examples:
+      pairlearn evaluate model.safetensors test.csv
+      pairlearn evaluate model.safetensors test.csv --plot figures --json
+    """
+    import numpy as np
+
+    from pairlearn.cli.scoring import open_for, score_chunks
+    from pairlearn.metrics import roc_auc_interval
+    from pairlearn.models import load_model
+    from pairlearn.streams import ReadError
+
+    fitted = load_model(model)
+    reader = open_for(fitted, data, reading, labelled=True)
+    parts: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
+    positive = _positive_code(fitted, reader)
+    rows = 0
+    with Progress(size_of(data), label="scoring") as bar:
+        for scored in score_chunks(fitted, reader):
+            if scored.y is None:
+                raise ReadError("the label is needed; name its column with --label.")
+            parts.append((scored.scores, scored.y == positive))
+            rows += len(scored.scores)
+            bar.update(rows=rows)
+    scores = np.concatenate([part[0] for part in parts])
+    labels = np.concatenate([part[1] for part in parts])
+    if labels.all() or not labels.any():
+        raise ReadError(
+            f"{data[0]} has examples of one class only; an AUC needs both (check --label and "
+            "--classes)."
+        )
+    interval = roc_auc_interval(labels, scores, confidence=confidence)
+    table = _table(scores, labels)
+    error = interval.standard_error
+    values: dict[str, Any] = {
+        "model": model,
+        "rows": len(scores),
+        "positive": int(labels.sum()),
+        "refused": reader.refusals.count,
+        "auc": interval.auc,
+        "low": interval.low,
+        "high": interval.high,
+        "confidence": confidence,
+        "standard_error": None if math.isnan(error) else error,
+        "thresholds": table,
+    }
+    if plot is not None:
+        values["plots"] = _plot(Path(plot), scores, labels, values)
+    emit(values, _text(values), as_json=as_json)
+    if reader.refusals.count and not as_json:
+        click.echo(f"pairlearn: {reader.refusals}", err=True)
+
+
+def _positive_code(model: Any, reader: Any) -> float:
+    """Return what the reader delivers for the positive class."""
+    layout = getattr(reader, "layout", None)
+    if layout is not None and layout.schema.text_labels:
+        return 1.0
+    return float(model.classes_[1])
+
+
+def _table(
+    scores: NDArray[np.float64], labels: NDArray[np.bool_]
+) -> list[dict[str, float | str | None]]:
+    """Return what decisions at some thresholds do; scores are relative to the model's own."""
+    import numpy as np
+
+    negative = np.sort(scores[~labels])[::-1]
+    wanted = [("model", 0.0)]
+    for rate in _RATES:
+        place = int(rate * len(negative))
+        if place < len(negative):
+            wanted.append((f"fpr {rate:g}", float(negative[place])))
+    n_positive = int(labels.sum())
+    rows: list[dict[str, float | str | None]] = []
+    for name, threshold in wanted:
+        chosen = scores > threshold
+        hits, alarms = int((chosen & labels).sum()), int((chosen & ~labels).sum())
+        n_chosen = hits + alarms
+        rows.append(
+            {
+                "at": name,
+                "threshold": threshold,
+                "recall": hits / n_positive,
+                "false_positive_rate": alarms / len(negative),
+                "precision": hits / n_chosen if n_chosen else None,
+                "accuracy": (hits + len(negative) - alarms) / len(scores),
+            }
+        )
+    return rows
+
+
+def _text(values: dict[str, Any]) -> str:
+    level = 100 * values["confidence"]
+    lines = [
+        f"AUC {values['auc']:.4f}, {level:g} % interval [{values['low']:.4f}, "
+        f"{values['high']:.4f}] (DeLong)",
+        f"{values['rows']} rows, {values['positive']} positive",
+        f"{'at':<10} {'threshold':>12} {'recall':>8} {'fpr':>8} {'precision':>10} {'accuracy':>9}",
+    ]
+    for row in values["thresholds"]:
+        precision = "-" if row["precision"] is None else f"{row['precision']:.4f}"
+        lines.append(
+            f"{row['at']:<10} {row['threshold']:>12.6g} {row['recall']:>8.4f} "
+            f"{row['false_positive_rate']:>8.4f} {precision:>10} {row['accuracy']:>9.4f}"
+        )
+    lines += [f"plot: {path}" for path in values.get("plots", ())]
+    return "\n".join(lines)
+
+
+def _plot(
+    folder: Path,
+    scores: NDArray[np.float64],
+    labels: NDArray[np.bool_],
+    values: dict[str, Any],
+) -> list[str]:
+    import numpy as np
+
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise click.UsageError("plots need matplotlib; install pairlearn[plot].") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    order = np.argsort(-scores, kind="stable")
+    last = np.append(np.diff(scores[order]) != 0, True)
+    hits = np.concatenate([[0], np.cumsum(labels[order])[last]]) / labels.sum()
+    alarms = np.concatenate([[0], np.cumsum(~labels[order])[last]]) / (~labels).sum()
+    written = []
+    for name in ("roc", "scores"):
+        figure = Figure(figsize=(5, 4.5), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        if name == "roc":
+            axes.plot(alarms, hits, drawstyle="default", color="tab:blue")
+            axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+            axes.set(xlabel="false-positive rate", ylabel="recall", aspect="equal",
+                     title=f"AUC {values['auc']:.4f} "
+                           f"[{values['low']:.4f}, {values['high']:.4f}]")  # fmt: skip
+        else:
+            bins = np.histogram_bin_edges(scores, bins=50).tolist()
+            for label, colour in ((False, "tab:orange"), (True, "tab:blue")):
+                axes.hist(scores[labels == label], bins=bins, density=True, alpha=0.6,
+                          color=colour, label="positive" if label else "negative")  # fmt: skip
+            axes.axvline(0.0, color="0.3", linewidth=1)
+            axes.set(xlabel="score, 0 is the model's threshold", ylabel="density")
+            axes.legend()
+        path = folder / f"{name}.png"
+        figure.savefig(path, dpi=120)
+        written.append(str(path))
+    return written

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn export``: a model as plain JSON or as ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+__all__ = ["as_json", "as_onnx", "command"]
+
+
+@click.command("export")
+@click.argument("model", type=click.Path())
+@click.option("--to", "kind", type=click.Choice(["json", "onnx"]), required=True,
+              help="json: plain coefficients; onnx: a graph for onnxruntime.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
+              help="Where to write; JSON goes to standard output by default.")  # fmt: skip
+def command(model: str, kind: str, output: str | None) -> None:
+    r"""Export a model for programs that do not use this library.
+
+    The ONNX graph takes X (double, rows by features) and gives score (positive where the model
+    says positive), label, and probability where the model has a sigmoid.
+
+    \b
+    Examples:
+      pairlearn export model.safetensors --to json
+      pairlearn export model.safetensors --to onnx -o model.onnx
+    """
+    import json
+
+    from pairlearn.models import load_model
+    from pairlearn.streams.atomic import atomic_write
+
+    fitted = load_model(model)
+    if kind == "json":
+        text = json.dumps(as_json(fitted), ensure_ascii=False, allow_nan=False, indent=2)
+        if output is None:
+            click.echo(text)
+        else:
+            atomic_write(output, (text + "\n").encode())
+        return
+    if output is None:
+        raise click.UsageError("an ONNX file is not text; name it with -o FILE.")
+    atomic_write(output, as_onnx(fitted))
+
+
+def _names(model: Any) -> list[str]:
+    names = getattr(model, "feature_names_in_", None)
+    return [str(j) for j in range(model.n_features_in_)] if names is None else names.tolist()
+
+
+def _sigmoid(model: Any) -> tuple[float, float] | None:
+    calibrator = getattr(model, "_calibrator", None)
+    if calibrator is None or not hasattr(calibrator, "slope"):
+        return None
+    return float(calibrator.slope), float(calibrator.intercept)
+
+
+def as_json(model: Any) -> dict[str, Any]:
+    """Return a linear model as plain values.
+
+    The score of x is intercept + sum of coefficient times value, and the label is the second class
+    where it is positive. The probability is 1 / (1 + exp(-(slope (score - intercept) + offset))).
+    """
+    found: dict[str, Any] = {
+        "estimator": type(model).__name__,
+        "classes": model.classes_.tolist(),
+        "intercept": float(model.intercept_[0]),
+        "coefficients": dict(zip(_names(model), model.coef_[0].tolist(), strict=True)),
+    }
+    sigmoid = _sigmoid(model)
+    if sigmoid is not None:
+        found["probability"] = {"slope": sigmoid[0], "offset": sigmoid[1]}
+    if hasattr(model, "certificate_"):
+        lower, upper = model._bounds(model.n_features_in_)
+        found["bounds"] = {"lower": lower.tolist(), "upper": upper.tolist()}
+        found["certificate"] = model.certificate_.to_dict()
+    return found
+
+
+def as_onnx(model: Any) -> bytes:
+    """Return a linear model as an ONNX graph in double precision."""
+    import numpy as np
+
+    try:
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+    except ImportError:
+        raise click.UsageError("ONNX needs the package onnx; install pairlearn[onnx].") from None
+
+    width = int(model.n_features_in_)
+    constants: dict[str, Any] = {
+        "coef": model.coef_[0].reshape(-1, 1),
+        "intercept": np.array(model.intercept_[0]),
+        "zero": np.array(0.0),
+        "axis": np.array([1], dtype=np.int64),
+    }
+    nodes = []
+    rows = "X"
+    if hasattr(model, "certificate_"):
+        # a private model clips to its public bounds, and an absent value is the middle of them
+        lower, upper = model._bounds(width)
+        constants |= {"lower": lower, "upper": upper, "middle": 0.5 * (lower + upper)}
+        nodes += [
+            helper.make_node("IsNaN", ["X"], ["absent"]),
+            helper.make_node("Where", ["absent", "middle", "X"], ["filled"]),
+            helper.make_node("Max", ["filled", "lower"], ["raised"]),
+            helper.make_node("Min", ["raised", "upper"], ["clipped"]),
+        ]
+        rows = "clipped"
+    nodes += [
+        helper.make_node("MatMul", [rows, "coef"], ["product"]),
+        helper.make_node("Squeeze", ["product", "axis"], ["plain"]),
+        helper.make_node("Add", ["plain", "intercept"], ["score"]),
+        helper.make_node("Greater", ["score", "zero"], ["chosen"]),
+    ]
+    outputs = [helper.make_tensor_value_info("score", TensorProto.DOUBLE, ["n"])]
+    classes = model.classes_
+    if classes.dtype.kind in "UO":
+        kind = TensorProto.STRING
+        pair = [np.array(str(c), dtype=object) for c in classes]
+    elif classes.dtype.kind == "f":
+        kind, pair = TensorProto.DOUBLE, [np.array(c, dtype=np.float64) for c in classes]
+    else:
+        kind, pair = TensorProto.INT64, [np.array(c, dtype=np.int64) for c in classes]
+    constants |= {"negative": pair[0], "positive": pair[1]}
+    nodes.append(helper.make_node("Where", ["chosen", "positive", "negative"], ["label"]))
+    outputs.append(helper.make_tensor_value_info("label", kind, ["n"]))
+    sigmoid = _sigmoid(model)
+    if sigmoid is not None:
+        constants |= {"slope": np.array(sigmoid[0]), "offset": np.array(sigmoid[1])}
+        nodes += [
+            helper.make_node("Mul", ["plain", "slope"], ["scaled"]),
+            helper.make_node("Add", ["scaled", "offset"], ["odds"]),
+            helper.make_node("Sigmoid", ["odds"], ["probability"]),
+        ]
+        outputs.append(helper.make_tensor_value_info("probability", TensorProto.DOUBLE, ["n"]))
+    graph = helper.make_graph(
+        nodes,
+        "pairlearn",
+        [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["n", width])],
+        outputs,
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    made = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="pairlearn"
+    )
+    made.ir_version = 8
+    onnx.checker.check_model(made)
+    data: bytes = made.SerializeToString()
+    return data

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options that say how to read data, shared by the commands that do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pairlearn.streams import Reader, Schema
+
+__all__ = ["Reading", "data_argument", "find_classes", "open_data", "reading_options", "schema_of",
+           "schema_to_plain", "size_of"]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS = ("csv", "tsv", "svmlight", "parquet", "arrow", "npy")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the command line says about reading."""
+
+    label: str | None = None
+    classes: str | None = None
+    features: str | None = None
+    categorical: tuple[str, ...] = ()
+    missing: str | None = None
+    format: str | None = None
+    delimiter: str | None = None
+    header: bool = True
+    n_features: int | None = None
+    single: bool = False
+    strict: bool = False
+
+
+def data_argument(function: F) -> F:
+    """Add the argument DATA, one or several files, or ``-``."""
+    return click.argument("data", nargs=-1, required=True, metavar="DATA...")(function)
+
+
+def reading_options(function: F) -> F:
+    """Add the options of `Reading`; the command receives them as one argument, `reading`."""
+    names = tuple(Reading.__dataclass_fields__)
+
+    def command(*arguments: Any, **given: Any) -> Any:
+        reading = Reading(**{name: given.pop(name) for name in names})
+        return function(*arguments, reading=reading, **given)
+
+    command.__doc__ = function.__doc__
+    command.__name__ = function.__name__
+    if hasattr(function, "__click_params__"):
+        command.__click_params__ = function.__click_params__  # type: ignore[attr-defined]
+    options = [
+        click.option("--label", metavar="COLUMN", help="Column of the label, by name or number."),
+        click.option(
+            "--classes",
+            metavar="NEGATIVE,POSITIVE",
+            help="The two labels; needed for texts and for standard input.",
+        ),
+        click.option(
+            "--features", metavar="A,B,...", help="Columns to use; default: all but the label."
+        ),
+        click.option(
+            "--categorical",
+            multiple=True,
+            metavar="COLUMN:N | COLUMN=A|B|...",
+            help="Hash a column into N features, or one feature for each level listed.",
+        ),
+        click.option(
+            "--missing",
+            metavar="refuse|indicator|NUMBER",
+            help="What an empty field means; rows with one are refused by default.",
+        ),
+        click.option(
+            "--format", type=click.Choice(FORMATS), help="By default found from the file."
+        ),
+        click.option("--delimiter", metavar="CHARACTER", help="Between fields of text; comma."),
+        click.option(
+            "--header/--no-header", default=True, help="Whether the first line holds names."
+        ),
+        click.option(
+            "--n-features", type=click.IntRange(1), metavar="D", help="Width of svmlight rows."
+        ),
+        click.option("--single", is_flag=True, help="Numbers as float32."),
+        click.option("--strict", is_flag=True, help="Stop at the first row that cannot be used."),
+    ]
+    wrapped: Any = command
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[no-any-return]
+
+
+def _split(text: str, what: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise click.BadParameter(f"{what} must be names between commas, got {text!r}.")
+    return parts
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _categorical(entries: Sequence[str]) -> dict[str | int, int | Sequence[str]]:
+    found: dict[str | int, int | Sequence[str]] = {}
+    for entry in entries:
+        name, equals, levels = entry.partition("=")
+        if equals and name and levels:
+            found[name] = levels.split("|")
+            continue
+        name, _, width = entry.rpartition(":")
+        if not name or not width.isdigit():
+            raise click.BadParameter(
+                f"--categorical must be like city:1024 or colour=red|blue, got {entry!r}."
+            )
+        found[name] = int(width)
+    return found
+
+
+def _classes(text: str | None) -> tuple[str, ...] | tuple[float, ...] | None:
+    if text is None:
+        return None
+    parts = _split(text, "--classes")
+    if len(parts) != 2 or parts[0] == parts[1]:
+        raise click.BadParameter(f"--classes must be two labels, as in 0,1; got {text!r}.")
+    numbers = [number for number in map(_number, parts) if number is not None]
+    if len(numbers) < 2:
+        return tuple(parts)
+    if numbers[0] > numbers[1]:
+        raise click.BadParameter(
+            f"--classes {text}: of two numbers the larger is the positive one; write "
+            f"{parts[1]},{parts[0]}."
+        )
+    return tuple(numbers)
+
+
+def schema_of(reading: Reading, base: Schema | None = None) -> Schema:
+    """Return the schema that the options ask for, on top of the one of a model."""
+    from pairlearn.streams import Schema
+
+    changes: dict[str, Any] = {}
+    if reading.label is not None:
+        label: str | int = reading.label
+        digits = reading.label.lstrip("-")
+        if (not reading.header or reading.format == "npy") and digits.isdigit():
+            label = int(reading.label)
+        changes["label"] = label
+    if reading.classes is not None:
+        changes["classes"] = _classes(reading.classes)
+    if reading.features is not None:
+        changes["features"] = tuple(_split(reading.features, "--features"))
+    if reading.categorical:
+        changes["categorical"] = _categorical(reading.categorical)
+    if reading.missing is not None:
+        number = _number(reading.missing)
+        changes["missing"] = reading.missing if number is None else number
+    if reading.single:
+        changes["dtype"] = "float32"
+    return replace(base, **changes) if base is not None else Schema(**changes)
+
+
+def format_of(data: Sequence[str], reading: Reading) -> str:
+    """Return the format of the data."""
+    from pairlearn.streams.opening import find_format
+
+    if reading.format is not None:
+        return reading.format
+    if data[0] == "-":
+        raise click.UsageError("standard input does not tell its format; pass --format csv.")
+    return find_format(data[0])
+
+
+def open_data(
+    data: Sequence[str], schema: Schema, reading: Reading, *, n_features: int | None = None
+) -> Reader:
+    """Return a reader of the files."""
+    from pairlearn.streams import open_reader
+
+    kind = format_of(data, reading)
+    options: dict[str, Any] = {}
+    if kind in ("csv", "tsv"):
+        options["header"] = reading.header
+        if reading.delimiter is not None:
+            options["delimiter"] = reading.delimiter.replace("\\t", "\t")
+    if kind == "svmlight":
+        options["n_features"] = reading.n_features or n_features
+        if schema.label is None and schema.classes is not None:
+            schema = replace(schema, label="label")
+    if kind == "npy" and isinstance(schema.label, str):
+        if not schema.label.lstrip("-").isdigit():
+            raise click.UsageError(f"{data[0]} has no names; give --label as a column number.")
+        schema = replace(schema, label=int(schema.label))
+    sources = list(data) if len(data) > 1 else data[0]
+    return open_reader(sources, schema, format=kind, strict=reading.strict, **options)
+
+
+def find_classes(
+    data: Sequence[str], schema: Schema, reading: Reading, *, n_features: int | None = None
+) -> tuple[float, ...]:
+    """Return the two numeric labels of the data, reading as far as needed to see both."""
+    import numpy as np
+
+    from pairlearn.streams import ReadError
+
+    if "-" in data:
+        raise click.UsageError("standard input is read once; pass --classes 0,1.")
+    found: set[float] = set()
+    reader = open_data(data, schema, reading, n_features=n_features)
+    try:
+        for chunk in reader:
+            if chunk.y is None:
+                raise click.UsageError("the label is needed; name its column with --label.")
+            found |= set(np.unique(chunk.y).tolist())
+            if len(found) >= 2:
+                break
+    except ReadError as error:
+        if "is not a number" in str(error) and "no usable row" in str(error):
+            raise ReadError(f"{error} (labels that are texts need --classes)") from None
+        raise
+    if len(found) != 2:
+        shown = ", ".join(f"{label:g}" for label in sorted(found)[:5])
+        raise ReadError(
+            f"{data[0]} has the label{'s' * (len(found) > 1)} {shown}, and two are needed; name "
+            "two with --classes, or check --label."
+        )
+    return tuple(sorted(found))
+
+
+def schema_to_plain(schema: Schema, columns: Sequence[str | int] | None) -> dict[str, Any]:
+    """Return a schema as plain values for the model file, with the columns it has used."""
+    plain = asdict(schema)
+    plain["features"] = None if columns is None else list(columns)
+    for name in ("categorical", "missing"):
+        value = plain[name]
+        if isinstance(value, Mapping):
+            plain[name] = {str(k): v if isinstance(v, (int, float, str)) else list(v)
+                           for k, v in value.items()}  # fmt: skip
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}
+
+
+def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
+    """Return the schema that a model was trained with."""
+    from pairlearn.streams import ReadError, Schema
+
+    try:
+        values = dict(plain)
+        if not labelled:
+            values |= {"label": None, "classes": None}
+        for name in ("features", "missing_tokens", "classes"):
+            if values.get(name) is not None:
+                values[name] = tuple(values[name])
+        return Schema(**values)
+    except TypeError as error:
+        raise ReadError(f"the model says nothing usable about its columns ({error}).") from None
+
+
+def size_of(data: Sequence[str]) -> int | None:
+    """Return the bytes of all files, None where that is not known."""
+    try:
+        return sum(os.path.getsize(name) for name in data if not os.path.isdir(name))
+    except OSError:
+        return None

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A model and data of the shape it was trained on: what predict and evaluate share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pairlearn.cli.reading import Reading, format_of, open_data, schema_from_plain, schema_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pairlearn.streams import Reader
+
+__all__ = ["Scored", "open_for", "score_chunks"]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of a chunk."""
+
+    lines: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    y: NDArray[np.float64] | None
+    X: Any
+
+
+def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: bool) -> Reader:
+    """Return a reader that delivers the model's features, and labels if they are asked for."""
+    from pairlearn.streams import ReadError, Schema
+
+    stored = getattr(model, "provenance_", {}).get("schema")
+    base = Schema() if stored is None else schema_from_plain(stored, labelled=labelled)
+    schema = schema_of(reading, base)
+    if labelled and schema.label is None and format_of(data, reading) != "svmlight":
+        raise ReadError("the model does not say which column is the label; pass --label.")
+    width = int(model.n_features_in_)
+    reader = open_data(data, schema, reading, n_features=width)
+    if reader.n_features != width:
+        raise ReadError(
+            f"{data[0]} gives {reader.n_features} features and the model has {width}; "
+            "pass --features (and --label, where there is one) as in training."
+        )
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and reader.feature_names is not None:
+        for mine, theirs in zip(names.tolist(), reader.feature_names, strict=True):
+            if mine != theirs:
+                raise ReadError(
+                    f"{data[0]} has the feature {theirs!r} where the model has {mine!r}; "
+                    "pass --features in the order of training."
+                )
+    return reader
+
+
+def score_chunks(model: Any, reader: Reader) -> Iterator[Scored]:
+    """Yield the decision values of each chunk."""
+    for chunk in reader:
+        with warnings.catch_warnings():
+            # the names have been compared once for all
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            scores = model.decision_function(chunk.X)
+        yield Scored(chunk.lines, scores, chunk.y, chunk.X)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The stream behind `AUCClassifier.partial_fit`, with a step size found on the way."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.averaging import Averaging
+from pairlearn.estimators.parts import as_ball
+from pairlearn.metrics import roc_auc
+from pairlearn.pairings import Pairing
+from pairlearn.problem import Problem
+from pairlearn.schedules import Schedule
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.rows import DenseRows, Rows
+
+__all__ = ["StreamLearner"]
+
+#: A grid is trained on so many examples, then the best is kept.
+_WARM_UP = 4096
+#: Relative step sizes of the grid; the schedule is c / sqrt(t).
+_STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+#: Latest scores that threshold and calibration are found from.
+_WINDOW = 4096
+
+
+class StreamLearner:
+    """One stream, or a grid of streams of which the best is kept after the warm-up.
+
+    Parameters
+    ----------
+    problem : Problem
+        Score and loss.
+    rows : DenseRows or CsrRows
+        The first chunk, which tells the number of features, the type and the scale.
+    step_size : float or None
+        None trains a grid of step sizes.
+    radius : float or None
+        None means no constraint.
+    pairing, schedule, averaging : Pairing, Schedule, Averaging
+        The other parts; the schedule is multiplied by the step size.
+    rng : numpy.random.Generator
+        Source of randomness; each stream gets its own copy.
+    start : ndarray or None
+        The starting point.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        rows: Rows,
+        *,
+        step_size: float | None,
+        radius: float | None,
+        pairing: Pairing,
+        schedule: Schedule,
+        averaging: Averaging,
+        rng: np.random.Generator,
+        start: NDArray[np.float64] | None,
+    ) -> None:
+        self.radius = np.inf if radius is None else radius
+        if step_size is None:
+            mean, spread = rows.spread()
+            scale = 2.0 * spread if spread > 0 else float(mean @ mean)
+            self._steps = [c / scale if scale > 0 else c for c in _STREAM_STEPS]
+        else:
+            self._steps = [step_size]
+        self._dtype = rows.X.dtype if isinstance(rows, DenseRows) else np.float64
+        self._parts = (problem, rows.shape[1], pairing, schedule, averaging, rng)
+        self.start_streams(start)
+        self._averages = np.array([stream.average for stream in self._streams])
+        self._progress = np.zeros(len(self._steps))
+        self._pairs = 0.0
+        self._scores = np.empty((len(self._steps), 0))
+        self._positive = np.empty(0, dtype=bool)
+        self._weight = np.empty(0)
+        self._best = 0
+
+    def start_streams(self, start: NDArray[np.float64] | None = None) -> None:
+        """Start a stream for each step size."""
+        problem, n_features, pairing, schedule, averaging, rng = self._parts
+        self._streams: list[Stream] = [
+            PairwiseSGD(pairing, schedule.scaled(step), as_ball(self.radius), averaging).start(
+                problem, n_features, rng=copy.deepcopy(rng), dtype=self._dtype, w_start=start
+            )
+            for step in self._steps
+        ]
+
+    @property
+    def best(self) -> Stream:
+        """The stream with the highest progressive AUC."""
+        return self._streams[self._best]
+
+    @property
+    def average(self) -> NDArray[np.float64]:
+        """The average of the best stream."""
+        return np.asarray(self._averages[self._best])
+
+    @property
+    def step_size(self) -> float:
+        """The step size of the best stream."""
+        return self._steps[self._best]
+
+    @property
+    def progressive_auc(self) -> float | None:
+        """AUC of predictions made before learning, over the chunks that chose the step size."""
+        return float(self._progress[self._best] / self._pairs) if self._pairs else None
+
+    def window(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
+        """Return the latest progressive scores of the best model, their labels and weights."""
+        return self._scores[self._best], self._positive, self._weight
+
+    def learn(
+        self,
+        rows: Rows,
+        signs: NDArray[np.float64],
+        weight: NDArray[np.float64],
+    ) -> None:
+        """Learn a chunk; `weight` may be empty."""
+        if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
+            rows = DenseRows(rows.X.astype(self._dtype))
+        scores = rows.scores(self._averages)
+        # A stream that fails restores itself, not the ones before it.
+        saved = [stream.save() for stream in self._streams[:-1]]
+        try:
+            for stream in self._streams:
+                stream.learn_many(rows, signs, example_weight=weight if len(weight) else None)
+        except BaseException:
+            for stream, state in zip(self._streams, saved, strict=False):
+                stream.restore(state)
+            raise
+        self._averages = np.array([stream.average for stream in self._streams])
+        positive = signs > 0
+        self._scores = np.concatenate([self._scores, scores], axis=1)[:, -_WINDOW:]
+        self._positive = np.concatenate([self._positive, positive])[-_WINDOW:]
+        latest = weight if len(weight) else np.ones(len(signs))
+        self._weight = np.concatenate([self._weight, latest])[-_WINDOW:]
+        if len(self._streams) > 1:
+            self._compare(scores, positive)
+
+    def _compare(self, scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> None:
+        """Add a chunk to the progressive AUC of each stream; after the warm-up keep the best."""
+        n_pairs = float(positive.sum()) * float((~positive).sum())
+        if n_pairs:
+            self._progress += [n_pairs * roc_auc(positive, row) for row in scores]
+            self._pairs += n_pairs
+        self._best = best = int(np.argmax(self._progress))
+        if self.best.n_examples >= _WARM_UP:
+            self._streams, self._steps = [self._streams[best]], [self._steps[best]]
+            self._progress, self._scores = self._progress[[best]], self._scores[[best]]
+            self._averages = self._averages[[best]]
+            self._best = 0

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Decisions of a linear scorer: threshold, labels and probabilities from training scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pairlearn.estimators.auc_stream import StreamLearner
+from pairlearn.estimators.calibration import (
+    THRESHOLDS,
+    Isotonic,
+    Sigmoid,
+    choose_threshold,
+    fit_isotonic,
+    fit_sigmoid,
+)
+from pairlearn.metrics import roc_auc
+from pairlearn.solvers.rows import Rows
+
+__all__ = ["ScoreDecisions"]
+
+#: Threshold and calibration use at most so many training scores of each class.
+_SCORES_PER_CLASS = 2_500
+
+
+class ScoreDecisions:
+    """What a classifier says of scores ``X @ coef_[0]``, found from training scores.
+
+    A mixin: the class that it is mixed into has the parameters `threshold`, `calibrate` and
+    `class_weight`, sets `coef_` and `classes_`, and calls `_decide_from` after a fit. After a
+    chunk of a stream it sets `_stream` and `_stale`, and decisions are found when they are needed.
+    """
+
+    threshold: float | str
+    calibrate: str
+    class_weight: Any
+    coef_: NDArray[np.float64]
+    classes_: NDArray[Any]
+    _stream: StreamLearner | None
+    _stale: bool
+
+    def _check_decisions(self) -> None:
+        """Refuse parameters that name no threshold and no calibration."""
+        if self.calibrate not in ("sigmoid", "isotonic"):
+            raise ValueError(f'calibrate must be "sigmoid" or "isotonic", got {self.calibrate!r}.')
+        names = (*THRESHOLDS, "probability")
+        if isinstance(self.threshold, str):
+            if self.threshold not in names:
+                raise ValueError(
+                    f"threshold must be a number or one of {names}, got {self.threshold!r}."
+                )
+        elif not np.isfinite(float(self.threshold)):
+            raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
+
+    def _decide_from(
+        self, rows: Rows, signs: NDArray[np.float64], example_weight: NDArray[np.float64], rng: Any
+    ) -> None:
+        """Set threshold and calibration from training scores."""
+        keep, weight = [], []
+        for sign in (-1.0, 1.0):
+            members = np.flatnonzero(signs == sign)
+            count = len(members)
+            if count > _SCORES_PER_CLASS:
+                members = rng.choice(members, _SCORES_PER_CLASS, replace=False)
+            keep.append(members)
+            weight.append(np.full(len(members), count / max(len(members), 1)))
+        index = np.concatenate(keep)
+        weights = np.concatenate(weight)
+        if len(example_weight):
+            weights = weights * example_weight[index] / example_weight.mean()
+        self._decide(rows.take(index).scores(self.coef_[0]), signs[index] > 0, weights)
+
+    def _decide(
+        self,
+        scores: NDArray[np.float64],
+        positive: NDArray[np.bool_],
+        weight: NDArray[np.float64],
+    ) -> None:
+        if self.calibrate == "isotonic":
+            self._calibrator: Sigmoid | Isotonic = fit_isotonic(scores, positive, weight)
+        else:
+            self._calibrator = fit_sigmoid(scores, positive, weight)
+        if self.threshold == "probability":
+            self._threshold = self._calibrator.score_of_half()
+        elif isinstance(self.threshold, str):
+            self._threshold = choose_threshold(
+                scores, positive, weight, self.threshold, importance=self._importance()
+            )
+        else:
+            self._threshold = float(self.threshold)
+
+    def _importance(self) -> tuple[float, float]:
+        """How much the recall of each class counts in the balanced accuracy."""
+        if not isinstance(self.class_weight, Mapping):
+            return (1.0, 1.0)
+        negative, positive = (float(self.class_weight.get(c, 1.0)) for c in self.classes_.tolist())
+        return (negative, positive)
+
+    @property
+    def threshold_(self) -> float:
+        """The cut on ``X @ coef_[0]``."""
+        check_is_fitted(self, "coef_")
+        self._freshen()
+        return self._threshold
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Minus the threshold, so that `decision_function` is positive where `predict` is."""
+        return np.array([-self.threshold_])
+
+    def _freshen(self) -> None:
+        """Find threshold and calibration of a stream from its latest progressive scores."""
+        if self._stream is not None and self._stale:
+            scores, positive, weight = self._stream.window()
+            if min(weight[positive].sum(), weight[~positive].sum()) > 0:
+                self._decide(scores, positive, weight)
+            else:
+                # Only one class so far: the sign of the score is all there is.
+                self._threshold = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
+                self._calibrator = Sigmoid(1.0, -self._threshold)
+            self._stale = False
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return scores minus the threshold.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Positive where `predict` says positive; the order is that of the scores.
+        """
+        check_is_fitted(self, "coef_")
+        self._freshen()
+        return np.asarray(self._scores(X) - self._threshold)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        decision = self.decision_function(X)
+        return np.asarray(self.classes_[(decision > 0).astype(np.intp)])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return calibrated probabilities, increasing in the score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities of ``classes_``.
+        """
+        check_is_fitted(self, "coef_")
+        self._freshen()
+        positive = self._calibrator(self._scores(X))
+        return np.column_stack([1.0 - positive, positive])
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the AUC, which is what the classifier maximises (not the accuracy).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels, both of them present.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            The area under the ROC curve.
+        """
+        decision = self.decision_function(X)
+        return roc_auc(np.asarray(y) == self.classes_[1], decision, sample_weight=sample_weight)
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(X @ self.coef_[0], dtype=np.float64)

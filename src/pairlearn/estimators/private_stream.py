@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A private linear classifier that learns from a stream and releases its model once."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairlearn.estimators.private_auc import PrivacyWarning, PrivateAUCClassifier, _as_rows
+from pairlearn.privacy.ledger import PrivacyLedger
+from pairlearn.privacy.mechanism import PublicSetting
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.single_pass import Pass, SinglePass
+from pairlearn.validation import check_count
+
+__all__ = ["PrivateAUCStream"]
+
+_FORMAT = 1
+
+
+class PrivateAUCStream(PrivateAUCClassifier):
+    r"""The private single pass, chunk by chunk.
+
+    `partial_fit` takes examples as they come, each of them once, and remembers the iterate and the
+    last example; `release` adds noise, keeps the model and forgets the rest. The result does not
+    depend on how the stream was cut. Until the release there is no model: every look at the
+    iterate would be a release of its own, so there is exactly one, at the end.
+
+    **A checkpoint of an unfinished stream holds a raw example and an iterate without noise.** It is
+    as secret as the data. Pickling is therefore refused before the release, and `save_checkpoint`
+    writes only if asked by name, to a file that its owner alone may read. Two releases from one
+    checkpoint are two releases: give a `ledger`, in which each is entered.
+
+    Parameters
+    ----------
+    n_examples : int
+        Public: the largest number of examples that may come. The step size is made for it.
+    epsilon : float, default=1.0
+        The privacy parameter.
+    delta : float, optional
+        The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default.
+    bounds : tuple (lower, upper)
+        Public bounds of the features. Required.
+    levels : array-like of int, optional
+        0 for a continuous feature, k for a code of k equally spaced levels.
+    labels : tuple (negative, positive), default=(0, 1)
+        The two labels, public.
+    mechanism : SinglePass, optional
+        Its constants.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        The neighbouring relation; the second needs half the noise.
+    secure : bool, default=False
+        Discrete noise; see `PrivateAUCClassifier`.
+    random_state : int, optional
+        Makes the noise reproducible, hence the model not private.
+    ledger : PrivacyLedger, optional
+        A budget shared with other releases; entered by `release`.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, certificate_, n_features_in_
+        As for `PrivateAUCClassifier`, after the release.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 3000)
+    >>> X = np.clip(rng.normal(size=(3000, 3)) + 2 * y[:, None], -4, 6)
+    >>> stream = PrivateAUCStream(3000, bounds=(-4, 6))
+    >>> for start in range(0, 3000, 1000):
+    ...     stream = stream.partial_fit(X[start : start + 1000], y[start : start + 1000])
+    >>> model = stream.release()
+    >>> model.certificate_.mechanism
+    'single_pass'
+    >>> model.partial_fit(X, y)
+    Traceback (most recent call last):
+        ...
+    ValueError: this stream has been released; ...
+    """
+
+    _state: Pass | None = None
+
+    def __init__(
+        self,
+        n_examples: int,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        *,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        levels: ArrayLike | None = None,
+        labels: tuple[Any, Any] = (0, 1),
+        mechanism: SinglePass | None = None,
+        neighbours: str = "replace",
+        secure: bool = False,
+        random_state: Any = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta,
+            bounds=bounds,
+            levels=levels,
+            labels=labels,
+            mechanism="single_pass" if mechanism is None else mechanism,
+            neighbours=neighbours,
+            secure=secure,
+            random_state=random_state,
+            ledger=ledger,
+        )
+        self.n_examples = n_examples
+        self.mechanism = mechanism  # type: ignore[assignment]
+
+    @property
+    def public_centre(self) -> None:
+        """None: a pass uses differences of examples only, so a centre would change nothing."""
+        return None
+
+    @public_centre.setter
+    def public_centre(self, value: None) -> None:
+        if value is not None:
+            raise ValueError("a pass uses differences of examples; it has no public centre.")
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCStream:
+        """Learn from one table and release at once; forgets what came before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples, in the order of the stream.
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        PrivateAUCStream
+            The released model.
+        """
+        self._forget()
+        return self.partial_fit(X, y).release()
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCStream:
+        """Learn from the next examples of the stream.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Examples; NaN and values outside the bounds are allowed.
+        y : array-like of shape (m,)
+            Labels; whatever is not the positive label counts as negative.
+
+        Returns
+        -------
+        PrivateAUCStream
+            The estimator.
+        """
+        if hasattr(self, "coef_"):
+            raise ValueError(
+                "this stream has been released; a second release would have its own price. Use a "
+                "new PrivateAUCStream for new examples."
+            )
+        rows = _as_rows(X)
+        signs = self._signs(y, len(rows))
+        state, setting = self._begun(rows.shape[1])
+        self._mechanism().learn(state, setting.to_standard(rows), signs, setting=setting)
+        return self
+
+    def release(self) -> PrivateAUCStream:
+        """Add noise to the last iterate, keep the model and forget the stream.
+
+        Returns
+        -------
+        PrivateAUCStream
+            The released model.
+        """
+        if self._state is None:
+            raise ValueError("there is nothing to release; call partial_fit first.")
+        state, setting = self._begun(len(self._state.w))
+        mechanism = self._mechanism()
+        noise = NoiseSource(secure=self.secure, seed=self.random_state)
+        cautions = self._cautions(setting)
+        if self.ledger is not None:
+            self.ledger.spend(
+                f"release of {mechanism.name}, n = {setting.n_examples}", **mechanism.cost(setting)
+            )
+        fit = mechanism.finish(state, setting=setting, noise=noise)
+        for caution in cautions:
+            warnings.warn(caution, PrivacyWarning, stacklevel=2)
+        self._state = None
+        self._publish(fit, mechanism, setting, noise, cautions)
+        return self
+
+    def save_checkpoint(
+        self, path: str | os.PathLike[str], *, holds_raw_example: bool = False
+    ) -> None:
+        """Write the unfinished stream to a file that holds a raw example.
+
+        Parameters
+        ----------
+        path : path
+            The file; only its owner may read it.
+        holds_raw_example : bool, default=False
+            Must be True: you know that the file is as secret as the data, and that it is not
+            protected by any noise.
+        """
+        if holds_raw_example is not True:
+            raise ValueError(
+                "a checkpoint of a private stream holds a raw example and an iterate without "
+                "noise, so it is as secret as the data; if you want that, say "
+                "save_checkpoint(path, holds_raw_example=True)."
+            )
+        if self._state is None:
+            raise ValueError("there is no unfinished stream; save the released model instead.")
+        state, setting = self._begun(len(self._state.w))
+        plain = {
+            "format": _FORMAT,
+            "secret": "holds a raw example and an iterate without noise",
+            "public": self._public(setting),
+            "w": state.w.tolist(),
+            "previous": None if state.previous is None else state.previous.tolist(),
+            "previous_sign": state.previous_sign,
+            "n_seen": state.n_seen,
+        }
+        target = Path(path)
+        # A temporary file is readable by its owner only, and keeps that when it takes the name.
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(plain, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def load_checkpoint(self, path: str | os.PathLike[str]) -> PrivateAUCStream:
+        """Go on from a checkpoint, which must have been made with the same public arguments.
+
+        Parameters
+        ----------
+        path : path
+            The file of `save_checkpoint`.
+
+        Returns
+        -------
+        PrivateAUCStream
+            The estimator.
+        """
+        plain = json.loads(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
+            raise ValueError(f"{os.fspath(path)!r} is not a checkpoint of a private stream.")
+        w = np.array(plain["w"], dtype=np.float64)
+        setting = self._setting(check_count("n_examples", self.n_examples), len(w))
+        if plain["public"] != self._public(setting):
+            raise ValueError(
+                "the checkpoint was made with other public arguments (n_examples, epsilon, delta, "
+                "bounds, levels, labels, neighbours or constants); its promise would be another."
+            )
+        previous = plain["previous"]
+        self._forget()
+        self._state = Pass(
+            w,
+            None if previous is None else np.array(previous, dtype=np.float64),
+            float(plain["previous_sign"]),
+            int(plain["n_seen"]),
+        )
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._state is not None:
+            raise TypeError(
+                "an unfinished private stream holds a raw example and is not pickled or copied; "
+                "release it first, or use save_checkpoint(path, holds_raw_example=True)."
+            )
+        state: dict[str, Any] = super().__getstate__()
+        return state
+
+    def _mechanism(self) -> SinglePass:
+        chosen = SinglePass() if self.mechanism is None else self.mechanism
+        if not isinstance(chosen, SinglePass):
+            raise ValueError(f"a stream is learned by a SinglePass, got mechanism={chosen!r}.")
+        return chosen
+
+    def _begun(self, d: int) -> tuple[Pass, PublicSetting]:
+        """Return the running state, a new one before the first example, and what is public."""
+        setting = self._setting(check_count("n_examples", self.n_examples), d)
+        mechanism = self._mechanism()
+        mechanism.check(setting, NoiseSource(secure=self.secure))
+        if self._state is None:
+            self._state = mechanism.begin(setting)
+        state = self._state
+        if len(state.w) != d:
+            raise ValueError(f"X has {d} features, but the stream began with {len(state.w)}.")
+        return state, setting
+
+    def _forget(self) -> None:
+        self._state = None
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _public(self, setting: PublicSetting) -> dict[str, Any]:
+        return {
+            "n_examples": setting.n_examples,
+            "epsilon": setting.epsilon,
+            "delta": setting.delta,
+            "lower": setting.lower.tolist(),
+            "upper": setting.upper.tolist(),
+            "levels": setting.levels.tolist(),
+            "labels": [repr(label) for label in self.labels],
+            "neighbours": setting.neighbours,
+            "mechanism": repr(self._mechanism()),
+        }

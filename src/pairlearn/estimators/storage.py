@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`save` and `load` of estimators, through the safe model file.
+
+An estimator becomes storable with a few lines::
+
+    class MyEstimator(Storable, BaseEstimator):
+        _arrays = {"coef": ArraySpec(("n_features",)), "step_size": ArraySpec(())}
+
+    register_storable(MyEstimator)
+
+which stores the fitted attributes ``coef_`` and ``step_size_`` (numbers are arrays without
+sides), the constructor's parameters, classes and feature names. Attributes of another kind are
+turned into arrays by overriding `_pack` and `_unpack`. So that a file can be loaded before the
+module was imported, its name is added to the table in `models.registry`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pairlearn.models.file import read_model, write_model
+from pairlearn.models.parts import decode, encode
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec, ModelSpec, register_model
+
+__all__ = ["Storable", "register_storable"]
+
+#: The type of the labels, which JSON does not tell.
+_CLASS_TYPE = "classes_dtype"
+
+
+class Storable:
+    """Adds `save`, `load` and the conversion to and from a `ModelRecord` to an estimator."""
+
+    #: Fitted arrays by their name without the trailing underscore.
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {}
+    #: Parameters that are not stored: functions, open resources.
+    _not_stored: ClassVar[tuple[str, ...]] = ()
+
+    def save(
+        self, path: str | os.PathLike[str], *, provenance: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the fitted model to a file, in one atomic step.
+
+        Parameters
+        ----------
+        path : path
+            Where to write; by custom it ends in ``.safetensors``.
+        provenance : mapping, optional
+            Further facts about the origin of the model, plain values.
+        """
+        write_model(path, self.to_record(provenance))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the fitted model in a file.
+
+        Parameters
+        ----------
+        path : path
+            A file written by `save`.
+
+        Returns
+        -------
+        estimator
+            It predicts what the saved one predicted, bit for bit. Nothing in the file is executed.
+        """
+        record = read_model(path, allow_unregistered=True)
+        if record.estimator != cls.__name__:
+            raise ModelFileError(
+                f"{path} holds a model of {record.estimator[:60]!r}, not of {cls.__name__!r}; "
+                "pairlearn.models.load_model(path) loads either."
+            )
+        return cls.from_record(read_model(path))
+
+    def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
+        """Return the fitted model as plain values.
+
+        Parameters
+        ----------
+        provenance : mapping, optional
+            Further facts about the origin of the model.
+
+        Returns
+        -------
+        ModelRecord
+            What `save` writes.
+        """
+        check_is_fitted(self)
+        parameters = {
+            name: encode(value, name)
+            for name, value in self.get_params(deep=False).items()  # type: ignore[attr-defined]
+            if name not in self._not_stored
+        }
+        classes = getattr(self, "classes_", None)
+        if classes is not None:
+            parameters[_CLASS_TYPE] = classes.dtype.str if classes.dtype.kind != "O" else "object"
+        names = getattr(self, "feature_names_in_", None)
+        return ModelRecord(
+            type(self).__name__,
+            self._pack(),
+            parameters=parameters,
+            classes=None if classes is None else classes.tolist(),
+            feature_names=None if names is None else names.tolist(),
+            provenance=self._provenance(dict(provenance or {})),
+            certificate=self._stored_certificate(),
+        )
+
+    @classmethod
+    def from_record(cls, record: ModelRecord) -> Self:
+        """Return the fitted model that `to_record` described.
+
+        Parameters
+        ----------
+        record : ModelRecord
+            A record that has passed the checks of `read_model`.
+
+        Returns
+        -------
+        estimator
+            The fitted model.
+        """
+        given = {k: decode(v, k) for k, v in record.parameters.items() if k != _CLASS_TYPE}
+        try:
+            model = cls(**given)
+            if record.classes is not None:
+                model.classes_ = _classes(record)  # type: ignore[attr-defined]
+            model._unpack(record)
+            coef = getattr(model, "coef_", None)
+            if coef is not None:
+                model.n_features_in_ = int(coef.shape[-1])  # type: ignore[attr-defined]
+            if record.feature_names is not None:
+                model.feature_names_in_ = np.array(  # type: ignore[attr-defined]
+                    record.feature_names, dtype=object
+                )
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ModelFileError(f"it is no complete {cls.__name__}: {error}.") from None
+        model.provenance_ = dict(record.provenance)  # type: ignore[attr-defined]
+        return model
+
+    def _pack(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted arrays; what is None or not there is left out."""
+        found = {name: getattr(self, f"{name}_", None) for name in self._arrays}
+        return {
+            name: _as_allowed(value, self._arrays[name])
+            for name, value in found.items()
+            if value is not None
+        }
+
+    def _unpack(self, record: ModelRecord) -> None:
+        """Set the fitted attributes from arrays; what is not there becomes None."""
+        for name in self._arrays:
+            array = record.arrays.get(name)
+            value: Any = None
+            if array is not None:
+                value = array.copy() if array.ndim else array.item()
+            setattr(self, f"{name}_", value)
+
+    def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return what is known about the origin; what the caller says takes precedence."""
+        known: dict[str, Any] = dict(getattr(self, "provenance_", {}))
+        for name, attribute in (
+            ("rows_seen", "n_examples_"),
+            ("data_fingerprint", "data_fingerprint_"),
+        ):
+            value = getattr(self, attribute, None)
+            if value is not None:
+                known[name] = value
+        return known | given
+
+    def _stored_certificate(self) -> dict[str, Any] | None:
+        certificate = getattr(self, "certificate_", None)
+        return None if certificate is None else certificate.to_dict()
+
+
+def _as_allowed(value: Any, rule: ArraySpec) -> NDArray[Any]:
+    array = np.asarray(value)
+    return array if array.dtype.name in rule.dtypes else array.astype(rule.dtypes[0])
+
+
+def _classes(record: ModelRecord) -> NDArray[Any]:
+    kind = record.parameters.get(_CLASS_TYPE, "object")
+    try:
+        dtype = np.dtype(kind)
+        if dtype.kind not in "biufUO":
+            raise TypeError
+        classes = np.array(list(record.classes or ()), dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise ModelFileError(f"its classes cannot be of type {str(kind)[:40]!r}.") from None
+    if classes.tolist() != list(record.classes or ()):
+        raise ModelFileError(f"its classes do not fit the type {str(kind)[:40]!r}.")
+    return classes
+
+
+def register_storable(estimator: type[Storable]) -> None:
+    """Let files that name an estimator be loaded.
+
+    Parameters
+    ----------
+    estimator : type
+        A subclass of `Storable`.
+    """
+    names = estimator._get_param_names()  # type: ignore[attr-defined]
+    allowed = tuple(name for name in names if name not in estimator._not_stored)
+    register_model(
+        ModelSpec(
+            estimator.__name__,
+            estimator._arrays,
+            build=estimator.from_record,
+            parameters=(*allowed, _CLASS_TYPE),
+        )
+    )

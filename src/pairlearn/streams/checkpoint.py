@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A checkpoint: the state of a learner and the place in its data, in one file that survives.
+
+The file is a model file (safetensors and a checked JSON description) under a name of its own. It
+replaces the one before in one atomic step, which is kept beside it: a crash at any moment leaves
+at least one complete checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pairlearn.streams.atomic import atomic_write, read_newest
+from pairlearn.streams.base import Position, ReadError
+from pairlearn.streams.state import StateError, pack, unpack
+
+__all__ = ["CHECKPOINT_VERSION", "Checkpoint", "CheckpointError", "CheckpointWarning",
+           "read_checkpoint", "write_checkpoint"]  # fmt: skip
+
+CHECKPOINT_VERSION = 1
+_NAME = "OnlineLearner checkpoint"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be written or used; the message is one line and names the cure."""
+
+
+class CheckpointWarning(UserWarning):
+    """The newest checkpoint was passed over for the one before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What a learner needs to go on.
+
+    Parameters
+    ----------
+    settings : dict
+        How the learner was made; a learner made otherwise must not continue.
+    state : dict
+        Its state, see `pairlearn.streams.state`.
+    position : Position or None
+        Where the reader goes on.
+    finished_passes : int
+        Complete passes over the data.
+    """
+
+    settings: dict[str, Any]
+    state: dict[str, Any]
+    position: Position | None
+    finished_passes: int = 0
+
+
+def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write a checkpoint; the one before is kept as ``NAME.previous``.
+
+    Raises
+    ------
+    CheckpointError
+        Where the file cannot be written; the older ones are intact.
+    """
+    from pairlearn.models.file import dump_model
+    from pairlearn.models.record import ModelRecord
+
+    plain, arrays = pack(checkpoint.state)
+    position = None if checkpoint.position is None else checkpoint.position.to_dict()
+    record = ModelRecord(
+        _NAME,
+        arrays,
+        parameters={"checkpoint_version": CHECKPOINT_VERSION, "settings": checkpoint.settings},
+        provenance={
+            "state": plain,
+            "position": position,
+            "finished_passes": checkpoint.finished_passes,
+        },
+    )
+    try:
+        atomic_write(path, dump_model(record), keep_previous=True)
+    except OSError as error:
+        raise CheckpointError(
+            f"the checkpoint {path} cannot be written: {error.strerror or error}; free space or "
+            "choose another folder (the checkpoint before it is intact)."
+        ) from None
+
+
+def _load(path: Path) -> Checkpoint:
+    from pairlearn.models.file import read_model
+    from pairlearn.models.record import ModelFileError
+
+    try:
+        record = read_model(path, allow_unregistered=True)
+    except ModelFileError as error:
+        raise CheckpointError(str(error)) from None
+    if record.estimator != _NAME:
+        raise CheckpointError(
+            f"{path} holds a model of {record.estimator[:60]!r}, not a checkpoint; "
+            "give the checkpoint a name of its own."
+        )
+    version = record.parameters.get("checkpoint_version")
+    if version != CHECKPOINT_VERSION:
+        raise CheckpointError(
+            f"{path} is a checkpoint of version {version} (written by pairlearn "
+            f"{record.library_version}), this library reads version {CHECKPOINT_VERSION}; use "
+            "that library, or delete the file to start again."
+        )
+    try:
+        place = record.provenance["position"]
+        return Checkpoint(
+            dict(record.parameters["settings"]),
+            unpack(record.provenance["state"], record.arrays),
+            None if place is None else Position.from_dict(place),
+            int(record.provenance["finished_passes"]),
+        )
+    except (KeyError, TypeError, StateError, ReadError) as error:
+        raise CheckpointError(f"{path} is incomplete ({error}); delete it.") from None
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint | None:
+    """Return the newest checkpoint that can be used, None where there is none.
+
+    A newest file that is cut short, damaged or of another version is named in a
+    `CheckpointWarning`, and the one before it is used.
+
+    Raises
+    ------
+    CheckpointError
+        Where there are files and none of them can be used.
+    """
+    path = Path(path)
+    if not path.exists():
+        # writing never leaves the name free: whoever deleted the file wants to start again
+        return None
+    checkpoint, complaint = read_newest(path, _load, refused=CheckpointError)
+    if complaint is not None:
+        warnings.warn(complaint, CheckpointWarning, stacklevel=2)
+    return checkpoint

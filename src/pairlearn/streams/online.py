@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A learner that can be left running: it learns as data arrive, watches itself, and survives.
+
+Each example is scored before it is learned (progressive AUC), old data can be forgotten, and the
+whole state goes into a checkpoint from which a killed run continues bit for bit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.solvers.interrupts import deferred_interrupt
+from pairlearn.streams.atomic import remove_leftovers
+from pairlearn.streams.base import Chunk, Position, Reader, ReadError
+from pairlearn.streams.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    read_checkpoint,
+    write_checkpoint,
+)
+from pairlearn.streams.driving import driver_of
+from pairlearn.streams.progressive import ProgressiveAUC
+from pairlearn.streams.state import pack, unpack
+from pairlearn.validation import check_count, check_fraction
+
+__all__ = ["OnlineLearner"]
+
+#: Rows between two checkpoints unless told otherwise.
+EVERY = 250_000
+#: The first pieces of a stream have so many examples, then they double up to _YOUNG.
+_FIRST, _YOUNG = 64, 8192
+
+
+class OnlineLearner:
+    r"""Algorithm 2 around an estimator, with progressive AUC, forgetting and checkpoints.
+
+    Parameters
+    ----------
+    model : estimator, optional
+        An estimator with `partial_fit`, by default ``AUCClassifier()``. It is trained in place.
+    classes : array-like of shape (2,), optional
+        Both labels. Without them the first chunk must show both.
+    window : int, default=10000
+        Number of examples that the progressive AUC looks back on.
+    forget : int, "drop" or None, default=None
+        None gives every example the weight that the averaging rule says, for data that do not
+        drift. A number n starts the step sizes and the average anew after every n examples, from
+        the coefficients reached: what is older than n examples acts through the starting point
+        alone. "drop" does so when the AUC of a window is more than `drop` below the best one
+        since the last start.
+    drop : float, default=0.05
+        See `forget`.
+
+    Attributes
+    ----------
+    model : estimator
+        The estimator; use it like any other.
+    n_seen : int
+        Examples learned.
+    n_restarts : int
+        How often the past was forgotten.
+    auc : float or None
+        The progressive AUC over the window.
+
+    Notes
+    -----
+    Chunks are cut where a start is due, so that restarts do not depend on their sizes, and the
+    first 8192 examples after a start are learned in pieces of doubling size.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> y = (X[:, 0] + rng.normal(size=2000) > 0).astype(int)
+    >>> learner = OnlineLearner(classes=[0, 1], window=1000)
+    >>> for begin in range(0, 2000, 100):
+    ...     learner = learner.learn_many(X[begin : begin + 100], y[begin : begin + 100])
+    >>> bool(learner.auc > 0.8), learner.predict_one([3.0, 0.0, 0.0])
+    (True, 1)
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        classes: ArrayLike | None = None,
+        window: int = 10_000,
+        forget: int | str | None = None,
+        drop: float = 0.05,
+    ) -> None:
+        if model is None:
+            from pairlearn.estimators.auc import AUCClassifier
+
+            model = AUCClassifier()
+        self.model = model
+        self.forget = _check_forget(forget)
+        self.drop = check_fraction("drop", drop)
+        known = None if classes is None else np.unique(np.asarray(classes))
+        self._driver = driver_of(model, known)
+        self._progressive = ProgressiveAUC(window)
+        self.n_seen = 0
+        self.n_restarts = 0
+        self._since_start = 0
+        self._best: float | None = None
+        self._restart_due = False
+        #: Where the reader of `fit_stream` goes on.
+        self.position: Position | None = None
+
+    @property
+    def auc(self) -> float | None:
+        """The AUC of the last examples by the scores they got before they were learned."""
+        return self._progressive.value
+
+    @property
+    def window(self) -> int:
+        """Number of examples that the progressive AUC looks back on."""
+        return self._progressive.window
+
+    # --------------------------------------------------------------------------- learning
+
+    def learn_one(self, x: ArrayLike, y: Any) -> OnlineLearner:
+        """Learn from one example.
+
+        Parameters
+        ----------
+        x : array-like of shape (d,)
+            The example.
+        y : label
+            Its label.
+
+        Returns
+        -------
+        OnlineLearner
+            Itself.
+        """
+        return self.learn_many(np.asarray(x)[np.newaxis], np.array([y]))
+
+    def learn_many(self, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None) -> OnlineLearner:
+        """Learn from a chunk of examples, in the order of its rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            Examples.
+        y : array-like of shape (m,)
+            Labels.
+        qid : array-like of shape (m,), optional
+            Queries, for estimators that rank.
+
+        Returns
+        -------
+        OnlineLearner
+            Itself. A chunk that fails is not learned, but for the part before a restart.
+        """
+        if not hasattr(X, "tocsr"):
+            X = np.asarray(X)
+        elif X.format != "csr":
+            X = X.tocsr()
+        labels = np.asarray(y)
+        queries = None if qid is None else np.asarray(qid)
+        if labels.shape != (X.shape[0],):
+            raise ValueError(f"y must have shape ({X.shape[0]},), got {labels.shape}.")
+        self._find_classes(labels)
+        begin = 0
+        while begin < len(labels):
+            stop = min(len(labels), begin + self._until_check())
+            whole = begin == 0 and stop == len(labels)
+            part = slice(begin, stop)
+            self._learn_part(
+                X if whole else X[part],
+                labels[part],
+                None if queries is None else queries[part],
+            )
+            begin = stop
+        return self
+
+    def _learn_part(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None) -> None:
+        driver = self._driver
+        # Nothing of what follows may be done by halves.
+        with deferred_interrupt():
+            if self._restart_due:
+                driver.restart()
+                self._restart_due = False
+            scores = driver.scores(X) if driver.ranks_classes else None
+            driver.learn(X, y, qid)
+            if scores is not None:
+                assert driver.classes is not None
+                self._progressive.update(scores, y == driver.classes[1])
+            self.n_seen += len(y)
+            self._since_start += len(y)
+            self._check_forgetting()
+
+    def _find_classes(self, y: NDArray[Any]) -> None:
+        if not self._driver.ranks_classes or self._driver.classes is not None:
+            return
+        known = getattr(self.model, "classes_", None)
+        found = np.unique(y) if known is None else known
+        if len(found) != 2:
+            raise ValueError(
+                f"the first chunk shows the labels {found.tolist()[:5]}, and two are needed; pass "
+                "classes=[negative, positive]."
+            )
+        self._driver.classes = found
+
+    def _until_check(self) -> int:
+        """Return how many examples may be learned at once."""
+        n = self._since_start
+        # At first the model is young: it must not judge, nor choose its step size by, a large
+        # chunk that it has not begun to learn.
+        limit = max(_FIRST, 1 << n.bit_length()) - n if n < _YOUNG else 1 << 62
+        if self.forget is None:
+            return limit
+        period = self.window if self.forget == "drop" else int(self.forget)
+        return min(limit, period - n % period)
+
+    def _check_forgetting(self) -> None:
+        if self.forget is None:
+            return
+        if self.forget != "drop":
+            due = self._since_start >= int(self.forget)
+        else:
+            due = False
+            value = self.auc
+            if self._since_start % self.window == 0 and value is not None:
+                due = self._best is not None and value < self._best - self.drop
+                self._best = value if self._best is None else max(self._best, value)
+        if due:
+            self._restart_due = True
+            self._since_start, self._best = 0, None
+            self.n_restarts += 1
+
+    # ------------------------------------------------------------------------- prediction
+
+    def predict_many(self, X: Any) -> NDArray[Any]:
+        """Return the predictions of the model for the rows of X."""
+        return np.asarray(self.model.predict(X))
+
+    def predict_one(self, x: ArrayLike) -> Any:
+        """Return the prediction for one example."""
+        return self.predict_many(np.asarray(x)[np.newaxis])[0].item()
+
+    def predict_proba_many(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of both classes for the rows of X."""
+        return np.asarray(self.model.predict_proba(X))
+
+    def predict_proba_one(self, x: ArrayLike) -> dict[Any, float]:
+        """Return the probability of each class for one example."""
+        row = self.predict_proba_many(np.asarray(x)[np.newaxis])[0]
+        return dict(zip(self.model.classes_.tolist(), row.tolist(), strict=True))
+
+    def score_many(self, X: Any) -> NDArray[np.float64]:
+        """Return the decision values of the rows of X."""
+        return np.asarray(self.model.decision_function(X), dtype=np.float64)
+
+    def score_one(self, x: ArrayLike) -> float:
+        """Return the decision value of one example."""
+        return float(self.score_many(np.asarray(x)[np.newaxis])[0])
+
+    # ----------------------------------------------------------------------------- files
+
+    def fit_stream(
+        self,
+        reader: Reader,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: int = EVERY,
+        n_passes: int = 1,
+        resume: bool = True,
+        progress: Callable[[OnlineLearner, Chunk], None] | None = None,
+    ) -> OnlineLearner:
+        """Learn everything a reader delivers.
+
+        Parameters
+        ----------
+        reader : Reader
+            Where the data come from, with labels.
+        checkpoint : path, optional
+            Where to keep the state. If the file exists, learning goes on from it.
+        every : int, default=250000
+            Rows after which a checkpoint is written (at the end of a chunk).
+        n_passes : int, default=1
+            How often to read the data.
+        resume : bool, default=True
+            Whether to go on from an existing checkpoint; with False it is overwritten.
+        progress : callable, optional
+            Called after each chunk with the learner and the chunk.
+
+        Returns
+        -------
+        OnlineLearner
+            Itself. The result is the same, bit for bit, however often the process was killed and
+            started again on the way. Ctrl-C leaves a checkpoint.
+        """
+        every = check_count("every", every)
+        n_passes = check_count("n_passes", n_passes)
+        start = reader.position
+        finished = 0
+        if checkpoint is not None:
+            remove_leftovers(checkpoint)
+        if checkpoint is not None and resume:
+            found = read_checkpoint(checkpoint)
+            if found is not None:
+                self._restore(found, checkpoint)
+                finished = found.finished_passes
+                if found.position is not None:
+                    reader.restore(found.position)
+        written = self.n_seen
+        try:
+            while finished < n_passes:
+                for chunk in reader:
+                    if chunk.y is None:
+                        raise ReadError("the data have no labels; name their column with label=.")
+                    with deferred_interrupt():
+                        self.learn_many(chunk.X, chunk.y, qid=chunk.qid)
+                        self.position = chunk.position
+                    if progress is not None:
+                        progress(self, chunk)
+                    if checkpoint is not None and self.n_seen - written >= every:
+                        write_checkpoint(checkpoint, self._checkpoint(finished))
+                        written = self.n_seen
+                if finished + 1 == n_passes:
+                    break
+                finished += 1
+                reader.restore(start)
+                self.position = start
+        except KeyboardInterrupt:
+            if checkpoint is not None and self.n_seen > written:
+                write_checkpoint(checkpoint, self._checkpoint(finished))
+            raise
+        if checkpoint is not None and self.n_seen > written:
+            write_checkpoint(checkpoint, self._checkpoint(finished))
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        from pairlearn.models.parts import encode
+
+        left_out = ("callbacks", "random_state", "verbose")
+        parameters = {
+            name: encode(value, name)
+            for name, value in self.model.get_params(deep=False).items()
+            if name not in left_out
+        }
+        return {
+            "estimator": type(self.model).__name__,
+            "parameters": parameters,
+            "window": self.window,
+            "forget": self.forget,
+            "drop": self.drop,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next example depends on."""
+        classes = self._driver.classes
+        return {
+            "classes": None if classes is None else classes.tolist(),
+            "model": self._driver.state(),
+            "progressive": self._progressive.state(),
+            "n_seen": self.n_seen,
+            "n_restarts": self.n_restarts,
+            "since_start": self._since_start,
+            "best": self._best,
+            "restart_due": self._restart_due,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state returned by `state`, also by another learner made alike."""
+        state = unpack(*pack(dict(state)))
+        classes = state["classes"]
+        self._driver.classes = None if classes is None else np.array(classes)
+        self._driver.restore(state["model"])
+        self._progressive = ProgressiveAUC.from_state(state["progressive"])
+        self.n_seen = int(state["n_seen"])
+        self.n_restarts = int(state["n_restarts"])
+        self._since_start = int(state["since_start"])
+        self._best = state["best"]
+        self._restart_due = bool(state["restart_due"])
+
+    def _checkpoint(self, finished: int) -> Checkpoint:
+        return Checkpoint(self._settings(), self.state(), self.position, finished)
+
+    def _restore(self, found: Checkpoint, path: str | os.PathLike[str]) -> None:
+        settings = self._settings()
+        for name in settings:
+            mine, theirs = settings[name], found.settings.get(name)
+            if mine != theirs:
+                if name == "parameters" and isinstance(theirs, dict):
+                    name = next(k for k in {**mine, **theirs} if mine.get(k) != theirs.get(k))
+                    mine, theirs = mine.get(name), theirs.get(name)
+                raise CheckpointError(
+                    f"the checkpoint {path} was made with {name}={theirs!r}, now it is {mine!r}; "
+                    "use the same settings, or delete the file to start again."
+                )
+        try:
+            self.restore(found.state)
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise CheckpointError(
+                f"the checkpoint {path} cannot be restored ({error}); delete it to start again."
+            ) from None
+        self.position = found.position
+
+    def provenance(self) -> dict[str, Any]:
+        """Return where the model comes from, for the model file."""
+        known: dict[str, Any] = {"rows_seen": self.n_seen}
+        if self.position is not None:
+            known["data_fingerprint"] = self.position.fingerprint
+            known["rows_refused"] = self.position.refusals.count
+        if self.auc is not None:
+            known["progressive_auc"] = self.auc
+        if self.n_restarts:
+            known["restarts"] = self.n_restarts
+        return known
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file with its provenance; see `Storable.save`."""
+        self.model.save(path, provenance=self.provenance())
+
+
+def _check_forget(forget: Any) -> int | str | None:
+    if forget is None or forget == "drop":
+        return forget  # type: ignore[no-any-return]
+    if isinstance(forget, str):
+        raise ValueError(f'forget must be a number of examples, "drop" or None, got {forget!r}.')
+    return check_count("forget", forget, minimum=2)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The state of a running learner as named arrays and plain values, and back, bit for bit.
+
+What a JSON text cannot hold is written as an object with one key that starts with ``$``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.solvers.rows import CsrRows, DenseRows
+
+__all__ = ["StateError", "pack", "unpack"]
+
+
+class StateError(ValueError):
+    """A state cannot be written down or read back."""
+
+
+def pack(value: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Return plain values and the arrays that they refer to.
+
+    Parameters
+    ----------
+    value : object
+        Nested dicts, lists and tuples of numbers, texts, arrays, rows and random generators.
+
+    Returns
+    -------
+    plain : object
+        What JSON can hold.
+    arrays : dict of str to ndarray
+        The arrays, by their place in `value`.
+
+    Examples
+    --------
+    >>> plain, arrays = pack({"w": np.ones(2), "step": 3})
+    >>> plain, sorted(arrays)
+    ({'w': {'$array': 'w'}, 'step': 3}, ['w'])
+    >>> unpack(plain, arrays)
+    {'w': array([1., 1.]), 'step': 3}
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    return _pack(value, "", arrays), arrays
+
+
+def _pack(value: Any, place: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    def inner(name: object) -> str:
+        return f"{place}.{name}" if place else str(name)
+
+    if isinstance(value, np.ndarray):
+        name = place or "value"
+        arrays[name] = value
+        return {"$array": name}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": repr(value)}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.random.Generator):
+        return {"$generator": _pack(value.bit_generator.state, inner("generator"), arrays)}
+    if isinstance(value, DenseRows):
+        return {"$dense": _pack(value.X, inner("X"), arrays)}
+    if isinstance(value, CsrRows):
+        parts = {name: getattr(value, name) for name in ("data", "indices", "indptr")}
+        return {"$csr": [_pack(parts, place, arrays), value.n_features]}
+    if isinstance(value, (list, tuple)):
+        found = [_pack(entry, inner(k), arrays) for k, entry in enumerate(value)]
+        return {"$tuple": found} if isinstance(value, tuple) else found
+    if isinstance(value, Mapping):
+        if all(isinstance(k, str) and not k.startswith("$") for k in value) and not isinstance(
+            value, OrderedDict
+        ):
+            return {k: _pack(v, inner(k), arrays) for k, v in value.items()}
+        pairs = [[_pack(k, inner(f"{n}.key"), arrays), _pack(v, inner(n), arrays)]
+                 for n, (k, v) in enumerate(value.items())]  # fmt: skip
+        return {"$ordered" if isinstance(value, OrderedDict) else "$pairs": pairs}
+    raise StateError(f"{place} is a {type(value).__name__}, which a checkpoint cannot hold.")
+
+
+def unpack(plain: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """Return what `pack` was given; arrays are fresh copies."""
+    if isinstance(plain, list):
+        return [unpack(entry, arrays) for entry in plain]
+    if not isinstance(plain, Mapping):
+        return plain
+    if len(plain) != 1 or not next(iter(plain)).startswith("$"):
+        return {k: unpack(v, arrays) for k, v in plain.items()}
+    ((kind, content),) = plain.items()
+    try:
+        if kind == "$array":
+            return arrays[content].copy()
+        if kind == "$float":
+            return float(content)
+        if kind == "$generator":
+            return _generator(unpack(content, arrays))
+        if kind == "$dense":
+            return DenseRows(unpack(content, arrays))
+        if kind == "$csr":
+            return CsrRows(**unpack(content[0], arrays), n_features=int(content[1]))
+        if kind == "$tuple":
+            return tuple(unpack(content, arrays))
+        if kind in ("$pairs", "$ordered"):
+            found = [(unpack(k, arrays), unpack(v, arrays)) for k, v in content]
+            return OrderedDict(found) if kind == "$ordered" else dict(found)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise StateError(f"the state is damaged at {kind} ({error}).") from None
+    raise StateError(f"the state holds {kind!r}, which this version does not know.")
+
+
+def _generator(state: dict[str, Any]) -> np.random.Generator:
+    # a table, so that the file cannot name an attribute of its own choosing
+    kinds = {kind.__name__: kind for kind in (np.random.PCG64, np.random.PCG64DXSM,
+                                               np.random.Philox, np.random.SFC64,
+                                               np.random.MT19937)}  # fmt: skip
+    bits: Any = kinds[state["bit_generator"]]()
+    bits.state = state
+    return np.random.Generator(bits)

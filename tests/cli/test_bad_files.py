@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bad input through the program: an exit status and one line that names the cure."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from pairlearn import AUCClassifier
+from pairlearn.cli.program import program
+from pairlearn.cli.running import run
+from pairlearn.models import ModelRecord, write_model
+
+GOOD = "a,b,y\n" + "".join(f"{k % 7},{k % 5},{k % 2}\n" for k in range(200))
+
+
+def train(folder, capsys, name="d.csv", *more):
+    arguments = ["train", str(folder / name), "--label", "y", "-o", str(folder / "m"), *more]
+    status = run(program, arguments)
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    return status, captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty; check that it was written completely"),
+        (b"a,b,y\n", "has a header and no rows"),
+        (bytes(range(256)) * 50, "is not text: it has a zero byte at offset 0"),
+        (b"a,b,z\n1,2,3\n", "has no label column 'y'; its columns: 'a', 'b', 'z'"),
+        (b"a,a,y\n1,2,3\n", "more than one column named 'a'; rename the columns"),
+        (b"a,b,y\n1,2\n3\n4,5,6,7\n", "no usable row: 3 rows refused; first:"),
+        (b"1,2,0\n3,4,1\n", "pass header=False"),
+        (b"a,b,y\n1,2,0\n3,4,0\n", "has the label 0, and two are needed"),
+        (b"a,b,y\n1,2,0\n3,4,1\n5,6,2\n", "has the labels 0, 1, 2, and two are needed"),
+        (b"a,b,y\n1,2,no\n3,4,yes\n", "texts need --classes"),
+        (b"a,b,y\n" + b"1" * 10_000_000 + b"\n", "no usable row: 1 row refused"),
+        (b"\x1f\x8b\x08\x00garbage", "it is damaged or cut short"),
+        (b"PK\x03\x04 zip", "is a zip file, not text; unpack"),
+    ],
+)
+def test_files_that_cannot_be_used(content, message, tmp_path, capsys):
+    (tmp_path / "d.csv").write_bytes(content)
+    status, out, err = train(tmp_path, capsys)
+    assert status == 1
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_directory_and_a_missing_file(tmp_path, capsys):
+    (tmp_path / "folder").mkdir()
+    status, _, err = train(tmp_path, capsys, "folder")
+    assert status == 1
+    assert "folder" in err
+    assert err.count("\n") == 1
+    status, _, err = train(tmp_path, capsys, "none.csv")
+    assert (status, err.count("\n")) == (1, 1)
+    assert "does not exist; check the path" in err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_a_file_that_may_not_be_read(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text(GOOD)
+    (tmp_path / "d.csv").chmod(0)
+    status, _, err = train(tmp_path, capsys)
+    assert status == 1
+    assert "permission denied; run `chmod u+r" in err
+
+
+def test_bad_permissions_as_another_user(tmp_path):
+    """The superuser reads everything, so the program gives up that right first."""
+    if os.geteuid() != 0:
+        pytest.skip("covered by the test before")
+    (tmp_path / "d.csv").write_text(GOOD)
+    (tmp_path / "d.csv").chmod(0)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    code = (
+        "import os, sys\n"
+        "from pairlearn.cli.program import program\n"
+        "from pairlearn.cli.running import run\n"
+        "import pairlearn.estimators.auc\n"
+        "os.setuid(65534)\n"
+        f"sys.exit(run(program, ['train', {str(tmp_path / 'd.csv')!r}, '--label', 'y', '-o', 'm']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "permission denied" in done.stderr.lower()
+    assert done.stderr.count("\n") == 1
+
+
+def test_some_bad_rows_are_counted(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text(GOOD + "1,2\n" + "x,1,1\n" + "1,1,9\n" + '"open,1,1\n')
+    status, out, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1")
+    assert status == 0
+    assert "200 rows" in out
+    assert "4 rows refused; first:" in err
+    assert "d.csv:202: " in err
+    status, _, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1", "--strict")
+    assert status == 1
+    assert "d.csv:202: " in err
+    assert "strict" in err
+
+
+def test_a_label_seen_late(tmp_path, capsys):
+    """The second class after thousands of rows is found; a third one is refused by row."""
+    rows = "".join(f"{k % 7},{k % 5},0\n" for k in range(20_000))
+    (tmp_path / "d.csv").write_text("a,b,y\n" + rows + "9,9,1\n" * 20_000 + "1,1,2\n")
+    status, out, err = train(tmp_path, capsys)
+    assert status == 0
+    assert "40 k rows" in out
+    assert "1 row refused; first:" in err
+    assert "d.csv:40002: label 2.0 is not among the classes" in err
+
+
+def test_wrong_usage(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text(GOOD)
+    for more, message in (
+        (["--classes", "0"], "--classes must be two labels"),
+        (["--classes", "1,0"], "the larger is the positive one; write 0,1"),
+        (["--step-size", "big"], '--step-size must be a number or "auto"'),
+        (["--forget", "soon"], '--forget must be a number of rows or "drop"'),
+        (["--categorical", "a"], "--categorical must be like city:1024"),
+        (["--features", "a,,b"], "names between commas"),
+        (["--passes", "0"], "is not in the range"),
+        (["--loss", "zero"], "is not one of"),
+    ):
+        status, _, err = train(tmp_path, capsys, "d.csv", *more)
+        assert status == 2, more
+        assert message in err
+        assert err.count("\n") == 1
+    missing = ["train", str(tmp_path / "d.csv"), "--label", "y", "-o", str(tmp_path / "no" / "m")]
+    assert run(program, missing) == 2
+    assert "does not exist; make it first" in capsys.readouterr().err
+    for more, message in (
+        (["--step-size", "-1"], "step_size must be"),
+        (["--missing", "sometimes"], "missing must be"),
+        (["--features", "a,q"], "has no feature column 'q'"),
+        (["--delimiter", ";"], "has no label column"),
+        (["--format", "parquet"], "Parquet"),
+    ):
+        status, _, err = train(tmp_path, capsys, "d.csv", *more)
+        assert status == 1, more
+        assert message in err
+        assert err.count("\n") == 1
+
+
+def limited(arguments, size, folder):
+    """Run the program where no file may grow beyond `size` bytes, as on a full disk."""
+    code = (
+        "import resource, sys\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\n"
+        "from pairlearn.cli import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+
+
+def test_a_full_disk_leaves_the_old_model(tmp_path, capsys):
+    assert hasattr(resource, "RLIMIT_FSIZE")
+    (tmp_path / "d.csv").write_text(GOOD)
+    status, _, _ = train(tmp_path, capsys)
+    assert status == 0
+    old = (tmp_path / "m").read_bytes()
+    done = limited(["train", "d.csv", "--label", "y", "-o", "m", "--passes", "2"], 500, tmp_path)
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "m").read_bytes() == old
+    done = limited(["predict", "m", "d.csv", "-o", "p.csv"], 500, tmp_path)
+    assert done.returncode == 1
+    assert not (tmp_path / "p.csv").exists()
+    assert not list(tmp_path.glob(".*tmp"))
+
+
+@pytest.fixture
+def model(tmp_path, rng):
+    X = rng.normal(size=(100, 2))
+    AUCClassifier(step_size=0.1, random_state=0).fit(X, X[:, 0] > 0).save(tmp_path / "m")
+    return tmp_path / "m"
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_models_that_cannot_be_used(command, model, tmp_path, capsys):
+    (tmp_path / "d.csv").write_text(GOOD)
+    (tmp_path / "cut").write_bytes(model.read_bytes()[:-4])
+    write_model(tmp_path / "strange", ModelRecord("Strange", {"coef": np.ones(2)}))
+    (tmp_path / "three.csv").write_text("a,b,c\n1,2,3\n")
+    for arguments, message in (
+        (["none", "d.csv"], "none does not exist"),
+        (["d.csv", "d.csv"], "not a model file"),
+        (["cut", "d.csv"], "does not fit its place"),
+        (["strange", "d.csv"], "unknown to this version"),
+        (["m", "none.csv", "--label", "a"], "none.csv does not exist"),
+        (["m", "three.csv", "--label", "q"], "has no label column 'q'"),
+        (["m", "d.csv", "--features", "a", "--label", "y"], "gives 1 features and the model has 2"),
+    ):
+        paths = [a if a.startswith("--") or (len(a) == 1 and a != "m") else str(tmp_path / a)
+                 for a in arguments]  # fmt: skip
+        assert run(program, [command, *paths]) == 1, arguments
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert message in captured.err
+        assert captured.err.count("\n") == 1
+
+
+def test_evaluating_one_class(model, tmp_path, capsys):
+    (tmp_path / "one.csv").write_text("a,b,y\n1,2,1\n3,4,1\n")
+    assert run(program, ["evaluate", str(model), str(tmp_path / "one.csv"), "--label", "y"]) == 1
+    err = capsys.readouterr().err
+    assert "one class only" in err
+    assert err.count("\n") == 1
+    assert run(program, ["evaluate", str(model), str(tmp_path / "one.csv")]) == 1
+    assert "pass --label" in capsys.readouterr().err

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""train, predict, evaluate, export, stream and privacy: what they print and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from pairlearn import AUCClassifier, PrivateAUCClassifier, load_model, roc_auc
+from pairlearn.cli.program import program
+from pairlearn.cli.running import run
+from pairlearn.models import read_model
+from pairlearn.streams import Schema, open_reader
+
+
+def call(capsys, *arguments, status=0):
+    code = run(program, [str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert code == status, captured.err
+    return captured.out, captured.err
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(size=(3000, 3))
+    return X, (X[:, 0] + 0.7 * rng.normal(size=3000) > 0).astype(int)
+
+
+@pytest.fixture
+def files(data, tmp_path):
+    X, y = data
+    colour = np.array(["red", "blue"])[(X[:, 1] > 0).astype(int)]
+    for name, part in (("train", slice(0, 2000)), ("test", slice(2000, 3000))):
+        rows = [
+            ",".join([*map(repr, x), c, "yes" if label else "no", str(label)])
+            for x, c, label in zip(X[part].tolist(), colour[part], y[part].tolist(), strict=True)
+        ]
+        (tmp_path / f"{name}.csv").write_text("a,b,c,colour,word,y\n" + "\n".join(rows) + "\n")
+        lines = [
+            f"{2 * label - 1} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(x, 1))
+            for x, label in zip(X[part].tolist(), y[part].tolist(), strict=True)
+        ]
+        (tmp_path / f"{name}.svm").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+COLUMNS = ("--features", "a,b,c")
+
+
+def test_from_file_to_model_and_back(files, data, capsys):
+    X, y = data
+    model = files / "m.safetensors"
+    out, err = call(capsys, "train", files / "train.csv", "--label", "y", *COLUMNS, "-o", model)
+    assert "2000 rows, 3 features, progressive AUC" in out
+    assert err == ""
+    assert sorted(p.name for p in files.glob("m.*")) == ["m.safetensors"]
+    fitted = load_model(model)
+    assert fitted.classes_.tolist() == [0, 1]
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+
+    # the same as learning in the library
+    from pairlearn.streams import OnlineLearner
+
+    reader = open_reader(files / "train.csv", Schema(label="y", features=("a", "b", "c")))
+    learner = OnlineLearner(AUCClassifier(random_state=0)).fit_stream(reader)
+    assert fitted.coef_.tobytes() == learner.model.coef_.tobytes()
+
+    out, _ = call(capsys, "evaluate", model, files / "test.csv", "--json")
+    found = json.loads(out)
+    scores = X[2000:] @ fitted.coef_[0]
+    assert found["auc"] == pytest.approx(roc_auc(y[2000:], scores), abs=1e-12)
+    assert found["low"] < found["auc"] < found["high"]
+    own = found["thresholds"][0]
+    decided = scores - fitted.threshold_ > 0
+    assert own["recall"] == pytest.approx(decided[y[2000:] == 1].mean())
+    assert own["accuracy"] == pytest.approx((decided == y[2000:]).mean())
+    rates = [row["false_positive_rate"] for row in found["thresholds"][1:]]
+    assert rates == pytest.approx([0.01, 0.05, 0.1, 0.2, 0.5], abs=0.004)
+    out, _ = call(capsys, "evaluate", model, files / "test.csv")
+    assert out.startswith(f"AUC {found['auc']:.4f}, 95 % interval [")
+
+    out, _ = call(capsys, "predict", model, files / "test.csv")
+    lines = out.splitlines()
+    assert lines[0] == "line,score,probability,label"
+    line, score, probability, label = lines[1].split(",")
+    assert (line, label) == ("2", str(int(decided[0])))
+    assert float(score) == pytest.approx(scores[0] - fitted.threshold_, abs=1e-12)
+    assert 0 < float(probability) < 1
+    assert len(lines) == 1001
+    _, err = call(capsys, "predict", model, files / "test.csv", "--json", "-o", files / "p.jsonl")
+    assert "1000 rows" in err
+    entry = json.loads((files / "p.jsonl").read_text().splitlines()[0])
+    assert entry["label"] == int(decided[0])
+
+
+def test_texts_and_categories(files, capsys):
+    model = files / "m"
+    out, _ = call(capsys, "train", files / "train.csv", "--label", "word", "--classes", "no,yes",
+                  "--features", "a,colour", "--categorical", "colour=red|blue", "-o", model,
+                  "--json")  # fmt: skip
+    assert json.loads(out)["classes"] == ["no", "yes"]
+    out, _ = call(capsys, "predict", model, files / "test.csv", "--json")
+    assert {json.loads(line)["label"] for line in out.splitlines()} == {"no", "yes"}
+    out, _ = call(capsys, "evaluate", model, files / "test.csv", "--json")
+    assert json.loads(out)["auc"] > 0.8
+    out, _ = call(capsys, "train", files / "train.csv", "--label", "y", "--features", "a,colour",
+                  "--categorical", "colour:16", "-o", model, "--json")  # fmt: skip
+    assert json.loads(out)["n_features"] == 17
+    out, _ = call(capsys, "evaluate", model, files / "test.csv", "--json")
+    assert json.loads(out)["auc"] > 0.8
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        [],
+        ["--fit", "offline"],
+        ["--passes", "3", "--single"],
+        ["--forget", "500"],
+        ["--forget", "drop", "--window", "200"],
+        ["--loss", "logistic", "--step-size", "0.1", "--radius", "5"],
+    ],
+)
+def test_ways_to_train(how, files, capsys):
+    model = files / "m"
+    call(capsys, "train", files / "train.svm", "-o", model, *how)
+    out, _ = call(capsys, "evaluate", model, files / "test.svm", "--json")
+    assert json.loads(out)["auc"] > 0.85
+    assert load_model(model).classes_.tolist() == [-1, 1]
+
+
+def test_other_formats(files, data, capsys):
+    import pyarrow
+    import pyarrow.parquet
+
+    X, y = data
+    table = pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": y})
+    pyarrow.parquet.write_table(table, files / "t.parquet")
+    np.save(files / "t.npy", np.column_stack([X, y]))
+    for name, label in (("t.parquet", "y"), ("t.npy", "3")):
+        call(capsys, "train", files / name, "--label", label, "-o", files / "m")
+        out, _ = call(capsys, "evaluate", files / "m", files / name, "--json")
+        assert json.loads(out)["auc"] > 0.85
+    bare = "\n".join(
+        ",".join(map(repr, [*x, v])) for x, v in zip(X.tolist(), y.tolist(), strict=True)
+    )
+    (files / "bare.csv").write_text(bare + "\n")
+    call(capsys, "train", files / "bare.csv", "--no-header", "--label", "-1", "-o", files / "m")
+    out, _ = call(capsys, "evaluate", files / "m", files / "bare.csv", "--no-header", "--json")
+    assert json.loads(out)["auc"] > 0.85
+
+
+def test_plots(files, capsys):
+    call(capsys, "train", files / "train.svm", "-o", files / "m")
+    out, _ = call(capsys, "evaluate", files / "m", files / "test.svm", "--plot", files / "figures")
+    assert "roc.png" in out
+    for name in ("roc.png", "scores.png"):
+        assert (files / "figures" / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_standard_input(files, capsys, monkeypatch):
+    import io
+
+    class Stdin:
+        buffer = io.BytesIO((files / "train.csv").read_bytes())
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    call(capsys, "train", "-", "--format", "csv", "--label", "y", *COLUMNS, "--classes", "0,1",
+         "-o", files / "m")  # fmt: skip
+    assert load_model(files / "m").n_examples_ == 2000
+    _, err = call(capsys, "train", "-", "--label", "y", "--classes", "0,1", "-o", files / "m",
+                  status=2)  # fmt: skip
+    assert "--format" in err
+    _, err = call(capsys, "train", "-", "--format", "csv", "-o", files / "m", status=2)
+    assert "--classes" in err
+
+
+# --------------------------------------------------------------------------------- interrupts
+
+
+def test_an_interrupted_run_goes_on(files, rng):
+    X = rng.normal(size=(150_000, 3))
+    y = (X[:, 0] > 0).astype(int)
+    np.savetxt(files / "long.csv", np.column_stack([X, y]), delimiter=",", fmt="%.9g",
+               header="a,b,c,y", comments="")  # fmt: skip
+    command = [sys.executable, "-m", "pairlearn.cli", "train", "long.csv", "--label", "y",
+               "--passes", "2000", "-o", "m"]  # fmt: skip
+    process = subprocess.Popen([*command, "--every", "8192"], cwd=files, stderr=subprocess.PIPE)
+    checkpoint = files / "m.checkpoint"
+    for _ in range(600):
+        if checkpoint.exists() or process.poll() is not None:
+            break
+        time.sleep(0.1)
+    assert checkpoint.exists()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130, err
+    assert b"the same command goes on from m.checkpoint" in err
+    assert err.count(b"\n") == 1
+    assert not (files / "m").exists()
+
+
+def test_going_on_gives_the_same_model(files, capsys):
+    """A checkpoint made by the library halfway, then the program: the model is that of one run."""
+    from pairlearn.streams import OnlineLearner
+
+    class EnoughError(Exception):
+        pass
+
+    arguments = ["train", files / "train.csv", "--label", "y", *COLUMNS]
+    call(capsys, *arguments, "-o", files / "whole", "--passes", "3")
+    reader = open_reader(
+        files / "train.csv", Schema(label="y", features=("a", "b", "c"), classes=(0.0, 1.0))
+    )
+    left = [1]
+
+    def stop(learner, chunk):
+        left[0] -= 1
+        if left[0] < 0:
+            raise EnoughError
+
+    learner = OnlineLearner(AUCClassifier(random_state=0), classes=(0.0, 1.0))
+    with pytest.raises(EnoughError):
+        learner.fit_stream(reader, checkpoint=files / "m.checkpoint", every=1, n_passes=3,
+                           progress=stop)  # fmt: skip
+    _, err = call(capsys, *arguments, "-o", files / "m", "--passes", "3")
+    assert "going on from" in err
+    assert (files / "m").read_bytes() == (files / "whole").read_bytes()
+    assert not (files / "m.checkpoint").exists()
+
+
+# ------------------------------------------------------------------------------------- export
+
+
+def test_export_json(files, data, capsys):
+    X, _ = data
+    call(capsys, "train", files / "train.csv", "--label", "y", *COLUMNS, "-o", files / "m")
+    out, _ = call(capsys, "export", files / "m", "--to", "json")
+    plain = json.loads(out)
+    model = load_model(files / "m")
+    coef = [plain["coefficients"][name] for name in ("a", "b", "c")]
+    np.testing.assert_allclose(X @ coef + plain["intercept"],
+                               X @ model.coef_[0] + model.intercept_[0], rtol=1e-14)  # fmt: skip
+    line = plain["probability"]
+    odds = line["slope"] * (X @ coef) + line["offset"]
+    found = model.predict_proba(__import__("pandas").DataFrame(X, columns=["a", "b", "c"]))[:, 1]
+    np.testing.assert_allclose(1 / (1 + np.exp(-odds)), found, rtol=1e-12)
+    call(capsys, "export", files / "m", "--to", "json", "-o", files / "m.json")
+    assert json.loads((files / "m.json").read_text()) == plain
+    _, err = call(capsys, "export", files / "m", "--to", "onnx", status=2)
+    assert "-o FILE" in err
+
+
+@pytest.mark.parametrize("kind", ["texts", "integers", "floats", "isotonic", "private"])
+def test_export_onnx(kind, data, tmp_path, capsys):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    X, y = data
+    if kind == "private":
+        model = PrivateAUCClassifier(bounds=(-1.0, 1.0)).fit(X, y)
+        X = X.copy()
+        X[0, 0] = np.nan
+    else:
+        labels = {"texts": np.array(["no", "yes"]), "floats": np.array([0.5, 1.5])}
+        calibrate = "isotonic" if kind == "isotonic" else "sigmoid"
+        model = AUCClassifier(step_size=0.1, calibrate=calibrate, random_state=0)
+        model.fit(X, labels.get(kind, np.array([0, 1]))[y])
+    model.save(tmp_path / "m")
+    call(capsys, "export", tmp_path / "m", "--to", "onnx", "-o", tmp_path / "m.onnx")
+    session = runtime.InferenceSession(
+        (tmp_path / "m.onnx").read_bytes(), providers=["CPUExecutionProvider"]
+    )
+    found = dict(
+        zip([o.name for o in session.get_outputs()], session.run(None, {"X": X}), strict=True)
+    )
+    np.testing.assert_allclose(found["score"], model.decision_function(X), atol=1e-6)
+    assert found["label"].tolist() == model.predict(X).tolist()
+    if kind in ("isotonic", "private"):
+        assert "probability" not in found
+    else:
+        np.testing.assert_allclose(found["probability"], model.predict_proba(X)[:, 1], atol=1e-6)
+
+
+# ------------------------------------------------------------------------------------- stream
+
+
+def stream(lines, *arguments, folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "pairlearn.cli", "stream", *arguments],
+        input="\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines),
+        capture_output=True, text=True, check=False, cwd=folder, env={**os.environ},
+    )  # fmt: skip
+    return done.returncode, [json.loads(x) for x in done.stdout.splitlines()], done.stderr
+
+
+def test_stream_learns_as_it_goes(tmp_path, rng):
+    x = rng.normal(size=600)
+    lines = []
+    for k, value in enumerate(x):
+        y = int(value + 0.3 * rng.normal() > 0)
+        if k % 3:
+            lines.append({"id": k, "x": {"a": value, f"n{k % 5}": 1.0}, "y": y})
+        else:  # the label comes later
+            lines.append({"id": k, "x": {"a": value}})
+            lines.append({"id": k, "y": bool(y)})
+    half = len(lines) // 2
+    whole = stream(lines, "-o", "whole", folder=tmp_path)
+    assert whole[0] == 0
+    assert [entry["id"] for entry in whole[1]] == list(range(600))
+    assert "600 examples learned, AUC 0.9" in whole[2]
+    late = slice(300, 600)
+    scores = [entry["score"] for entry in whole[1]][late]
+    assert np.corrcoef(scores, x[late])[0, 1] > 0.9
+    assert all(0 <= entry["probability"] <= 1 for entry in whole[1])
+    # in two halves with a checkpoint: the same model
+    first = stream(lines[:half], "--checkpoint", "c", folder=tmp_path)
+    second = stream(lines[half:], "--checkpoint", "c", "-o", "halves", folder=tmp_path)
+    assert "going on from c" in second[2]
+    assert first[1] + second[1] == whole[1]
+    assert (tmp_path / "halves").read_bytes() == (tmp_path / "whole").read_bytes()
+    other = stream([], "--checkpoint", "c", "--step-size", "1", folder=tmp_path)
+    assert other[0] == 1
+    assert "was made with" in other[2]
+    record = read_model(tmp_path / "whole")
+    assert set(record.feature_names) == {"a", "n0", "n1", "n2", "n3", "n4"}
+
+
+def test_stream_refuses_lines_one_by_one(tmp_path):
+    bad = ["no json", "[1]", '{"id": 1}', '{"x": [1]}', '{"x": {"a": "b"}}', '{"x": {"a": NaN}}',
+           '{"id": 9, "y": 1}', '{"x": {"a": 1}, "y": 7}', '{"x": {}, "z": 1}',
+           '{"id": [1], "x": {}}']  # fmt: skip
+    good = {"id": 0, "x": {"a": 1.0}, "y": 1}
+    code, answers, err = stream([*bad, good], folder=tmp_path)
+    assert code == 0
+    assert answers[-1]["id"] == 0
+    assert "1 examples learned" in err
+    assert f"lines refused: {len(bad)}" in err
+    assert "line 1 refused: it is not JSON" in err
+    assert "Traceback" not in err
+    code, _, err = stream(["no json"], "--strict", folder=tmp_path)
+    assert code == 1
+    assert "line 1: it is not JSON" in err
+    code, _, err = stream([], "-o", "m", folder=tmp_path)
+    assert code == 1
+    assert "no labelled example came" in err
+
+
+# ------------------------------------------------------------------------------------ privacy
+
+
+def test_privacy_plan(capsys):
+    out, _ = call(capsys, "privacy", "plan", "--rows", 20000, "--features", 30, "--epsilon", 1)
+    assert out.startswith("20,000 examples, 30 features")
+    out, _ = call(capsys, "privacy", "plan", "--rows", 500, "--features", 30, "--epsilon", 1,
+                  "--json")  # fmt: skip
+    assert json.loads(out)["loss"] > 0
+    call(capsys, "privacy", "plan", "--rows", 1, "--features", 3, "--epsilon", 1, status=2)
+    call(capsys, "privacy", "plan", "--rows", 100, "--features", 3, "--epsilon", 0, status=2)
+
+
+def test_privacy_certify(data, tmp_path, capsys):
+    from dataclasses import replace
+
+    from pairlearn.models import write_model
+
+    X, y = data
+    PrivateAUCClassifier(bounds=(-4, 4)).fit(X, y).save(tmp_path / "m")
+    out, _ = call(capsys, "privacy", "certify", tmp_path / "m", "--delta", "1e-9")
+    assert "differentially private" in out
+    assert "At delta = 1e-09: epsilon = " in out
+    record = read_model(tmp_path / "m")
+    for change, problem in (
+        ({"epsilon": 0.1}, "means epsilon ="),
+        ({"mu": record.certificate["mu"] / 2}, "releases have mu ="),
+        ({"private": False}, "can be reproduced"),
+    ):
+        broken = replace(record, certificate={**record.certificate, **change})
+        write_model(tmp_path / "broken", broken)
+        out, _ = call(capsys, "privacy", "certify", tmp_path / "broken", "--json", status=1)
+        assert any(problem in p for p in json.loads(out)["problems"])
+    AUCClassifier(step_size=0.1).fit(X, y).save(tmp_path / "plain")
+    _, err = call(capsys, "privacy", "certify", tmp_path / "plain", status=1)
+    assert "has no certificate" in err
+
+
+def test_privacy_audit(capsys):
+    out, _ = call(capsys, "privacy", "audit", "--runs", 100, "--rows", 16, "--json")
+    assert json.loads(out)["passed"] is True
+    _, err = call(capsys, "privacy", "audit", "--mechanism", "none", status=1)
+    assert "mechanism must be one of" in err

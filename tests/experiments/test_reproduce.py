@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import csv
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pairlearn.data import load
+from pairlearn.data.dataset import Dataset
+from pairlearn.data.errors import DataUnavailableError
+from pairlearn.experiments import reproduce_common
+from pairlearn.experiments.reproduce import TARGETS, reproduce, write_reproduction
+from pairlearn.experiments.reproduce_common import QUICK_EXAMPLES, Settings, Shelf
+from pairlearn.privacy.table import PUBLIC_FACTS
+
+pytest.importorskip("matplotlib", reason="figures need matplotlib")
+
+
+def setup(tmp_path, **options):
+    options = {"datasets": ("breast_cancer",), "n_splits": 2, "quick": True} | options
+    settings = Settings(store=tmp_path / "results.sqlite", **options)
+    return settings, Shelf(settings)
+
+
+def fake(name, n, seed=0):
+    """Return examples inside the public bounds of a data set, with a linear signal."""
+    facts = PUBLIC_FACTS[name]
+    rng = np.random.default_rng(seed)
+    U = rng.uniform(size=(n, len(facts.lower)))
+    low, high = np.asarray(facts.lower), np.asarray(facts.upper)
+    y = np.where(U[:, 1] + 0.2 * rng.normal(size=n) > 0.5, 1.0, -1.0)
+    return Dataset(low + U * (high - low), y, name, "made", (-1.0, 1.0), "test", f"{seed:064d}")
+
+
+def test_every_target_is_known_to_the_program():
+    from pairlearn.cli.reproduce import NAMES
+
+    assert tuple(TARGETS) == NAMES
+
+
+def test_unknown_target(tmp_path):
+    with pytest.raises(ValueError, match="choose from table1"):
+        next(reproduce(["table2"], *setup(tmp_path)))
+
+
+def test_table_and_figures_on_one_page(tmp_path):
+    settings, shelf = setup(tmp_path, methods=("ours", "sgd-pair"), n_splits=1)
+    names = ["table1", "fig-hinge", "fig-sampling", "fig-loglink"]
+    outcomes = list(reproduce(names, settings, shelf))
+    assert [outcome.name for outcome in outcomes] == names
+    assert all(outcome.parts and outcome.seconds > 0 for outcome in outcomes)
+    assert "breast_cancer" in outcomes[0].text
+    assert "legacy" in outcomes[2].text
+    page = write_reproduction(outcomes, tmp_path / "page", settings=settings, shelf=shelf)
+    text = page.read_text()
+    identifiers = re.findall(r'\sid="([^"]+)"', text)
+    assert len(identifiers) == len(set(identifiers))
+    for target in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text):
+        assert "".join(target) in identifiers
+    with (tmp_path / "page" / "fig-loglink-risk.csv").open() as lines:
+        risks = [float(row["risk"]) for row in csv.DictReader(lines)]
+    assert 0 < min(risks) < 0.15 < max(risks) < 1
+
+
+def test_published_numbers_stand_beside_ours(tmp_path):
+    settings, shelf = setup(tmp_path, methods=("ours",), datasets=())
+    shelf._loaded["german"] = replace(load("breast_cancer"), name="german")
+    shelf.missing.update(dict.fromkeys(("diabetes", "ijcnn1", "letter", "mnist", "usps"), "gone"))
+    (outcome,) = reproduce(["table1"], settings, shelf)
+    line = next(line for line in outcome.text.splitlines() if line.startswith("ours   german"))
+    assert "0.793 +- 0.021" in line
+    assert line.endswith("above")
+
+
+def test_paper_protocol_reports_best_and_end(tmp_path):
+    settings, shelf = setup(tmp_path, methods=("ours",), datasets=(), protocol="paper")
+    shelf._loaded["german"] = replace(load("breast_cancer"), name="german")
+    shelf.missing.update(dict.fromkeys(("diabetes", "ijcnn1", "letter", "mnist", "usps"), "gone"))
+    (outcome,) = reproduce(["table1"], settings, shelf)
+    lines = [line for line in outcome.text.splitlines() if "0.793 +- 0.021" in line]
+    reported, at_end = (float(line.split()[2]) for line in lines)
+    assert reported >= at_end
+    assert "as the published code reports" in outcome.text
+
+
+def test_missing_sets_are_named_and_the_rest_goes_on(tmp_path, monkeypatch):
+    def only_one(name):
+        if name == "breast_cancer":
+            return load(name)
+        raise DataUnavailableError(f"{name} is not here")
+
+    monkeypatch.setattr(reproduce_common, "load", only_one)
+    settings, shelf = setup(tmp_path, methods=("ours",), datasets=("mnist", "breast_cancer"))
+    (outcome,) = reproduce(["table1"], settings, shelf)
+    assert shelf.missing == {"mnist": "mnist is not here"}
+    assert "breast_cancer" in outcome.text
+    settings, shelf = setup(tmp_path, datasets=("mnist",))
+    outcomes = list(reproduce(["table1", "table-dp-time", "fig-square"], settings, shelf))
+    assert all(not outcome.parts and "at hand" in outcome.text for outcome in outcomes)
+
+
+def test_quick_takes_a_part_under_its_own_digest(tmp_path, monkeypatch):
+    n = QUICK_EXAMPLES + 500
+    big = Dataset(np.zeros((n, 2)), np.ones(n), "big", "made", (1.0,), "test", "a" * 64)
+    monkeypatch.setattr(reproduce_common, "load", lambda name: big)
+    (taken,) = setup(tmp_path, datasets=("big",))[1].take(())
+    assert taken.n == QUICK_EXAMPLES
+    assert taken.sha256 != big.sha256
+    (whole,) = setup(tmp_path, datasets=("big",), quick=False)[1].take(())
+    assert whole is big
+
+
+def test_private_tables(tmp_path):
+    settings, shelf = setup(tmp_path, datasets=())
+    shelf._loaded = {"diabetes": fake("diabetes", 400), "german": fake("german", 400)}
+    outcomes = list(reproduce(["table-dp-diabetes", "table-dp-time"], settings, shelf))
+    for outcome in outcomes:
+        assert outcome.n_failures == 0
+        assert "here: statistics" in outcome.text
+        assert "their epsilon is nominal" in " ".join(outcome.text.split())
+    page = write_reproduction(outcomes, tmp_path / "page", settings=settings, shelf=shelf)
+    with (page.parent / "table-dp-diabetes-auc.csv").open() as lines:
+        rows = [row for row in csv.DictReader(lines) if row["row"] == "here: statistics"]
+    assert [row["column"] for row in rows] == ["0.2", "0.5", "0.8", "1.0", "1.5", "2.0"]
+    assert float(rows[-1]["mean"]) > 0.7
+
+
+def test_a_table_without_its_methods_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="none of them was asked for"):
+        list(reproduce(["table1"], *setup(tmp_path, methods=("logistic",))))

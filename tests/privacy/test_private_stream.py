@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import copy
+import json
+import pickle
+import stat
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+from pairlearn import PrivateAUCClassifier, PrivateAUCStream
+from pairlearn.estimators.private_auc import PrivacyWarning
+from pairlearn.privacy.ledger import BudgetExceededError, PrivacyLedger
+from pairlearn.privacy.single_pass import SinglePass
+
+
+def gaussian(n=4000, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return np.clip(rng.normal(size=(n, d)) + y[:, None], -4, 6), y
+
+
+def feed(stream, X, y, *cuts):
+    for part in np.split(np.arange(len(y)), cuts):
+        if len(part):
+            stream.partial_fit(X[part], y[part])
+    return stream
+
+
+@pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
+def test_chunks_do_not_matter_and_agree_with_the_classifier():
+    X, y = gaussian(300)
+    options = {"bounds": (-4, 6), "random_state": 3}
+    whole = PrivateAUCClassifier(mechanism="single_pass", **options).fit(X, y)
+    for cuts in ((), (1,), (100, 101, 250)):
+        stream = feed(PrivateAUCStream(300, **options), X, y, *cuts).release()
+        assert np.array_equal(stream.coef_, whole.coef_)
+        assert stream.certificate_ == whole.certificate_
+    assert np.array_equal(PrivateAUCStream(300, **options).fit(X, y).coef_, whole.coef_)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("secure", [False, True])
+def test_learns(neighbours, secure):
+    X, y = gaussian()
+    stream = PrivateAUCStream(4000, bounds=(-4, 6), neighbours=neighbours, secure=secure)
+    model = feed(stream, X, y, 1000, 2500).release()
+    assert roc_auc_score(y, model.decision_function(X)) > 0.85
+    assert model.certificate_.private
+    assert model.certificate_.secure == secure
+    assert model.certificate_.neighbours == neighbours
+
+
+def test_only_the_release_stays():
+    X, y = gaussian(300)
+    stream = feed(PrivateAUCStream(300, bounds=(-4, 6)), X, y, 100)
+    assert not hasattr(stream, "coef_")
+    stream.release()
+    assert stream._state is None
+    again = pickle.loads(pickle.dumps(stream))
+    assert np.array_equal(again.coef_, stream.coef_)
+    with pytest.raises(ValueError, match="released"):
+        stream.partial_fit(X, y)
+    with pytest.raises(ValueError, match="nothing to release"):
+        stream.release()
+    assert clone(stream).n_examples == 300
+
+
+def test_no_copy_of_an_unfinished_stream():
+    X, y = gaussian(50)
+    stream = feed(PrivateAUCStream(50, bounds=(-4, 6)), X, y)
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="raw example"):
+            attempt(stream)
+    assert "_state" not in repr(stream)
+
+
+@pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
+def test_checkpoint_only_if_asked_by_name(tmp_path):
+    X, y = gaussian(200)
+    options = {"bounds": (-4, 6), "random_state": 5}
+    path = tmp_path / "stream.json"
+    stream = PrivateAUCStream(200, **options)
+    with pytest.raises(ValueError, match="no unfinished stream"):
+        stream.save_checkpoint(path, holds_raw_example=True)
+    feed(stream, X[:120], y[:120])
+    with pytest.raises(ValueError, match="as secret as the data"):
+        stream.save_checkpoint(path)
+    assert not path.exists()
+    stream.save_checkpoint(path, holds_raw_example=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "raw example" in json.loads(path.read_text())["secret"]
+    assert [p.name for p in tmp_path.iterdir()] == ["stream.json"]
+    resumed = PrivateAUCStream(200, **options).load_checkpoint(path)
+    feed(resumed, X[120:], y[120:])
+    straight = feed(PrivateAUCStream(200, **options), X, y)
+    assert np.array_equal(resumed.release().coef_, straight.release().coef_)
+    with pytest.raises(ValueError, match="other public arguments"):
+        PrivateAUCStream(200, epsilon=2.0, **options).load_checkpoint(path)
+    path.write_text("[]")
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        PrivateAUCStream(200, **options).load_checkpoint(path)
+
+
+def test_every_release_is_entered(tmp_path):
+    X, y = gaussian(100)
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-4)
+    options = {"bounds": (-4, 6), "delta": 1e-4, "ledger": ledger}
+    path = tmp_path / "stream.json"
+    stream = feed(PrivateAUCStream(100, **options), X, y)
+    stream.save_checkpoint(path, holds_raw_example=True)
+    assert not ledger.entries
+    stream.release()
+    assert len(ledger.entries) == 1
+    second = PrivateAUCStream(100, **options).load_checkpoint(path)
+    with pytest.raises(BudgetExceededError):
+        second.release()
+    assert not hasattr(second, "coef_")
+
+
+def test_refusals():
+    X, y = gaussian(20)
+    with pytest.raises(ValueError, match="more than the public number"):
+        feed(PrivateAUCStream(19, bounds=(-4, 6)), X, y)
+    with pytest.raises(ValueError, match="SinglePass"):
+        feed(PrivateAUCStream(20, bounds=(-4, 6), mechanism="statistics"), X, y)
+    with pytest.raises(ValueError, match="bounds"):
+        feed(PrivateAUCStream(20), X, y)
+    stream = feed(PrivateAUCStream(40, bounds=(-4, 6)), X, y)
+    with pytest.raises(ValueError, match="began with 4"):
+        stream.partial_fit(X[:, :2], y)
+    with pytest.warns(PrivacyWarning, match="not private"):
+        PrivateAUCStream(20, bounds=(-4, 6), random_state=0, mechanism=SinglePass(step=2.0)).fit(
+            X, y
+        )
