@@ -22,7 +22,7 @@ _HOME = {
     "estimators.private_stream": ("PrivateAUCStream",),
     "estimators.ranker": ("PairwiseRanker",),
     "given_pairs": ("GivenPairs",),
-    "losses.check": ("LossCheck", "check_loss"),
+    "losses.check": ("check_loss",),
     "losses": (
         "DistanceHinge",
         "DistanceLogistic",

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs that come as pairs: rows 2k and 2k + 1 belong together."""
+"""Pairs that come as pairs: rows 2k and 2k + 1 belong together, or a list says who meets whom."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.pairings import Arrival, OfflineSource, OnlineSource, Pairing, Plan
 
-__all__ = ["GivenPairs", "as_rows_of_pairs"]
+__all__ = ["GivenPairs", "ListedPairs", "as_rows_of_pairs"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,47 @@ class GivenPairs(Pairing):
     def online(self, rng: np.random.Generator) -> OnlineSource:
         """Return a source that takes the pairs as they come."""
         return _AsTheyCome()
+
+
+@dataclass(frozen=True, eq=False)
+class ListedPairs(Pairing):
+    """Each step meets a pair drawn uniformly from a list of pairs of rows.
+
+    Parameters
+    ----------
+    left, right : ndarray of int, shape (n_pairs,)
+        The two rows of each pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairing = ListedPairs(np.array([0, 1]), np.array([2, 2]))
+    >>> set(pairing.offline(3, np.random.default_rng(0)).draw(10).right.tolist())
+    {2}
+    """
+
+    has_online_form: ClassVar[bool] = False
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.left.shape != self.right.shape or self.left.ndim != 1 or not len(self.left):
+            raise ValueError(
+                f"A list of pairs needs as many left as right rows, at least one; got shapes "
+                f"{self.left.shape} and {self.right.shape}."
+            )
+
+    def offline(
+        self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
+    ) -> OfflineSource:
+        """Return a source of listed pairs."""
+        if (
+            min(self.left.min(), self.right.min()) < 0
+            or max(self.left.max(), self.right.max()) >= n
+        ):
+            raise ValueError(f"The list of pairs names rows outside 0, ..., {n - 1}.")
+        return _Listed(self.left, self.right, rng)
 
 
 def as_rows_of_pairs(
@@ -68,6 +110,17 @@ class _Drawn:
     def draw(self, n_steps: int) -> Plan:
         left = 2 * self._rng.integers(0, self._n_pairs, n_steps)
         return Plan(left, left + 1)
+
+
+class _Listed:
+    def __init__(
+        self, left: NDArray[np.int64], right: NDArray[np.int64], rng: np.random.Generator
+    ) -> None:
+        self._left, self._right, self._rng = left, right, rng
+
+    def draw(self, n_steps: int) -> Plan:
+        chosen = self._rng.integers(0, len(self._left), n_steps)
+        return Plan(self._left[chosen], self._right[chosen])
 
 
 class _AsTheyCome:

@@ -16,6 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from pairlearn import DistanceHinge, GivenPairs, MetricLearner, PsdCone
+from pairlearn.estimators.metric_start import neighbor_pairs
+from pairlearn.given_pairs import ListedPairs
 
 
 def task(n=400, seed=0):
@@ -41,6 +43,7 @@ SETTINGS = {
     "logistic": {"loss": "logistic"},
     "hinge_no_bias": {"loss": "hinge_no_bias"},
     "random": {"pairing": "random"},
+    "neighbors": {"pairing": "neighbors"},
 }
 
 
@@ -255,6 +258,29 @@ def test_bad_pairs():
         MetricLearner().partial_fit(X[:1], y[:1])
     with pytest.raises(ValueError, match="bias must be"):
         DistanceHinge(bias=-1.0)
+
+
+def test_neighbor_pairs():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.integers(0, 3, 40).astype(float)
+    pairs = neighbor_pairs(X, y, 2)
+    distance = np.linalg.norm(X[:, None] - X, axis=2)
+    np.fill_diagonal(distance, np.inf)
+    for i in range(40):
+        met = pairs.right[pairs.left == i]
+        own = np.flatnonzero(y == y[i])
+        nearest = own[np.argsort(distance[i, own])[:2]]
+        assert set(met[y[met] == y[i]]) == set(nearest)
+        others = np.argsort(distance[i])[:12]
+        assert list(met[y[met] != y[i]]) == list(others[y[others] != y[i]][:2])
+    with pytest.raises(ValueError, match="outside 0"):
+        pairs.offline(10, rng)
+    with pytest.raises(ValueError, match="as many left as right"):
+        ListedPairs(np.array([1]), np.array([1, 2]))
+    with pytest.raises(ValueError, match="needs all examples at once"):
+        pairs.online(rng)
+    with pytest.raises(ValueError, match="needs all examples at once"):
+        MetricLearner(pairing="neighbors").partial_fit(X, y)
 
 
 def test_the_remedy_for_a_matrix_that_is_not_psd_works():

@@ -17,6 +17,7 @@ from pairlearn.estimators.metric_start import (
     components_of,
     judge_by_neighbors,
     judge_by_pairs,
+    neighbor_pairs,
     start_from,
     unit_step,
 )
@@ -45,7 +46,7 @@ Vector = NDArray[np.float64]
 
 _PAIRINGS: dict[str, type[Pairing]] = {"previous": PreviousExample, "random": RandomPair}
 #: Step sizes of the grid in units of `unit_step`.
-_STEPS = (0.01, 0.03, 0.1, 0.3, 1.0)
+_STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 #: The one of a stream, with steps c / sqrt(t).
 _STREAM_STEP = 1.0
 #: Least number of steps and of passes of n_passes="auto".
@@ -104,7 +105,7 @@ class MetricLearner(
         Number of steps in units of the number of examples (of pairs). "auto" takes 8 passes, or
         more up to 10,000 steps, but at most 200 passes.
     n_neighbors : int, default=3
-        Neighbours by which "auto" judges.
+        Neighbours by which "auto" judges, and of ``pairing="neighbors"``.
     schedule : str or Schedule, default="auto"
         "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`),
         "inverse_time" or a schedule, whose scale is then multiplied by the step size.
@@ -113,8 +114,10 @@ class MetricLearner(
         starting point is far from neutral), "step_size" (the paper's average, the default of
         `partial_fit`), "linear", "uniform", "last", or a rule.
     pairing : str or Pairing, default="previous"
-        "previous" or "random" (not for `partial_fit`), or a pairing of one pair a step. Given
-        pairs are taken as they are.
+        "previous"; "random"; "neighbors", pairs drawn from each example's `n_neighbors` nearest
+        ones of its own label and of other labels in the Euclidean metric, which is what nearest
+        neighbours need, for the price of finding them; or a pairing of one pair a step. Only
+        "previous" serves `partial_fit`. Given pairs are taken as they are.
     validation_fraction : float, default=0.2
         Share of the training data held out by "auto". With fewer than 1000 held-out examples
         three parts are held out in turn.
@@ -222,7 +225,7 @@ class MetricLearner(
                 "zero. Add examples of another label."
             )
         rng = as_generator(self.random_state)
-        pairing: Pairing = GivenPairs() if paired else self._pairing()
+        pairing = self._pairing_of(rows, labels, paired)
         n = len(labels) // (2 if paired else 1)
         n_steps = auto_steps(self.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
         shape = as_schedule(self.schedule, default="constant")
@@ -299,12 +302,13 @@ class MetricLearner(
             if not paired and len(np.unique(train[1])) < 2:
                 continue
             seed = int(rng.integers(2**63))
+            pairing = self._pairing_of(*train, paired)
             for position, c in enumerate(candidates):
                 w = start.ravel()
                 if c > 0:
                     solver = solvers[c]
                     longer = PairwiseSGD(
-                        solver.pairing,
+                        pairing,
                         solver.schedule.scaled(stretch),
                         solver.domain,
                         solver.averaging,
@@ -367,7 +371,12 @@ class MetricLearner(
         assert isinstance(score, MahalanobisScore)
         if stream is None:
             rng = as_generator(self.random_state)
-            pairing: Pairing = GivenPairs() if paired else self._pairing()
+            if self.pairing == "neighbors" and not paired:
+                raise ValueError(
+                    'pairing="neighbors" needs all examples at once; for partial_fit use '
+                    '"previous".'
+                )
+            pairing = self._pairing_of(rows, labels, paired)
             n_needed = 2 if self.step_size == "auto" or isinstance(self.init, str) else 1
             if len(rows) < n_needed:
                 raise ValueError(
@@ -418,9 +427,13 @@ class MetricLearner(
             return PsdCone(projection=self.projection, period=self.period)
         return PsdBall(radius, projection=self.projection, period=self.period)
 
-    def _pairing(self) -> Pairing:
+    def _pairing_of(self, rows: Vector, labels: Vector, paired: bool) -> Pairing:
+        if paired:
+            return GivenPairs()
         if isinstance(self.pairing, Pairing):
             return self.pairing
+        if self.pairing == "neighbors":
+            return neighbor_pairs(rows, labels, check_count("n_neighbors", self.n_neighbors))
         return named("pairing", self.pairing, _PAIRINGS)()
 
     def _examples(

@@ -8,12 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.given_pairs import ListedPairs
 from pairlearn.losses import PairLoss
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings import Pairing
 from pairlearn.scores import MahalanobisScore
 
-__all__ = ["components_of", "judge_by_neighbors", "judge_by_pairs", "start_from", "unit_step"]
+__all__ = [
+    "components_of",
+    "judge_by_neighbors",
+    "judge_by_pairs",
+    "neighbor_pairs",
+    "start_from",
+    "unit_step",
+]
 
 Vector = NDArray[np.float64]
 
@@ -163,3 +171,39 @@ def judge_by_pairs(components: Vector, held: tuple[Vector, Vector]) -> float:
     if similar.all() or not similar.any():
         return 0.5
     return roc_auc(similar, -np.einsum("nk,nk->n", image, image))
+
+
+def neighbor_pairs(X: Vector, y: Vector, n_neighbors: int) -> ListedPairs:
+    """Return each example with its nearest ones of its own and of other labels.
+
+    Nearest neighbours see near examples only, so a metric for them is best learned from near
+    pairs: of each example, its `n_neighbors` Euclidean neighbours of the same label, and up to as
+    many of other labels among its 4 `n_neighbors` + 4 nearest ones. Each pair is listed once for
+    each of its members that finds the other.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> pairs = neighbor_pairs(X, np.array([0.0, 0.0, 1.0, 1.0]), 1)
+    >>> len(pairs.left)
+    8
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    left, right = [], []
+    for label in np.unique(y):
+        members = np.flatnonzero(y == label)
+        k = min(n_neighbors, len(members) - 1)
+        if k > 0:
+            finder = NearestNeighbors(n_neighbors=k).fit(X[members])
+            left.append(np.repeat(members, k))
+            # Without an argument an example is not its own neighbour.
+            right.append(members[finder.kneighbors(return_distance=False)].ravel())
+    k = min(4 * n_neighbors + 4, len(y) - 1)
+    near = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False)
+    different = y[near] != y[:, None]
+    kept = different & (np.cumsum(different, axis=1) <= n_neighbors)
+    i, j = np.nonzero(kept)
+    left.append(i)
+    right.append(near[i, j])
+    return ListedPairs(np.concatenate(left), np.concatenate(right))
