@@ -100,3 +100,26 @@ def test_selection_is_paid_for():
     assert ledger.spent_epsilon == pytest.approx(0.4)
     with pytest.raises(ValueError, match="one row per example"):
         select_privately(np.zeros(4), np.ones(4), epsilon=0.4)
+
+
+def test_regimes(capsys):
+    from pairlearn.privacy.centred import CentredStatistics
+    from pairlearn.privacy.regimes import REGIMES, Regime, main, regime_auc
+
+    assert {regime.n_features for regime in REGIMES} >= {8, 64, 200}
+    correlated = Regime(20_000, 3, correlation=0.5)
+    mean, error = regime_auc(correlated, CentredStatistics(n_rounds=2), epsilon=4.0, n_runs=3)
+    # The best is .85, and no direction does better.
+    assert 0.84 < mean <= 0.85
+    assert error < 0.01
+    main(["--runs", "1", "--epsilon", "1", "--markdown"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + len(REGIMES) + 1
+    assert all(line.count("|") == 12 for line in lines[:-1])
+
+
+def test_number_of_rounds():
+    from pairlearn.privacy.centred import CentredStatistics
+
+    with pytest.raises(ValueError, match="n_rounds"):
+        CentredStatistics(n_rounds=4)

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.privacy.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.mechanism import Mechanism, PublicSetting
 from pairlearn.privacy.mechanisms import MECHANISMS, get_mechanism
 from pairlearn.privacy.noise import NoiseSource
@@ -215,24 +216,42 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--neighbours", default="replace")
     parser.add_argument("--mechanism", action="append", help="repeat for several; all by default")
+    parser.add_argument("--markdown", action="store_true", help="print rows of a Markdown table")
     options = parser.parse_args(arguments)
+    chosen: dict[str, tuple[Mechanism, float]] = {
+        name: (get_mechanism(name), np.inf)
+        for name in options.mechanism or list(MECHANISMS)
+        if options.neighbours in get_mechanism(name).relations
+    }
+    if not options.mechanism and options.neighbours == "replace":
+        # The published noise is proved for epsilon <= 1 and refuses more.
+        chosen["localized_sgd (paper noise)"] = LocalizedPairSGD("paper"), 1.0
     print("Mean test AUC over", options.splits, "splits, n = 256, delta = 1/256,")
     print(f"neighbours: {options.neighbours}. Scores of private models on data kept out.")
-    print(f"{'data':10s}{'mechanism':24s}" + "".join(f"{e:>13g}" for e in EPSILONS))
+    if not options.markdown:
+        print(f"{'data':10s}{'mechanism':30s}" + "".join(f"{e:>13g}" for e in EPSILONS))
     for name in PUBLIC_FACTS:
-        for mechanism in options.mechanism or list(MECHANISMS):
+        for label, (mechanism, largest) in chosen.items():
             started = time.process_time()
+            epsilons = [epsilon for epsilon in EPSILONS if epsilon <= largest]
             mean, deviation = auc_over_splits(
                 name,
                 options.data,
                 mechanism=mechanism,
+                epsilons=epsilons,
                 n_splits=options.splits,
                 seed=options.seed,
                 neighbours=options.neighbours,
             )
-            cost = (time.process_time() - started) / (options.splits * len(EPSILONS))
-            cells = "".join(f"  {m:.3f}±{s:.3f}" for m, s in zip(mean, deviation, strict=True))
-            print(f"{name:10s}{mechanism:24s}{cells}  {1000 * cost:.1f} ms", flush=True)
+            cost = (time.process_time() - started) / (options.splits * len(epsilons))
+            cells = [f"{m:.3f}±{s:.3f}" for m, s in zip(mean, deviation, strict=True)]
+            cells += ["refused"] * (len(EPSILONS) - len(cells))
+            if options.markdown:
+                short = (cell.replace("0.", ".") for cell in cells)
+                print("|", name, "|", label, "|", " | ".join(short), "|", flush=True)
+            else:
+                row = "".join(f"{cell:>13s}" for cell in cells)
+                print(f"{name:10s}{label:30s}{row}  {1000 * cost:.1f} ms", flush=True)
 
 
 if __name__ == "__main__":
