@@ -229,3 +229,42 @@ def test_parts_of_ones_own(data, tmp_path):
 @pytest.mark.parametrize("value", [(1, 2), [1.5, None], {0: "a"}, -np.inf, "text", np.float64(2.5)])
 def test_values_survive(value):
     assert decode(encode(value, "x"), "x") == value
+
+
+@pytest.mark.parametrize("kind", ["ranker", "ranker stream", "entropy", "entropy stream", "metric",
+                                  "metric stream", "metric pairs"])  # fmt: skip
+def test_the_other_estimators(kind, data, tmp_path):
+    from pairlearn import EntropyRegressor, MetricLearner, PairwiseRanker
+    from pairlearn.losses import Welsch
+
+    X, y = data
+    if kind.startswith("ranker"):
+        model = PairwiseRanker(n_passes=1, random_state=0)
+        learn = model.partial_fit if "stream" in kind else model.fit
+        learn(X, X[:, 0].round(), qid=np.arange(300) // 10)
+        methods = ("predict",)
+    elif kind.startswith("entropy"):
+        window = "gaussian" if "stream" in kind else Welsch(bandwidth=0.5)
+        bandwidth = "auto" if "stream" in kind else None
+        model = EntropyRegressor(window, bandwidth=bandwidth, n_passes=1, random_state=0)
+        learn = model.partial_fit if "stream" in kind else model.fit
+        learn(X, X[:, 0] + y)
+        methods = ("predict",)
+    else:
+        model = MetricLearner(n_passes=1, random_state=0, rank=2, parameterization="low_rank")
+        learn = model.partial_fit if "stream" in kind else model.fit
+        if "pairs" in kind:
+            learn(X.reshape(150, 2, 4), np.where(y[::2] == y[1::2], 1, -1))
+        else:
+            learn(X, y)
+        methods = ("transform",)
+    model.save(tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    assert type(loaded) is type(model)
+    for method in methods:
+        assert getattr(loaded, method)(X).tobytes() == getattr(model, method)(X).tobytes()
+    assert hasattr(loaded, "threshold_") == hasattr(model, "threshold_")
+    kept = {k: v for k, v in model.get_params().items() if k != "random_state"}
+    assert {k: v for k, v in loaded.get_params().items() if k != "random_state"} == kept
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()

@@ -67,7 +67,7 @@ def command(
                 raise ReadError("the label is needed; name its column with --label.")
             parts.append((scored.scores, scored.y == positive))
             rows += len(scored.scores)
-            bar.update(rows=rows)
+            bar.update(rows=rows, done=scored.done)
     scores = np.concatenate([part[0] for part in parts])
     labels = np.concatenate([part[1] for part in parts])
     if labels.all() or not labels.any():

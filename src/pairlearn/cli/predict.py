@@ -83,7 +83,7 @@ def _write(model: Any, chunks: Any, file: TextIO, as_json: bool, bar: Progress) 
             else:
                 file.write(",".join(_field(value) for value in entry.values()) + "\n")
         rows += len(scored.scores)
-        bar.update(rows=rows)
+        bar.update(rows=rows, done=scored.done)
     return rows
 
 

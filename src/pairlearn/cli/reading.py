@@ -263,8 +263,13 @@ def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
 
 
 def size_of(data: Sequence[str]) -> int | None:
-    """Return the bytes of all files, None where that is not known."""
+    """Return the size of one plain text file in bytes, in which positions count; otherwise None."""
+    from pairlearn.streams import ReadError
+    from pairlearn.streams.source import sniff
+
     try:
-        return sum(os.path.getsize(name) for name in data if not os.path.isdir(name))
-    except OSError:
+        if len(data) != 1 or data[0] == "-" or sniff(data[0]) != "text":
+            return None
+        return os.path.getsize(data[0])
+    except (OSError, ReadError):
         return None

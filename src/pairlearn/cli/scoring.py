@@ -27,6 +27,8 @@ class Scored:
     scores: NDArray[np.float64]
     y: NDArray[np.float64] | None
     X: Any
+    #: Bytes or rows read so far.
+    done: int
 
 
 def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: bool) -> Reader:
@@ -63,4 +65,4 @@ def score_chunks(model: Any, reader: Reader) -> Iterator[Scored]:
             # the names have been compared once for all
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             scores = model.decision_function(chunk.X)
-        yield Scored(chunk.lines, scores, chunk.y, chunk.X)
+        yield Scored(chunk.lines, scores, chunk.y, chunk.X, chunk.position.offset)

@@ -186,9 +186,9 @@ def _stream(
     if path is not None and not fresh and Path(path).exists():
         click.echo(f"pairlearn: going on from {path} (--fresh starts again)", err=True)
     n_passes = passes or 1
-    whole = None if total is None else total * n_passes
+    total = total if n_passes == 1 else None
     try:
-        with Progress(whole, label="training") as bar, warnings.catch_warnings():
+        with Progress(total, label="training") as bar, warnings.catch_warnings():
             warnings.showwarning = _show
             warnings.simplefilter("always", CheckpointWarning)
             learner.fit_stream(

@@ -507,8 +507,6 @@ class AUCClassifier(Storable, ScoreDecisions, ClassifierMixin, BaseEstimator):  
         self._freshen()
         arrays = super()._pack()
         arrays["coef"] = self.coef_[0]
-        if np.isinf(self.radius_):
-            del arrays["radius"]
         if isinstance(self._calibrator, Sigmoid):
             arrays["sigmoid"] = np.array([self._calibrator.slope, self._calibrator.intercept])
         else:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,9 +24,12 @@ from pairlearn.estimators.parts import (
     auto_steps,
     named,
 )
+from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.losses import PairLoss
 from pairlearn.losses.entropy import Epanechnikov, Welsch
 from pairlearn.metrics.entropy import error_entropy
+from pairlearn.models.record import ModelRecord
+from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
@@ -52,7 +55,7 @@ _AUTO_STEPS = 500_000
 _JUDGED = 20_000
 
 
-class EntropyRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear regression that minimises the entropy of its errors.
 
     With errors :math:`e_i = y_i - \langle w, x_i \rangle`, window G and bandwidth :math:`\gamma`,
@@ -174,6 +177,18 @@ class EntropyRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.averaging = averaging
         self.pairing = pairing
         self.random_state = random_state
+
+    _not_stored = ("random_state",)
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_features",)),
+        "intercept": ArraySpec(()),
+        "n_steps": ArraySpec((), ("int64",)),
+        "bandwidths": ArraySpec(("n_stages",), required=False),
+        **{
+            name: ArraySpec((), required=False)
+            for name in ("step_size", "bandwidth", "entropy", "entropy_start")
+        },
+    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -313,6 +328,14 @@ class EntropyRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.entropy_ = self.entropy_start_ = float("nan")
         return self
 
+    def _unpack(self, record: ModelRecord) -> None:
+        super()._unpack(record)
+        for name in ("step_size_", "bandwidth_", "entropy_", "entropy_start_"):
+            if getattr(self, name) is None:
+                setattr(self, name, np.nan)
+        stages = record.arrays.get("bandwidths")
+        self.bandwidths_ = [self.bandwidth_] if stages is None else stages.tolist()
+
     # ------------------------------------------------------------------------- prediction
 
     def predict(self, X: Any) -> Vector:
@@ -420,3 +443,6 @@ class EntropyRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             y_numeric=True,
         )
         return as_rows(X), np.asarray(y, dtype=np.float64)
+
+
+register_storable(EntropyRegressor)

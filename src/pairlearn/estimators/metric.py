@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +31,12 @@ from pairlearn.estimators.parts import (
     auto_steps,
     named,
 )
+from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.given_pairs import GivenPairs, as_rows_of_pairs
 from pairlearn.losses import PairLoss
 from pairlearn.losses.metric import get_metric_loss
+from pairlearn.models.record import ModelRecord
+from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
@@ -58,6 +62,7 @@ _ENOUGH = 1000
 
 
 class MetricLearner(
+    Storable,
     PairMixin,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -192,6 +197,22 @@ class MetricLearner(
         self.pairing = pairing
         self.validation_fraction = validation_fraction
         self.random_state = random_state
+
+    _not_stored = ("random_state",)
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "components": ArraySpec(("n_components", "n_features")),
+        "threshold": ArraySpec((), required=False),
+        "step_size": ArraySpec(()),
+        "held_out_score": ArraySpec((), required=False),
+        "n_steps": ArraySpec((), ("int64",)),
+        "n_gradients": ArraySpec((), ("int64",)),
+    }
+
+    def _unpack(self, record: ModelRecord) -> None:
+        super()._unpack(record)
+        if self.threshold_ is None:
+            self._forget_threshold()
+        self._n_features_out = len(self.components_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -456,3 +477,6 @@ class MetricLearner(
             return X, np.unique(names, return_inverse=True)[1].astype(np.float64), False
         codes = [self._codes.setdefault(name, float(len(self._codes))) for name in names.tolist()]
         return X, np.array(codes), False
+
+
+register_storable(MetricLearner)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +20,11 @@ from pairlearn.estimators.parts import (
     as_schedule,
     auto_steps,
 )
+from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import ndcg, pair_accuracy
+from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.query_pairing import PreviousOfQuery, number_queries
@@ -46,7 +49,7 @@ _AUTO_STEPS, _CHOICE_STEPS = 500_000, 100_000
 _JUDGED = 20_000
 
 
-class PairwiseRanker(BaseEstimator):  # type: ignore[misc]
+class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
     r"""Linear ranker of graded examples, in queries or globally.
 
     Minimises, by stochastic gradient descent,
@@ -157,6 +160,18 @@ class PairwiseRanker(BaseEstimator):  # type: ignore[misc]
         self.max_open = max_open
         self.validation_fraction = validation_fraction
         self.random_state = random_state
+
+    _not_stored = ("random_state",)
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_features",)),
+        "step_size": ArraySpec(()),
+        "held_out_accuracy": ArraySpec((), required=False),
+        "n_queries": ArraySpec((), ("int64",), required=False),
+        **{
+            name: ArraySpec((), ("int64",))
+            for name in ("n_steps", "n_gradients", "n_forgotten", "n_single", "n_flat")
+        },
+    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -407,6 +422,9 @@ class PairwiseRanker(BaseEstimator):  # type: ignore[misc]
             y_numeric=True,
         )
         return as_rows(X), np.asarray(y, dtype=np.float64)
+
+
+register_storable(PairwiseRanker)
 
 
 def _pairing(query: NDArray[np.int64], grouped: bool) -> Pairing:

@@ -132,9 +132,10 @@ class Storable:
             if record.classes is not None:
                 model.classes_ = _classes(record)  # type: ignore[attr-defined]
             model._unpack(record)
-            coef = getattr(model, "coef_", None)
-            if coef is not None:
-                model.n_features_in_ = int(coef.shape[-1])  # type: ignore[attr-defined]
+            for name in ("coef", "components"):
+                if name in record.arrays:
+                    width = int(record.arrays[name].shape[-1])
+                    model.n_features_in_ = width  # type: ignore[attr-defined]
             if record.feature_names is not None:
                 model.feature_names_in_ = np.array(  # type: ignore[attr-defined]
                     record.feature_names, dtype=object
@@ -145,13 +146,17 @@ class Storable:
         return model
 
     def _pack(self) -> dict[str, NDArray[Any]]:
-        """Return the fitted arrays; what is None or not there is left out."""
-        found = {name: getattr(self, f"{name}_", None) for name in self._arrays}
-        return {
-            name: _as_allowed(value, self._arrays[name])
-            for name, value in found.items()
-            if value is not None
-        }
+        """Return the fitted arrays; what is None or not there is left out.
+
+        So is a number that may be absent and is not finite, since a file holds finite ones only.
+        """
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, rule in self._arrays.items():
+            value = getattr(self, f"{name}_", None)
+            if value is None or (not rule.required and not np.isfinite(value).all()):
+                continue
+            arrays[name] = _as_allowed(value, rule)
+        return arrays
 
     def _unpack(self, record: ModelRecord) -> None:
         """Set the fitted attributes from arrays; what is not there becomes None."""

@@ -25,11 +25,10 @@ _DTYPES = ("float32", "float64")
 
 
 def _parts() -> dict[str, type]:
-    from pairlearn import averaging, domains, pairings, schedules
-    from pairlearn.losses import LOSSES
+    from pairlearn import averaging, domains, losses, pairings, schedules, scores
 
-    table: dict[str, type] = {cls.__name__: cls for cls in LOSSES.values()}
-    for module in (averaging, domains, pairings, schedules):
+    table: dict[str, type] = {}
+    for module in (averaging, domains, losses, pairings, schedules, scores):
         for name in module.__all__:
             value = getattr(module, name)
             if isinstance(value, type) and is_dataclass(value):

@@ -66,6 +66,9 @@ _SPECS: dict[str, ModelSpec] = {}
 #: The library's own estimators: where each one registers itself.
 _HOMES = {
     "AUCClassifier": "pairlearn.estimators.auc",
+    "EntropyRegressor": "pairlearn.estimators.entropy",
+    "MetricLearner": "pairlearn.estimators.metric",
+    "PairwiseRanker": "pairlearn.estimators.ranker",
     "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
 }
 

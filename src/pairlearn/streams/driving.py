@@ -38,6 +38,31 @@ def stream_state(stream: Stream) -> dict[str, Any]:
     return saved | {"source": None if source is None else _attributes(source)}
 
 
+def parts_of(stream: Stream) -> dict[str, Any]:
+    """Return the parts that a stream was started with, as plain values, but for the pairing."""
+    from pairlearn.models.parts import encode
+
+    parts = stream._descent.parts
+    return {
+        "score": encode(parts.problem.score, "score"),
+        "loss": encode(parts.problem.loss, "loss"),
+        "schedule": encode(parts.schedule, "schedule"),
+        "domain": encode(parts.domain, "domain"),
+        "averaging": encode(parts.averaging, "averaging"),
+    }
+
+
+def start_like(parts: dict[str, Any], n_features: int, pairing: Any, rng: Any) -> Stream:
+    """Start a stream with the parts that `parts_of` wrote down."""
+    from pairlearn.models.parts import decode
+    from pairlearn.problem import Problem
+    from pairlearn.solvers.pairwise_sgd import PairwiseSGD
+
+    found = {name: decode(value, name) for name, value in parts.items()}
+    solver = PairwiseSGD(pairing, found["schedule"], found["domain"], found["averaging"])
+    return solver.start(Problem(found["score"], found["loss"]), n_features, rng=rng)
+
+
 def restore_stream(stream: Stream, state: dict[str, Any]) -> None:
     """Put a stream that was started with the same parts into a saved state."""
     source = copy.deepcopy(stream._source)
@@ -79,6 +104,8 @@ class Driver(ABC):
 
     #: Whether the AUC of the scores means something.
     ranks_classes: ClassVar[bool] = False
+    #: Whether the estimator can start a stream from given coefficients.
+    can_restart: ClassVar[bool] = False
 
     def __init__(self, model: Any, classes: NDArray[Any] | None = None) -> None:
         self.model = model
@@ -99,9 +126,9 @@ class Driver(ABC):
     def learn(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None) -> None:
         """Learn a chunk; a chunk that fails leaves the model as it was."""
 
-    @abstractmethod
     def restart(self) -> None:
         """Forget the step counter and the average; go on from the present coefficients."""
+        raise TypeError(f"{type(self.model).__name__} cannot start from given coefficients.")
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
@@ -116,6 +143,7 @@ class AUCDriver(Driver):
     """Drives an `AUCClassifier`."""
 
     ranks_classes = True
+    can_restart = True
     _FIELDS = ("_steps", "_averages", "_progress", "_pairs", "_scores", "_positive", "_weight",
                "_best")  # fmt: skip
 
@@ -161,6 +189,8 @@ class AUCDriver(Driver):
 
 
 _DRIVERS: dict[str, type[Driver]] = {"AUCClassifier": AUCDriver}
+#: The library's other estimators, whose drivers are imported when they are asked for.
+_OTHERS = ("EntropyRegressor", "MetricLearner", "PairwiseRanker")
 
 
 def register_driver(estimator: type, driver: type[Driver]) -> None:
@@ -184,12 +214,15 @@ def driver_of(model: Any, classes: NDArray[Any] | None = None) -> Driver:
     >>> driver_of(3)
     Traceback (most recent call last):
         ...
-    TypeError: an online learner cannot drive int; known are AUCClassifier (register_driver...
+    TypeError: an online learner cannot drive int; known are AUCClassifier, EntropyRegressor,...
     """
     name = type(model).__name__
+    if name in _OTHERS:
+        import pairlearn.streams.drivers  # noqa: F401
     if name not in _DRIVERS:
+        known = ", ".join(sorted({*_DRIVERS, *_OTHERS}))
         raise TypeError(
-            f"an online learner cannot drive {name}; known are {', '.join(sorted(_DRIVERS))} "
+            f"an online learner cannot drive {name}; known are {known} "
             "(register_driver adds others)."
         )
     return _DRIVERS[name](model, classes)

@@ -102,6 +102,11 @@ class OnlineLearner:
         self.drop = check_fraction("drop", drop)
         known = None if classes is None else np.unique(np.asarray(classes))
         self._driver = driver_of(model, known)
+        if self.forget is not None and not self._driver.can_restart:
+            raise ValueError(
+                f"forget={forget!r} needs an estimator that starts from given coefficients, which "
+                f"{type(model).__name__} does not; leave forget at None."
+            )
         self._progressive = ProgressiveAUC(window)
         self.n_seen = 0
         self.n_restarts = 0
@@ -387,6 +392,8 @@ class OnlineLearner:
         settings = self._settings()
         for name in settings:
             mine, theirs = settings[name], found.settings.get(name)
+            if name == "drop" and self.forget != "drop":
+                continue
             if mine != theirs:
                 if name == "parameters" and isinstance(theirs, dict):
                     name = next(k for k in {**mine, **theirs} if mine.get(k) != theirs.get(k))
