@@ -304,16 +304,6 @@ def test_counts_of_the_trace():
     assert solution.trace.n_repeats == sum(i == j for i, j in pairs)
 
 
-def test_buffers_refuse_sparse_rows():
-    X, y = sample()
-    problem = Problem(LinearScore(), Hinge())
-    solver = PairwiseSGD(FifoBuffer(3))
-    with pytest.raises(ValueError, match=r"needs dense rows; pass X\.toarray\(\)"):
-        solver.solve(problem, scipy.sparse.csr_array(X), y, n_steps=10, rng=0)
-    with pytest.raises(ValueError, match=r"needs dense rows; pass X\.toarray\(\)"):
-        solver.start(problem, X.shape[1]).learn_many(scipy.sparse.csr_array(X), y)
-
-
 def test_random_pairs_refuse_a_stream():
     with pytest.raises(ValueError, match=r"needs all examples at once; for a stream use Previous"):
         PairwiseSGD(RandomPair()).start(Problem(LinearScore(), Hinge()), 3)

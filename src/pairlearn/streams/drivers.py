@@ -13,7 +13,6 @@ from pairlearn.estimators.entropy_stream import EntropyStream
 from pairlearn.estimators.metric import MetricLearner
 from pairlearn.estimators.parts import as_generator
 from pairlearn.estimators.ranker import PairwiseRanker
-from pairlearn.given_pairs import GivenPairs
 from pairlearn.pairings import PreviousExample
 from pairlearn.query_pairing import PreviousOfQuery
 from pairlearn.streams.driving import (
@@ -97,7 +96,8 @@ class MetricDriver(Driver):
         model.n_features_in_ = int(state["n_features"])
         model._paired = bool(state["paired"])
         model._codes = {label: code for label, code in state["codes"]}
-        pairing = GivenPairs() if model._paired else model._pairing()
+        # A stream never pairs with neighbours, the only pairing that looks at the examples.
+        pairing = model._pairing_of(np.empty((0, 0)), np.empty(0), model._paired)
         rng = as_generator(model.random_state)
         stream = start_like(state["parts"], model.n_features_in_, pairing, rng)
         restore_stream(stream, state["stream"])
