@@ -33,7 +33,7 @@ __all__ = ["OnlineLearner"]
 #: Rows between two checkpoints unless told otherwise.
 EVERY = 250_000
 #: The first pieces of a stream have so many examples, then they double up to _YOUNG.
-_FIRST, _YOUNG = 64, 8192
+_FIRST, _YOUNG = 128, 8192
 
 
 class OnlineLearner:

@@ -84,7 +84,7 @@ class ProgressiveAUC:
             )
         if not np.isfinite(new).all():
             raise ValueError("scores contain NaN or infinity; the model has diverged.")
-        if not np.isin(labels, (0, 1)).all():
+        if labels.dtype != np.bool_ and not np.isin(labels, (0, 1)).all():
             raise ValueError("is_positive must hold True and False (or 1 and 0); pass y == 1.")
         if len(new) * _SLIDE_COST >= self.window:
             self._exchange(new, labels.astype(np.int8))
