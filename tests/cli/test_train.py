@@ -356,9 +356,9 @@ def test_stream_refuses_lines_one_by_one(tmp_path):
 
 
 def test_privacy_plan(capsys):
-    out, _ = call(capsys, "privacy", "plan", "--rows", 20000, "--features", 30, "--epsilon", 1)
+    out, _ = call(capsys, "privacy", "plan", "--n", 20000, "--d", 30, "--epsilon", 1)
     assert out.startswith("20,000 examples, 30 features")
-    out, _ = call(capsys, "privacy", "plan", "--rows", 500, "--features", 30, "--epsilon", 1,
+    out, _ = call(capsys, "privacy", "plan", "--n", 500, "--d", 30, "--epsilon", 1,
                   "--json")  # fmt: skip
     assert json.loads(out)["loss"] > 0
     call(capsys, "privacy", "plan", "--rows", 1, "--features", 3, "--epsilon", 1, status=2)

@@ -22,7 +22,7 @@ def command() -> None:
 
     \b
     Examples:
-      pairlearn privacy plan --rows 20000 --features 30 --epsilon 1
+      pairlearn privacy plan --n 20000 --d 30 --epsilon 1
       pairlearn privacy certify model.safetensors
       pairlearn privacy audit --mechanism statistics --epsilon 1
     """
@@ -33,8 +33,8 @@ def _above_zero(most: float | None = None) -> click.FloatRange:
 
 
 @command.command("plan")
-@click.option("--rows", type=click.IntRange(2), required=True, help="Number of examples.")
-@click.option("--features", type=click.IntRange(1), required=True, help="Number of features.")
+@click.option("--n", "rows", type=click.IntRange(2), required=True, help="Number of examples.")
+@click.option("--d", "features", type=click.IntRange(1), required=True, help="Features.")
 @click.option("--epsilon", type=_above_zero(), required=True, help="The privacy parameter.")
 @click.option("--delta", type=_above_zero(1), help="Failure probability; by default from the rows.")
 @click.option("--best-auc", type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
@@ -58,8 +58,8 @@ def plan_command(
 
     \b
     Examples:
-      pairlearn privacy plan --rows 20000 --features 30 --epsilon 1
-      pairlearn privacy plan --rows 5000 --features 10 --epsilon 0.5 --best-auc 0.9 --json
+      pairlearn privacy plan --n 20000 --d 30 --epsilon 1
+      pairlearn privacy plan --n 5000 --d 10 --epsilon 0.5 --best-auc 0.9 --json
     """
     from pairlearn.privacy.planner import plan
 
@@ -141,9 +141,9 @@ def _problems(certificate: Any) -> list[str]:
               help="The claim to attack.")  # fmt: skip
 @click.option("--delta", type=_above_zero(1), default=1e-3, show_default=True,
               help="Failure probability of the claim.")  # fmt: skip
-@click.option("--rows", type=click.IntRange(2), default=64, show_default=True,
+@click.option("--n", "rows", type=click.IntRange(2), default=64, show_default=True,
               help="Number of examples.")  # fmt: skip
-@click.option("--features", type=click.IntRange(1), default=4, show_default=True,
+@click.option("--d", "features", type=click.IntRange(1), default=4, show_default=True,
               help="Number of features.")  # fmt: skip
 @click.option("--neighbours", type=click.Choice(["replace", "add_remove"]), default="replace",
               show_default=True, help="Which data sets are neighbours.")  # fmt: skip
