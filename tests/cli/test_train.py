@@ -391,7 +391,7 @@ def test_privacy_certify(data, tmp_path, capsys):
 
 
 def test_privacy_audit(capsys):
-    out, _ = call(capsys, "privacy", "audit", "--runs", 100, "--rows", 16, "--json")
+    out, _ = call(capsys, "privacy", "audit", "--runs", 100, "--n", 16, "--json")
     assert json.loads(out)["passed"] is True
     _, err = call(capsys, "privacy", "audit", "--mechanism", "none", status=1)
     assert "mechanism must be one of" in err
