@@ -160,7 +160,7 @@ def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = folder + "/m.safetensors"
-    ...     write_model(path, ModelRecord("AUCClassifier", {"coef": np.array([1.0, -2.0])}))
+    ...     write_model(path, ModelRecord("ExampleClassifier", {"coef": np.array([1.0, -2.0])}))
     ...     read_model(path, allow_unregistered=True).arrays["coef"]
     array([ 1., -2.])
     """
