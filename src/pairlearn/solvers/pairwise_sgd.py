@@ -322,7 +322,7 @@ class Stream:
         x = np.asarray(x)
         if x.shape != (descent.n_features,):
             raise ValueError(f"x must have shape ({descent.n_features},), got {x.shape}.")
-        if not self._meets_previous or (self._buffer is not None and self._turn < 0):
+        if not self._meets_previous or not self._take_turns():
             return self.learn_many(x[np.newaxis], np.array([y], dtype=np.float64))
         # The other row holds the example before the previous one, which nobody needs any more.
         turn = 1 - self._turn if self._turn >= 0 else 0
@@ -452,6 +452,15 @@ class Stream:
         descent.settle()
         self._buffer, self._buffer_y = rows.take(keep), labels[keep]
         self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
+
+    def _take_turns(self) -> bool:
+        """Move the last example of `learn_many` to the two rows of `learn_one`, if it fits."""
+        if self._turn < 0 and self._buffer is not None:
+            if not isinstance(self._buffer, DenseRows) or len(self._buffer_weight):
+                return False
+            self._turns.X[0], self._turn_y[0] = self._buffer.X[0], self._buffer_y[0]
+            self._turn = 0
+        return True
 
     def _settle(self) -> None:
         """Move the last example of `learn_one` to the buffer."""
