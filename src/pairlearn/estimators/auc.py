@@ -4,21 +4,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from pairlearn.averaging import Averaging
 from pairlearn.estimators.advised import advice_for
+from pairlearn.estimators.auc_storage import StoredDecisions
 from pairlearn.estimators.auc_stream import StreamLearner
-from pairlearn.estimators.calibration import Isotonic, Sigmoid
-from pairlearn.estimators.decisions import ScoreDecisions
 from pairlearn.estimators.exact import fit_exact, smooth_relative
+from pairlearn.estimators.inputs import is_plain, two_classes
 from pairlearn.estimators.parts import (
     as_averaging,
     as_ball,
@@ -30,11 +29,9 @@ from pairlearn.estimators.parts import (
 from pairlearn.estimators.progress import ProgressBar
 from pairlearn.estimators.scales import uneven_scales
 from pairlearn.estimators.selection import choose, pair_scale, relative_radii, relative_steps
-from pairlearn.estimators.storage import Storable, register_storable
+from pairlearn.estimators.storage import register_storable
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.models.provenance import data_fingerprint
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
@@ -49,7 +46,7 @@ __all__ = ["AUCClassifier"]
 _AUTO_STEPS = 500_000
 
 
-class AUCClassifier(Storable, ScoreDecisions, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear classifier that maximises the area under the ROC curve.
 
     Minimises the pair risk
@@ -225,21 +222,6 @@ class AUCClassifier(Storable, ScoreDecisions, ClassifierMixin, BaseEstimator):  
         self.callbacks = callbacks
         self.warm_start = warm_start
 
-    _not_stored = ("callbacks", "random_state")
-    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
-        "coef": ArraySpec(("n_features",)),
-        "threshold": ArraySpec(()),
-        "step_size": ArraySpec((), required=False),
-        "radius": ArraySpec((), required=False),
-        "held_out_auc": ArraySpec((), required=False),
-        "n_steps": ArraySpec((), ("int64",)),
-        "n_gradients": ArraySpec((), ("int64",)),
-        "n_examples": ArraySpec((), ("int64",)),
-        "sigmoid": ArraySpec((2,), required=False),
-        "isotonic_scores": ArraySpec(("n_knots",), required=False),
-        "isotonic_values": ArraySpec(("n_knots",), required=False),
-    }
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -268,7 +250,7 @@ class AUCClassifier(Storable, ScoreDecisions, ClassifierMixin, BaseEstimator):  
         """
         problem = self._problem()
         rows, labels = self._examples(X, y, reset=True, minimum=2)
-        classes = _two_classes(labels)
+        classes = two_classes(labels)
         signs = np.where(labels == classes[1], 1.0, -1.0)
         rng = as_generator(self.random_state)
         if self.solver == "exact":
@@ -501,41 +483,6 @@ class AUCClassifier(Storable, ScoreDecisions, ClassifierMixin, BaseEstimator):  
         self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
         self._stale = True
 
-    # ---------------------------------------------------------------------------- storage
-
-    def _pack(self) -> dict[str, NDArray[Any]]:
-        self._freshen()
-        arrays = super()._pack()
-        arrays["coef"] = self.coef_[0]
-        if isinstance(self._calibrator, Sigmoid):
-            arrays["sigmoid"] = np.array([self._calibrator.slope, self._calibrator.intercept])
-        else:
-            arrays["isotonic_scores"] = self._calibrator.knots
-            arrays["isotonic_values"] = self._calibrator.values
-        return arrays
-
-    def _unpack(self, record: ModelRecord) -> None:
-        arrays = record.arrays
-        if record.classes is None or len(record.classes) != 2:
-            raise ModelFileError("an AUCClassifier has two classes.")
-        for name in ("n_steps", "n_gradients", "n_examples"):
-            setattr(self, f"{name}_", arrays[name].item())
-        self.step_size_ = arrays["step_size"].item() if "step_size" in arrays else None
-        held_out = arrays.get("held_out_auc")
-        self.held_out_auc_ = None if held_out is None else held_out.item()
-        self.radius_ = arrays["radius"].item() if "radius" in arrays else np.inf
-        self.coef_ = arrays["coef"].copy()[np.newaxis]
-        self._threshold = float(arrays["threshold"])
-        self.trace_ = Trace(n_steps=self.n_steps_, n_gradients=self.n_gradients_)
-        self.data_fingerprint_ = record.provenance.get("data_fingerprint")
-        self._stream = None
-        if "sigmoid" in arrays:
-            self._calibrator = Sigmoid(*arrays["sigmoid"].tolist())
-        elif "isotonic_scores" in arrays and "isotonic_values" in arrays:
-            self._calibrator = Isotonic(arrays["isotonic_scores"], arrays["isotonic_values"])
-        else:
-            raise ModelFileError("it holds no calibration; save the fitted model again.")
-
     # ------------------------------------------------------------------------- parameters
 
     def _problem(self) -> Problem:
@@ -559,7 +506,7 @@ class AUCClassifier(Storable, ScoreDecisions, ClassifierMixin, BaseEstimator):  
     def _examples(
         self, X: Any, y: ArrayLike, *, reset: bool, minimum: int
     ) -> tuple[Rows, NDArray[Any]]:
-        if not reset and _is_plain(X, y, self):
+        if not reset and is_plain(X, y, self):
             return as_rows(X), np.asarray(y)
         X, y = validate_data(
             self,
@@ -608,41 +555,3 @@ class AUCClassifier(Storable, ScoreDecisions, ClassifierMixin, BaseEstimator):  
 
 
 register_storable(AUCClassifier)
-
-
-def _is_plain(X: Any, y: Any, model: AUCClassifier) -> bool:
-    """Tell an array that needs none of scikit-learn's conversions, which cost more than a chunk."""
-    return (
-        type(X) is np.ndarray
-        and type(y) is np.ndarray
-        and X.ndim == 2
-        and y.shape == (len(X),)
-        and len(X) > 0
-        and X.shape[1] == model.n_features_in_
-        and X.dtype == (X.dtype if model.dtype is None else model.dtype)
-        and X.dtype in (np.float64, np.float32)
-        and y.dtype.kind in "iufUS"
-        and not hasattr(model, "feature_names_in_")
-    )
-
-
-def _two_classes(labels: NDArray[Any]) -> NDArray[Any]:
-    if labels.dtype.kind in "iuf":
-        # Two numbers are found without sorting all of them.
-        low, high = labels.min(), labels.max()
-        if low != high and ((labels == low) | (labels == high)).all():
-            return np.array([low, high])
-    classes = np.unique(labels)
-    if len(classes) > 2:
-        check_classification_targets(labels)
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"y has {len(classes)} classes. Train one classifier per pair of classes "
-            "(sklearn.multiclass.OneVsOneClassifier)."
-        )
-    if len(classes) < 2:
-        raise ValueError(
-            f"AUC needs examples of both classes, but y has one class: {classes.tolist()}. "
-            "Add examples of the other class."
-        )
-    return np.asarray(classes)
