@@ -411,8 +411,9 @@ RECIPES: dict[str, Recipe] = {
             "Algorithm 4: stages on disjoint data; eta stands for D / G in zeta = eta / sqrt(n)",
             _YANG,
             _localized,
-            # At most half of the steps meet a pair of opposite labels: fewer than 2 n gradients.
-            3.5,
+            # At most half of the steps meet opposite labels, so 4 passes would spend 2 n gradients
+            # on average; a twentieth less keeps chance below 2 n as well.
+            3.8,
             any_loss=True,
         ),
         Recipe(
