@@ -295,9 +295,15 @@ def _compile_estimator(method: AutoMethod) -> None:
         method.fit(X, y, {}, np.random.default_rng(0))
 
 
-#: The paper's method, its untuned form and its nearest rival.
+#: The paper's method, its untuned form, its nearest rival, and the minimisers over all pairs.
 OWN: tuple[Method, ...] = (
     SweptMethod(name="ours"),
     AutoMethod(name="ours-auto", path="pairlearn.AUCClassifier"),
     SweptMethod(name="sgd-pair", pairing="random"),
+    AutoMethod(name="exact", path="pairlearn.AUCClassifier", fixed={"solver": "exact"}),
+    AutoMethod(
+        name="closed-form",
+        path="pairlearn.AUCClassifier",
+        fixed={"solver": "exact", "loss": "square"},
+    ),
 )

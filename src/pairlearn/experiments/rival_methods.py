@@ -273,6 +273,4 @@ RIVALS: tuple[Method, ...] = (
     RecipeMethod(name="spauc", recipe="spauc"),
     RecipeMethod(name="solam", recipe="solam"),
     RecipeMethod(name="localized", recipe="localized"),
-    RecipeMethod(name="exact", recipe="lbfgs"),
-    RecipeMethod(name="closed-form", recipe="closed_form"),
 )
