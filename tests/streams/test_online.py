@@ -18,12 +18,12 @@ import pytest
 import scipy.sparse
 
 from pairlearn import AUCClassifier, OnlineLearner, open_reader, roc_auc
+from pairlearn.atomic import previous_of
 from pairlearn.models import load_model
 from pairlearn.models.file import dump_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import FifoBuffer
 from pairlearn.streams import CheckpointError, CheckpointWarning, IteratorReader, ReadError, Schema
-from pairlearn.streams.atomic import previous_of
 from pairlearn.streams.checkpoint import read_checkpoint
 from pairlearn.streams.driving import driver_of
 from pairlearn.streams.state import StateError, pack, unpack

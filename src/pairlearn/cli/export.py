@@ -29,8 +29,8 @@ def command(model: str, kind: str, output: str | None) -> None:
     """
     import json
 
+    from pairlearn.atomic import atomic_write
     from pairlearn.models import load_model
-    from pairlearn.streams.atomic import atomic_write
 
     fitted = load_model(model)
     if kind == "json":

@@ -259,7 +259,7 @@ def _finished(record: ModelRecord, reader: Reader, schema: Schema) -> ModelRecor
 
 
 def _forget_checkpoint(path: str) -> None:
-    from pairlearn.streams.atomic import previous_of
+    from pairlearn.atomic import previous_of
 
     for name in (Path(path), previous_of(path)):
         name.unlink(missing_ok=True)

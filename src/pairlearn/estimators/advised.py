@@ -8,34 +8,18 @@ for the bound B on the norm of an example, from which the constants of the loss 
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from pairlearn.averaging import DelayedByStepSize
 from pairlearn.pairings import PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant
-from pairlearn.solvers.rows import DenseRows, Rows
-from pairlearn.theory import Advice, advise_auc
+from pairlearn.solvers.rows import Rows
 
-__all__ = ["advice_for", "largest_norm"]
+if TYPE_CHECKING:
+    from pairlearn.theory import Advice
 
-
-def largest_norm(rows: Rows) -> float:
-    """Return the largest Euclidean norm of a row.
-
-    Examples
-    --------
-    >>> from pairlearn.solvers.rows import as_rows
-    >>> largest_norm(as_rows([[3.0, 4.0], [1.0, 0.0]]))
-    5.0
-    """
-    if isinstance(rows, DenseRows):
-        squares = np.einsum("ij,ij->i", rows.X, rows.X, dtype=np.float64)
-    else:
-        squares = rows.norms
-    return math.sqrt(float(squares.max()))
+__all__ = ["advice_for"]
 
 
 def advice_for(
@@ -74,6 +58,8 @@ def advice_for(
     Advice
         The step size, and the bound on the expected excess risk.
     """
+    from pairlearn.theory import advise_auc
+
     if radius is None or math.isinf(radius):
         raise ValueError(
             'step_size="theory" needs a finite radius (the bounds grow with it), got '
@@ -92,7 +78,7 @@ def advice_for(
     ]
     if wrong:
         raise ValueError(f'step_size="theory" is for Algorithm 1: use {", ".join(wrong)}.')
-    norm = largest_norm(rows)
+    norm = rows.largest_norm()
     if norm == 0.0:
         raise ValueError('step_size="theory" needs an example that is not zero.')
     return advise_auc(problem, rows.shape[0], norm_bound=norm, radius=radius, n_steps=n_steps)

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairlearn
+from pairlearn.atomic import atomic_write
 from pairlearn.models.record import ModelFileError, ModelRecord, check_plain
 from pairlearn.models.registry import check_record, spec_of
-from pairlearn.streams.atomic import atomic_write
 
 __all__ = ["FORMAT_VERSION", "MAX_HEADER_BYTES", "dump_model", "load_model", "parse_model",
            "read_model", "write_model"]  # fmt: skip

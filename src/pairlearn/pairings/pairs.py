@@ -148,7 +148,7 @@ class _Path:
         self._last = draw_uniform(n, 1, rng)
 
     def draw(self, n_steps: int) -> Plan:
-        path = np.concatenate([self._last, draw_uniform(self._n, n_steps, self._rng)])
+        path = draw_uniform(self._n, n_steps, self._rng, after=self._last)
         self._last = path[-1:]
         return Plan(path[1:], path[:-1])
 
@@ -211,7 +211,7 @@ class _OppositePath:
         self._known = draw_uniform(n, 1, rng)
 
     def draw(self, n_steps: int) -> Plan:
-        path = np.concatenate([self._known, draw_uniform(self._n, n_steps, self._rng)])
+        path = draw_uniform(self._n, n_steps, self._rng, after=self._known)
         partner = _latest_different(self._y[path])
         plan = Plan(path[len(self._known) :], path[partner[len(self._known) :]])
         self._known = path[_two_of(partner)]

@@ -146,13 +146,18 @@ class Pairing:
         )
 
 
-def draw_uniform(n: int, count: int, rng: np.random.Generator) -> Indices:
-    """Return `count` independent uniform indices below n."""
+def draw_uniform(
+    n: int, count: int, rng: np.random.Generator, *, after: Indices | None = None
+) -> Indices:
+    """Return `count` independent uniform indices below n, behind those in `after`."""
     from pairlearn.kernels.plan import draw_indices
 
     dtype: Any = np.int32 if n <= 2**31 else np.int64
-    out: Indices = np.empty(count, dtype=dtype)
-    draw_indices(rng.integers(0, 2**64, dtype=np.uint64), n, out)
+    known = 0 if after is None else len(after)
+    out: Indices = np.empty(known + count, dtype=dtype)
+    if after is not None:
+        out[:known] = after
+    draw_indices(rng.integers(0, 2**64, dtype=np.uint64), n, out[known:])
     return out
 
 

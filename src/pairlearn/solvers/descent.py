@@ -230,7 +230,6 @@ class Descent:
         example_weight: NDArray[np.float64],
     ) -> None:
         from pairlearn.kernels.plan import find_active
-        from pairlearn.kernels.sparse import descend_csr
 
         left, right = plan.left[done : done + count], plan.right[done : done + count]
         now = slice(self.position, self.position + count)
@@ -241,6 +240,8 @@ class Descent:
         self._moved_last = bool(n_active) and int(self._active[n_active - 1]) == count - 1
         self.n_gradients += int(n_active)
         if isinstance(rows, CsrRows):
+            from pairlearn.kernels.sparse import descend_csr
+
             self._collect_from(rows)
             if self.position == 0 or self.n_steps == 0:
                 # Rounding errors of the running norm do not outlive a block.
@@ -486,10 +487,10 @@ class Descent:
 
     def settle(self) -> None:
         """Add what sparse steps have left to add to the weighted sum."""
-        from pairlearn.kernels.sparse import add_rows
-
         rows = self._pending_rows
         if rows is not None:
+            from pairlearn.kernels.sparse import add_rows
+
             add_rows(rows.data, rows.indices, rows.indptr, self._coefficients, self.weighted_sum)
             self._pending_rows = None
 

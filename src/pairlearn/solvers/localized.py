@@ -150,7 +150,7 @@ class LocalizedSGD:
         """Return the stages that `solve` runs on these examples."""
         locality = self.locality
         if locality is None:
-            largest = _largest_norm(rows)
+            largest = rows.largest_norm()
             bound = problem.constants(norm_bound=largest, radius=self.radius).lipschitz
             if not bound > 0.0:
                 raise ValueError("All examples are zero; there is nothing to learn from.")
@@ -264,9 +264,3 @@ def _run_stage(
     trace.n_gradients += int(counts[0])
     trace.n_repeats += plan.n_repeats
     return (average + shares[-1] * w).astype(np.float64), w.astype(np.float64)
-
-
-def _largest_norm(rows: Rows) -> float:
-    if isinstance(rows, CsrRows):
-        return math.sqrt(float(rows.norms.max()))
-    return math.sqrt(float(np.einsum("ij,ij->i", rows.X, rows.X, dtype=np.float64).max()))

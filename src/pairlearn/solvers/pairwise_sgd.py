@@ -176,17 +176,19 @@ class PairwiseSGD:
         trace = Trace()
         begin = time.perf_counter()
         try:
-            while descent.n_steps < n_steps:
-                plan = source.draw(min(BLOCK, n_steps - descent.n_steps))
-                with deferred_interrupt():
+            # Once for the run: to replace a signal handler costs as much as a thousand steps.
+            with deferred_interrupt() as deliver:
+                while descent.n_steps < n_steps:
+                    plan = source.draw(min(BLOCK, n_steps - descent.n_steps))
                     descent.advance(rows, labels, plan, weight)
-                trace.n_repeats += plan.n_repeats
-                if callbacks:
-                    risk = _running_risk(problem, rows, labels, plan, descent.w)
-                    seconds = time.perf_counter() - begin
-                    trace.history.append((descent.n_steps, seconds, risk))
-                    for callback in callbacks:
-                        callback(descent.n_steps, seconds, risk)
+                    deliver()
+                    trace.n_repeats += plan.n_repeats
+                    if callbacks:
+                        risk = _running_risk(problem, rows, labels, plan, descent.w)
+                        seconds = time.perf_counter() - begin
+                        trace.history.append((descent.n_steps, seconds, risk))
+                        for callback in callbacks:
+                            callback(descent.n_steps, seconds, risk)
         except KeyboardInterrupt:
             trace.interrupted = True
             warnings.warn(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -33,6 +34,11 @@ class DenseRows:
         """Return the mean row and the mean squared distance of a row from it."""
         mean = self.X.mean(axis=0, dtype=np.float64)
         return mean, float(((self.X - mean) ** 2).sum(dtype=np.float64) / len(self.X))
+
+    def largest_norm(self) -> float:
+        """Return the largest Euclidean norm of a row."""
+        squares = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
+        return math.sqrt(float(squares.max()))
 
     def take(self, index: NDArray[np.int64]) -> DenseRows:
         """Return a copy of some rows."""
@@ -75,6 +81,10 @@ class CsrRows:
         n, d = self.shape
         mean = np.bincount(self.indices, self.data, minlength=d) / n
         return mean, max(float(self.norms.mean() - mean @ mean), 0.0)
+
+    def largest_norm(self) -> float:
+        """Return the largest Euclidean norm of a row."""
+        return math.sqrt(float(self.norms.max()))
 
     def take(self, index: NDArray[np.int64]) -> CsrRows:
         """Return a copy of some rows."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairlearn.streams.atomic import atomic_write, read_newest
+from pairlearn.atomic import atomic_write, read_newest
 from pairlearn.streams.base import Position, ReadError
 from pairlearn.streams.state import StateError, pack, unpack
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.atomic import remove_leftovers
 from pairlearn.solvers.interrupts import deferred_interrupt
-from pairlearn.streams.atomic import remove_leftovers
 from pairlearn.streams.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.checkpoint import (
     Checkpoint,

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from pairlearn.streams.atomic import atomic_write, previous_of, read_newest
+from pairlearn.atomic import atomic_write, previous_of, read_newest
 
 
 def files_in(folder):
@@ -108,7 +108,7 @@ def test_kill_at_random_moments(tmp_path):
     """Whatever moment kill -9 strikes, the newest or the previous file is whole."""
     path = tmp_path / "a"
     program = (
-        "import sys; from pairlearn.streams.atomic import atomic_write\n"
+        "import sys; from pairlearn.atomic import atomic_write\n"
         "k = 0\n"
         "while True:\n"
         "    atomic_write(sys.argv[1], b'%d' % k * 20000 + b'.', keep_previous=True); k += 1\n"
