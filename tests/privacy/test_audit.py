@@ -2,7 +2,7 @@
 """Shipped mechanisms survive an audit; sabotaged copies do not.
 
 All runs are seeded. With fresh seeds, a sound mechanism would fail a test here with probability
-below 0.002 (two bounds of confidence 0.999).
+below 0.004 (four bounds of confidence 0.999).
 """
 
 import numpy as np
@@ -78,7 +78,7 @@ def test_shipped_mechanisms_pass(name):
 TIGHT = [name for name in ALL if not MECHANISMS[name].secret_draws]
 
 
-@pytest.mark.parametrize("name", TIGHT)
+@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("maker", [too_quiet, same_seed])
 def test_broken_noise_is_caught(name, maker):
     result = audit(
@@ -89,7 +89,13 @@ def test_broken_noise_is_caught(name, maker):
         make_source=maker,
     )
     assert not result.passed, result.statement()
-    assert result.epsilon_lower > 0.5
+    if maker is too_quiet:
+        assert result.noise_upper < 0.4
+    else:
+        assert result.noise_correlation_lower > 0.5
+    if name in TIGHT:
+        # The attack succeeds as well.
+        assert result.epsilon_lower > 0.5
 
 
 class MuchTooQuiet(NoiseSource):
@@ -97,7 +103,7 @@ class MuchTooQuiet(NoiseSource):
         return super().protect(values, scale / 10)
 
 
-def test_broken_noise_with_secret_draws_is_caught():
+def test_an_attack_on_secret_draws_succeeds_against_a_tenth_of_the_noise():
     setting = make_setting(epsilon=1.0)
     for maker, refuted in ((sound, False), (lambda run: MuchTooQuiet(seed=[7, run]), True)):
         result = audit(
@@ -107,7 +113,7 @@ def test_broken_noise_with_secret_draws_is_caught():
             confidence=CONFIDENCE,
             make_source=maker,
         )
-        assert result.passed != refuted, result.statement()
+        assert (result.epsilon_lower > setting.epsilon) == refuted, result.statement()
         assert result.mu is None
 
 

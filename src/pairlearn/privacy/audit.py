@@ -17,6 +17,9 @@ put in the place of its noisy values. Where the mechanism also keeps its choice 
 a likelihood ratio given that choice would be an unfair attack; the statistic is then the
 projection of a release on the line between its means on the two data sets.
 
+Besides, the noise itself is measured (`NoiseCheck`): a mechanism that adds less than it states, or
+the same twice, is refuted even if no attack profits from it.
+
 `release_distances` compares the exact distance between the two data sets at each release with the
 claimed sensitivity: a deterministic check, stronger than any audit where it applies.
 
@@ -26,8 +29,9 @@ An audit can find a broken mechanism; it cannot prove one right.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +40,7 @@ from numpy.typing import NDArray
 from pairlearn.privacy.accounting import epsilon_of_mu
 from pairlearn.privacy.mechanism import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.noise_check import NoiseCheck
 from pairlearn.privacy.replay import (
     Neighbours,
     RecordingSource,
@@ -80,7 +85,11 @@ class AuditResult:
     n_runs : int
         Runs on each data set.
     confidence : float
-        Probability with which each of the two bounds holds.
+        Probability with which each of the bounds holds.
+    noise_upper : float, default=inf
+        Upper bound on the noise in units of what the mechanism states.
+    noise_correlation_lower : float, default=0.0
+        Lower bound on the correlation of the noise of successive runs.
 
     Examples
     --------
@@ -95,11 +104,18 @@ class AuditResult:
     mu_lower: float
     n_runs: int
     confidence: float
+    noise_upper: float = math.inf
+    noise_correlation_lower: float = 0.0
 
     @property
     def passed(self) -> bool:
-        """Whether the claim survived."""
-        return self.epsilon_lower <= self.epsilon and (self.mu is None or self.mu_lower <= self.mu)
+        """Whether the claim survived and the noise is what it should be."""
+        return (
+            self.epsilon_lower <= self.epsilon
+            and (self.mu is None or self.mu_lower <= self.mu)
+            and self.noise_upper >= 1.0
+            and self.noise_correlation_lower <= 0.0
+        )
 
     def statement(self) -> str:
         """Return the result as text.
@@ -120,7 +136,15 @@ class AuditResult:
                 f", and the Gaussian-DP parameter at least {self.mu_lower:.4f} (claimed "
                 f"{self.mu:.4f}, epsilon {epsilon_of_mu(max(self.mu_lower, 0.0), self.delta):.3f})"
             )
-        return text + "."
+        text += "."
+        if self.noise_upper < 1.0:
+            text += f" The noise is at most {self.noise_upper:.3f} of what the mechanism states."
+        if self.noise_correlation_lower > 0.0:
+            text += (
+                " The noise of successive runs is correlated (at least "
+                f"{self.noise_correlation_lower:.3f}): a seed is used again."
+            )
+        return text
 
 
 def _bounds(count: NDArray[Any], n: int, error: float) -> tuple[Vector, Vector]:
@@ -261,24 +285,41 @@ def audit(
     Returns
     -------
     AuditResult
-        Lower bounds on epsilon and mu.
+        Lower bounds on epsilon and mu, and what the noise was like.
     """
     pair = worst_case_neighbours(setting) if neighbours is None else neighbours
     maker: SourceMaker = make_source or (lambda _: NoiseSource())
-    if mechanism.secret_draws:
-        values, claimed = _projections(mechanism, pair, setting, n_runs, maker)
-        return audit_statistics(
-            values[0],
-            values[1],
-            epsilon=setting.epsilon,
-            delta=setting.delta,
-            mu=None if claimed is None else setting.mu,
-            confidence=confidence,
-        )
+    attack = _projections if mechanism.secret_draws else _log_ratios
+    noise = NoiseCheck()
+    values, claimed = attack(mechanism, pair, setting, n_runs, maker, noise)
+    result = audit_statistics(
+        values[0],
+        values[1],
+        epsilon=setting.epsilon,
+        delta=setting.delta,
+        mu=None if claimed is None else setting.mu,
+        confidence=confidence,
+    )
+    return replace(
+        result,
+        noise_upper=noise.level_upper(confidence),
+        noise_correlation_lower=max(0.0, noise.correlation_lower(confidence)),
+    )
+
+
+def _log_ratios(
+    mechanism: Mechanism,
+    pair: Neighbours,
+    setting: PublicSetting,
+    n_runs: int,
+    maker: SourceMaker,
+    noise: NoiseCheck,
+) -> tuple[Vector, float | None]:
+    """Return the log-likelihood ratios of all releases of each run, and the claimed mu."""
     values = np.empty((2, n_runs))
-    claimed = None
+    claimed: float | None = None
+    own = (pair.Z, pair.signs), (pair.other, pair.other_signs)
     for world in range(2):
-        own = (pair.Z, pair.signs), (pair.other, pair.other_signs)
         here, there = own[world], own[1 - world]
         sign = 1.0 if world == 0 else -1.0
         for i in range(n_runs):
@@ -293,14 +334,8 @@ def audit(
                 )
             )
             claimed = fit.mu
-    return audit_statistics(
-        values[0],
-        values[1],
-        epsilon=setting.epsilon,
-        delta=setting.delta,
-        mu=None if claimed is None else setting.mu,
-        confidence=confidence,
-    )
+            noise.add(record)
+    return values, claimed
 
 
 def _projections(
@@ -309,6 +344,7 @@ def _projections(
     setting: PublicSetting,
     n_runs: int,
     maker: SourceMaker,
+    noise: NoiseCheck,
 ) -> tuple[Vector, float | None]:
     """Return a test statistic that does not use secret draws, and the claimed mu.
 
@@ -324,6 +360,7 @@ def _projections(
             record = RecordingSource(maker(world * n_runs + i))
             claimed = mechanism.fit(*own[world], setting=setting, noise=record).mu
             outputs[world].append(np.concatenate(record.outputs))
+            noise.add(record)
             scales = record.scales
             sizes = [len(output) for output in record.outputs]
     both = [np.array(rows) for rows in outputs]

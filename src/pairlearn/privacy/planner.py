@@ -240,6 +240,7 @@ def simulated_auc(
     n_features: int,
     *,
     epsilon: float,
+    delta: float | None = None,
     best_auc: float = 0.8,
     positives: float = 0.5,
     mechanism: Mechanism | None = None,
@@ -256,7 +257,9 @@ def simulated_auc(
     n_examples, n_features : int
         Size of the data.
     epsilon : float
-        The privacy parameter, with the default delta.
+        The privacy parameter.
+    delta : float, optional
+        The failure probability, by default as in `plan`.
     best_auc, positives : float
         The model.
     mechanism : Mechanism, optional
@@ -278,7 +281,11 @@ def simulated_auc(
     reach = float(ndtri(best_auc))
     total = 0.0
     setting = PublicSetting.make(
-        n, lower=np.full(d, -3.0), upper=np.full(d, 3.0), epsilon=epsilon, delta=_default_delta(n)
+        n,
+        lower=np.full(d, -3.0),
+        upper=np.full(d, 3.0),
+        epsilon=epsilon,
+        delta=_default_delta(n) if delta is None else delta,
     )
     for run in range(n_runs):
         rng = np.random.default_rng([seed, run])
