@@ -6,7 +6,13 @@ from __future__ import annotations
 from pairlearn.data.registry import PAPER_SETS
 from pairlearn.experiments.contestants import TABLE
 from pairlearn.experiments.page import Facts, Figure, Table, Text
-from pairlearn.experiments.paper import Beside, beside, format_beside, published_table
+from pairlearn.experiments.paper import (
+    Beside,
+    beside,
+    format_beside,
+    published_table,
+    shortfalls,
+)
 from pairlearn.experiments.report import beside_table, comparison_parts
 from pairlearn.experiments.reproduce_common import (
     Outcome,
@@ -86,6 +92,10 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     if at_end:
         blocks.append(format_beside(at_end))
         parts.append(beside_table(at_end))
+        if not settings.quick:
+            reasons = shortfalls(at_end)
+            blocks += [paragraph(reason) for reason in reasons]
+            remarks += reasons
     blocks += [_unpublished(comparison, at_end), cost_text(comparison)]
     blocks += [f"failed: {f.dataset} split {f.split} {f.method}: {f.message}"
                for f in comparison.failures]  # fmt: skip

@@ -270,7 +270,8 @@ RIVALS: tuple[Method, ...] = (
         n_passes=30,
         radii=(math.inf,),
     ),
-    RecipeMethod(name="spauc", recipe="spauc"),
+    # Its best step is close to those at which it diverges, and the paper's grid may miss it.
+    RecipeMethod(name="spauc", recipe="spauc", step_sizes=powers(-3, 3, per_decade=2)),
     RecipeMethod(name="solam", recipe="solam"),
     RecipeMethod(name="localized", recipe="localized"),
 )
