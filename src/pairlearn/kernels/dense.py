@@ -36,7 +36,7 @@ HINGE = 0
 #: How many pairs ahead rows are asked for.
 AHEAD = 6
 #: Examples of fewer bytes than this stay in the second-level cache: nothing is asked for.
-NEAR = 1 << 20
+NEAR = 1 << 21
 
 
 @kernel
