@@ -38,22 +38,22 @@ def draw_indices(key, n, out):
 def draw_pairs(key, n, left, right):
     """Fill `left` and `right` with uniform pairs of distinct indices below `n` <= 2**20.
 
-    One number serves both: of u n / 2**64 the whole part is the left index, and the fraction, which
-    is uniform again, gives the right one among the n - 1 others. The probability of a pair differs
-    from 1/(n (n - 1)) by less than 2**-63, a share of less than 2**-23.
+    One number u of 64 bits serves both: of u n / 2**64 the whole part is the left index, and the
+    fraction, which is uniform again, gives the right one among the n - 1 others. Both take the
+    upper 40 bits, so that a product fits: the probability of a pair differs from 1/(n (n - 1)) by a
+    share of less than 2**-19.
     """
     bound = np.uint64(n)
     others = np.uint64(n - 1)
-    half = np.uint64(32)
-    low_mask = np.uint64(0xFFFFFFFF)
+    low, high = np.uint64(24), np.uint64(40)
     for k in range(len(left)):
         z = key + np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z = z ^ (z >> np.uint64(31))
-        i = ((z >> half) * bound + (((z & low_mask) * bound) >> half)) >> half
+        i = ((z >> low) * bound) >> high
         z = z * bound
-        j = ((z >> half) * others + (((z & low_mask) * others) >> half)) >> half
+        j = ((z >> low) * others) >> high
         left[k] = i
         right[k] = j + np.uint64(j >= i)
 
