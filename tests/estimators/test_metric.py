@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from pairlearn import DistanceHinge, GivenPairs, MetricLearner, PsdCone
 from pairlearn.estimators.metric_start import neighbor_pairs
-from pairlearn.given_pairs import ListedPairs
+from pairlearn.pairings.given import ListedPairs
 
 
 def task(n=400, seed=0):

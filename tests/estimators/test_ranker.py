@@ -27,7 +27,7 @@ from pairlearn import (
     Welsch,
     reference,
 )
-from pairlearn.query_pairing import GroupedSource
+from pairlearn.pairings.queries import GroupedSource
 
 W = np.array([1.0, -1.0, 0.5, 0.0])
 

@@ -32,12 +32,12 @@ from pairlearn.estimators.parts import (
     named,
 )
 from pairlearn.estimators.storage import Storable, register_storable
-from pairlearn.given_pairs import GivenPairs, as_rows_of_pairs
 from pairlearn.losses import PairLoss
 from pairlearn.losses.metric import get_metric_loss
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
+from pairlearn.pairings.given import GivenPairs, as_rows_of_pairs
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore

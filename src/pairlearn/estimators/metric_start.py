@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.given_pairs import ListedPairs
 from pairlearn.losses import PairLoss
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings import Pairing
+from pairlearn.pairings.given import ListedPairs
 from pairlearn.scores import MahalanobisScore
 
 __all__ = [

@@ -26,8 +26,8 @@ from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import ndcg, pair_accuracy
 from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import Pairing, PreviousExample
+from pairlearn.pairings.queries import PreviousOfQuery, number_queries
 from pairlearn.problem import Problem
-from pairlearn.query_pairing import PreviousOfQuery, number_queries
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream

@@ -14,7 +14,7 @@ from pairlearn.estimators.metric import MetricLearner
 from pairlearn.estimators.parts import as_generator
 from pairlearn.estimators.ranker import PairwiseRanker
 from pairlearn.pairings import PreviousExample
-from pairlearn.query_pairing import PreviousOfQuery
+from pairlearn.pairings.queries import PreviousOfQuery
 from pairlearn.streams.driving import (
     Driver,
     parts_of,
