@@ -229,7 +229,9 @@ class MahalanobisDescent(Descent):
             self._parameter,
         )
         kind = self._score.parameterization
-        if kind == "full":
+        if kind == "full" and self._projects_every and np.isinf(self._radius):
+            status = mahalanobis.descend_free(*arguments, self._work)
+        elif kind == "full":
             exact = self._domain.projection == "exact"
             status = mahalanobis.descend_full(*arguments, exact, self._work, self.counts)
         elif kind == "diagonal":

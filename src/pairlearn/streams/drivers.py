@@ -96,8 +96,7 @@ class MetricDriver(Driver):
         model.n_features_in_ = int(state["n_features"])
         model._paired = bool(state["paired"])
         model._codes = {label: code for label, code in state["codes"]}
-        # A stream never pairs with neighbours, the only pairing that looks at the examples.
-        pairing = model._pairing_of(np.empty((0, 0)), np.empty(0), model._paired)
+        pairing = model._stream_pairing(model._paired)
         rng = as_generator(model.random_state)
         stream = start_like(state["parts"], model.n_features_in_, pairing, rng)
         restore_stream(stream, state["stream"])
