@@ -280,7 +280,7 @@ def test_neighbor_pairs(n_classes):
     n, k = 300, 2
     y = rng.integers(0, n_classes, n).astype(float)
     X = 1e3 + rng.normal(size=(n, 3)) + 2.0 * np.eye(10)[y.astype(int), :3]
-    pairs = neighbor_pairs(X, y, k, rng)
+    pairs = neighbor_pairs(X, y, k, np.arange(n), rng)
     distance = np.linalg.norm(X[:, None] - X, axis=2)
     np.fill_diagonal(distance, np.inf)
     for i in range(n):
@@ -298,11 +298,11 @@ def test_neighbors_of_odd_data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 2))
     # Each example alone with its label: it has no neighbour of its own.
-    alone = neighbor_pairs(X, np.arange(6.0), 3, rng)
+    alone = neighbor_pairs(X, np.arange(6.0), 3, np.arange(6), rng)
     assert (alone.left != alone.right).all()
     # Equal examples, and huge ones, whose squares do not fit into single precision.
     for Z in (np.ones((6, 2)), 1e200 * X):
-        pairs = neighbor_pairs(Z, np.array([0.0, 0, 0, 1, 1, 1]), 3, rng)
+        pairs = neighbor_pairs(Z, np.array([0.0, 0, 0, 1, 1, 1]), 3, np.arange(6), rng)
         assert set(pairs.left) == set(range(6))
         assert (pairs.left != pairs.right).all()
 
@@ -310,7 +310,7 @@ def test_neighbors_of_odd_data():
 def test_neighbors_among_a_sample(monkeypatch):
     monkeypatch.setattr(metric_neighbors, "_CANDIDATES", 50)
     X, y = task(n=300)
-    pairs = neighbor_pairs(X, y.astype(float), 3, np.random.default_rng(0))
+    pairs = neighbor_pairs(X, y.astype(float), 3, np.arange(300), np.random.default_rng(0))
     assert set(pairs.left) == set(range(300))
     assert len(set(pairs.right)) <= 50
     assert (pairs.left != pairs.right).all()
@@ -319,7 +319,7 @@ def test_neighbors_among_a_sample(monkeypatch):
 def test_lists_of_pairs_are_checked():
     rng = np.random.default_rng(0)
     X, y = task(n=40)
-    pairs = neighbor_pairs(X, y.astype(float), 2, rng)
+    pairs = neighbor_pairs(X, y.astype(float), 2, np.arange(40), rng)
     with pytest.raises(ValueError, match="outside 0"):
         pairs.offline(10, rng)
     with pytest.raises(ValueError, match="as many left as right"):

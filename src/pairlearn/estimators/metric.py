@@ -121,9 +121,10 @@ class MetricLearner(
         `partial_fit`), "linear", "uniform", "last", or a rule.
     pairing : str or Pairing, default="auto"
         "neighbors" (the default of `fit`), pairs drawn from each example's `n_neighbors` nearest
-        ones of its own label and of other labels, both equally often: in the Euclidean metric for
-        the first half of the steps, and then in the metric learned so far. The second half takes
-        a third of the step size, in units of its own pairs. "previous" (the default of
+        ones of its own label and of other labels, both equally often. Half of the examples look
+        for theirs in the Euclidean metric, for the first half of the steps; the others in the
+        metric learned so far, for the second half, which takes a third of the step size, in units
+        of its own pairs. "previous" (the default of
         `partial_fit`, for which "neighbors" and "random" do not serve); "random"; or a pairing
         of one pair a step. Given pairs are taken as they are.
     validation_fraction : float, default=0.2
@@ -270,7 +271,7 @@ class MetricLearner(
         pairing = training.pair(rows, labels, rng)
         differences = sample_differences(rows, pairing, rng)
         start = start_from(training.score, problem.loss, self.init, rows, differences)
-        unit = unit_step(training.score, problem.loss, differences)
+        unit = training.unit(differences)
         held_out = None
         if self.step_size == "held_out" or (
             self.step_size == "auto" and training.pairing is not None
@@ -292,7 +293,7 @@ class MetricLearner(
         w = start.ravel()
         if step_size > 0:
             learned = training.run(
-                data, pairing, start=start, step_size=step_size, n_steps=n_steps, rng=rng
+                data, pairing, start=start, step_size=step_size, unit=unit, n_steps=n_steps, rng=rng
             )
             w, self.n_steps_, self.n_gradients_ = learned.w, learned.n_steps, learned.n_gradients
         self.step_size_, self.held_out_score_ = step_size, held_out

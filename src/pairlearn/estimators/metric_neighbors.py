@@ -19,66 +19,87 @@ _BLOCK = 128
 _CANDIDATES = 20_000
 
 
-def neighbor_pairs(X: Vector, y: Vector, n_neighbors: int, rng: np.random.Generator) -> ListedPairs:
-    """Return each example with its nearest ones of its own label and of other labels.
+def neighbor_pairs(
+    X: Vector, y: Vector, n_neighbors: int, queries: Indices, rng: np.random.Generator
+) -> ListedPairs:
+    """Return each query with its nearest examples of its own label and of other labels.
 
     Nearest neighbours see near examples only, so a metric for them is best learned from near
-    pairs: of each example, its `n_neighbors` Euclidean neighbours of the same label, and as many of
+    pairs: of each query, its `n_neighbors` Euclidean neighbours of the same label, and as many of
     other labels, of which those beyond the nearest count only if they are among the
-    4 `n_neighbors` + 4 nearest examples of any label. Each pair is listed once for each of its
-    members that finds the other; the kind of which there are fewer is repeated, so that pairs of
-    equal and of different labels are drawn equally often. With more than 20,000 examples,
-    neighbours are looked for among 20,000 of them.
+    4 `n_neighbors` + 4 nearest examples of any label. The kind of pairs of which there are fewer is
+    repeated, so that pairs of equal and of different labels are drawn equally often. With more
+    than 20,000 examples, neighbours are looked for among 20,000 of them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Examples.
+    y : ndarray of shape (n,)
+        Labels, at least two kinds.
+    n_neighbors : int
+        Neighbours of each kind.
+    queries : ndarray of int
+        The examples whose neighbours are wanted.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ListedPairs
+        The queries on the left, their neighbours on the right.
 
     Examples
     --------
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    >>> pairs = neighbor_pairs(X, np.array([0.0, 0.0, 1.0, 1.0]), 1, np.random.default_rng(0))
-    >>> len(pairs.left)
-    8
+    >>> labels, rng = np.array([0.0, 0.0, 1.0, 1.0]), np.random.default_rng(0)
+    >>> pairs = neighbor_pairs(X, labels, 1, np.arange(2), rng)
+    >>> pairs.left, pairs.right
+    (array([0, 1, 0, 1]), array([1, 0, 2, 2]))
     """
-    same, other, found = _nearest(X, y, n_neighbors, rng)
+    same, other, found = _nearest(X, y, n_neighbors, queries, rng)
     kinds = []
     for members, count in zip((same, other), found.T, strict=True):
         row, place = np.nonzero(np.arange(n_neighbors) < count[:, None])
-        kinds.append((row, members[row, place]))
+        kinds.append((queries[row], members[row, place]))
     length = max(len(row) for row, _ in kinds)
-    kinds = [kind for kind in kinds if len(kind[0])]
-    left, right = (
-        np.concatenate([np.resize(kind[side], length) for kind in kinds]) for side in (0, 1)
+    left, right = zip(
+        *((np.resize(row, length), np.resize(met, length)) for row, met in kinds if len(row)),
+        strict=True,
     )
-    return ListedPairs(left, right)
+    return ListedPairs(np.concatenate(left), np.concatenate(right))
 
 
 def _nearest(
-    X: Vector, y: Vector, k: int, rng: np.random.Generator
+    X: Vector, y: Vector, k: int, queries: Indices, rng: np.random.Generator
 ) -> tuple[Indices, Indices, Indices]:
     """Return the nearest examples of the same and of other labels, and how many there are."""
     from pairlearn.kernels.neighbors import nearest_of_labels
 
-    n = len(y)
+    n, m = len(y), len(queries)
     candidates = np.arange(n)
     if n > _CANDIDATES:
         candidates = rng.choice(n, _CANDIDATES, replace=False)
     candidates = candidates[np.argsort(y[candidates], kind="stable")]
-    own = np.full(n, -1)
-    own[candidates] = np.arange(len(candidates))
-    labels = y[candidates]
-    first, last = np.searchsorted(labels, y), np.searchsorted(labels, y, side="right")
+    position = np.full(n, -1)
+    position[candidates] = np.arange(len(candidates))
+    own, labels = position[queries], y[candidates]
+    first = np.searchsorted(labels, y[queries])
+    last = np.searchsorted(labels, y[queries], side="right")
     # Single precision is enough to tell near from far, once the origin and the unit are sensible.
     Z = X - X.mean(axis=0)
     Z = (Z / max(float(np.abs(Z).max(initial=0.0)), np.finfo(float).tiny)).astype(np.float32)
+    # ||x' - x||^2 - ||x||^2 = ||x'||^2 - 2 <x', x>, by one product of matrices.
     others = Z[candidates]
     squares = np.einsum("nd,nd->n", others, others)
-    factor = np.ascontiguousarray(-2.0 * others.T)
-    same, other = np.zeros((2, n, k), dtype=np.int64)
-    found = np.zeros((n, 2), dtype=np.int64)
-    for begin in range(0, n, _BLOCK):
+    factor = np.vstack([-2.0 * others.T, squares])
+    asking = np.column_stack([Z[queries], np.ones(m, dtype=np.float32)])
+    same, other = np.zeros((2, m, k), dtype=np.int64)
+    found = np.zeros((m, 2), dtype=np.int64)
+    for begin in range(0, m, _BLOCK):
         block = slice(begin, begin + _BLOCK)
-        distances = Z[block] @ factor
-        distances += squares
         nearest_of_labels(
-            distances,
+            asking[block] @ factor,
             own[block],
             first[block],
             last[block],

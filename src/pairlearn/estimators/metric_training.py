@@ -14,7 +14,7 @@ from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.metric_neighbors import neighbor_pairs
 from pairlearn.estimators.metric_start import components_of, sample_differences, unit_step
 from pairlearn.metrics import roc_auc
-from pairlearn.pairings import GivenPairs, Pairing
+from pairlearn.pairings import GivenPairs, ListedPairs, Pairing
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
@@ -74,9 +74,10 @@ class Training:
     problem, domain, schedule, averaging
         The parts; the schedule is multiplied by the step size.
     pairing : Pairing or None
-        Who meets whom; None for near examples. These are found in the Euclidean metric for the
-        first half of the steps, and then in the metric that this has led to, with steps a third
-        as long in units of what moves the distance of a typical pair by 1.
+        Who meets whom; None for near examples. Half of the examples look for their neighbours in
+        the Euclidean metric, for the first half of the steps, and the others in the metric that
+        this has led to, for the second half, whose steps are a third as long in units of what
+        moves the distance of a typical pair by 1.
     n_neighbors : int
         Neighbours of each example, also those by which held-out examples are judged.
     """
@@ -104,11 +105,12 @@ class Training:
         """Return the pairing of the first steps."""
         if self.pairing is not None:
             return self.pairing
-        return neighbor_pairs(rows, labels, self.n_neighbors, rng)
+        half = np.sort(rng.permutation(len(labels))[: (len(labels) + 1) // 2])
+        return neighbor_pairs(rows, labels, self.n_neighbors, half, rng)
 
-    def unit(self, rows: Vector, pairing: Pairing, rng: np.random.Generator) -> float:
+    def unit(self, differences: Vector) -> float:
         """Return the step size that moves the squared distance of a typical pair by about 1."""
-        return unit_step(self.score, self.problem.loss, sample_differences(rows, pairing, rng))
+        return unit_step(self.score, self.problem.loss, differences)
 
     def run(
         self,
@@ -117,21 +119,27 @@ class Training:
         *,
         start: Vector,
         step_size: float,
+        unit: float,
         n_steps: int,
         rng: np.random.Generator,
     ) -> Learned:
-        """Return what `n_steps` steps from `start` lead to; `pairing` is that of `pair`."""
+        """Return what `n_steps` steps from `start` lead to.
+
+        `pairing` is that of `pair`, and `unit` the unit step of its pairs.
+        """
         if self.pairing is not None:
             return self._descend(data, pairing, start, step_size, n_steps, rng)
+        assert isinstance(pairing, ListedPairs)
+        rows = data.rows
         half = (n_steps + 1) // 2
         coarse = self._descend(data, pairing, start, step_size, half, rng)
-        if half == n_steps:
+        others = np.setdiff1d(np.arange(len(rows)), pairing.left)
+        if half == n_steps or not len(others):
             return coarse
-        rows = data.rows
         image = rows @ components_of(self.score, coarse.w, rows.shape[1]).T
-        again = self.pair(image, data.labels, rng)
+        again = neighbor_pairs(image, data.labels, self.n_neighbors, others, rng)
         # Neighbours in the learned metric may be far apart in features that it has found useless.
-        step_size *= _FINER * self.unit(rows, again, rng) / self.unit(rows, pairing, rng)
+        step_size *= _FINER * self.unit(sample_differences(rows, again, rng)) / unit
         fine = self._descend(data, again, coarse.w, step_size, n_steps - half, rng)
         return Learned(fine.w, coarse.n_steps + fine.n_steps, coarse.n_gradients + fine.n_gradients)
 
@@ -205,6 +213,7 @@ def choose(
             continue
         seed = int(rng.integers(2**63))
         pairing = training.pair(train.rows, train.labels, rng)
+        unit = training.unit(sample_differences(train.rows, pairing, rng))
         for position, step_size in enumerate(candidates):
             w = start.ravel()
             if step_size > 0:
@@ -214,6 +223,7 @@ def choose(
                         pairing,
                         start=start,
                         step_size=stretch * step_size,
+                        unit=unit,
                         n_steps=n_choice,
                         rng=np.random.default_rng(seed),
                     ).w

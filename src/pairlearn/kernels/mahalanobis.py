@@ -198,8 +198,9 @@ def descend_full(
     """Take the active steps for a full matrix; `scratch` has d * d + 6 d entries.
 
     With `exact` every pulling step is projected onto the PSD cone; without it the caller
-    projects from time to time (`descend_free` is faster then, if there is no ball). The ball is a scaling, after the cone: for a cone and a ball around
-    its apex the projection onto the intersection is one after the other.
+    projects from time to time (`descend_free` is faster then, if there is no ball). The ball is a
+    scaling, after the cone: for a cone and a ball around its apex the projection onto the
+    intersection is one after the other.
     """
     size = len(w)
     d = np.int64(math.sqrt(size) + 0.5)

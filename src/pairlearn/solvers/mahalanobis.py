@@ -100,7 +100,7 @@ class MahalanobisDescent(Descent):
         self._work = np.zeros(sizes[score.parameterization])
         if score.parameterization == "low_rank":
             self._radius = math.sqrt(self._radius)
-        if score.parameterization == "full":
+        if score.parameterization == "full" and not self._projects_every:
             # A lower bound of the least eigenvalue, which a pulling step may use up.
             self.state[1] = max(float(np.linalg.eigvalsh(self.w.reshape(d, d))[0]), 0.0)
 
