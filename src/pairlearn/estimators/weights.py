@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.solvers.pairwise_sgd import check_weights
 
-__all__ = ["chunk_weights", "weigh"]
+__all__ = ["chunk_weights", "representatives", "weigh"]
 
 
 def weigh(
@@ -62,3 +62,19 @@ def chunk_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     if sample_weight is None:
         return np.empty(0)
     return check_weights(sample_weight, n)
+
+
+def representatives(weight: NDArray[np.float64]) -> slice | NDArray[np.int64]:
+    """Return as many indices as there are weights, each as often as its weight says, or all.
+
+    Quantiles and entropies of what they select are weighted ones.
+
+    Examples
+    --------
+    >>> representatives(np.array([1.0, 3.0, 0.0, 0.0]))
+    array([0, 1, 1, 1])
+    """
+    if not len(weight):
+        return slice(None)
+    n, edges = len(weight), np.cumsum(weight)
+    return np.asarray(np.searchsorted(edges, (np.arange(n) + 0.5) * (edges[-1] / n)))

@@ -122,8 +122,10 @@ class EntropyDriver(Driver):
             "n_features": learner._n_features,
             "rows": learner._rows,
             "targets": learner._targets,
+            "weights": learner._weights,
             "start": learner._start,
             "errors": learner.errors,
+            "error_weight": learner.error_weight,
             "bandwidth": learner.bandwidth,
             "step_size": learner.step_size,
             "stream": None,
@@ -135,14 +137,14 @@ class EntropyDriver(Driver):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put a fresh stream into the saved state, then the model."""
-        from pairlearn.estimators.location import locate
-
         if not state:
             return
         model = self.model
         learner = EntropyStream(model, int(state["n_features"]))
         learner._rows, learner._targets = list(state["rows"]), list(state["targets"])
+        learner._weights = list(state["weights"])
         learner._start, learner.errors = state["start"], state["errors"]
+        learner.error_weight = state["error_weight"]
         learner.bandwidth, learner.step_size = state["bandwidth"], state["step_size"]
         if state["stream"] is not None:
             rng = as_generator(model.random_state)
@@ -153,7 +155,7 @@ class EntropyDriver(Driver):
         model._stream, model.coef_ = learner, learner.coef
         model.bandwidth_, model.bandwidths_ = learner.bandwidth, [learner.bandwidth]
         model.step_size_, model.n_steps_ = learner.step_size, learner.n_steps
-        model.intercept_ = locate(learner.errors, model.intercept)
+        model.intercept_ = learner.locate(model.intercept)
         model.entropy_ = model.entropy_start_ = float(np.nan)
 
 
