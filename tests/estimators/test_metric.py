@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from pairlearn import DistanceHinge, GivenPairs, MetricLearner, PsdCone
+from pairlearn import DistanceHinge, FifoBuffer, GivenPairs, MetricLearner, PsdCone
 from pairlearn.estimators import metric_neighbors
 from pairlearn.estimators.metric_neighbors import neighbor_pairs
 from pairlearn.pairings.given import ListedPairs
@@ -225,6 +225,8 @@ def test_streams_learn():
         ({"init": "random"}, "init must be"),
         ({"init": -np.ones(6), "parameterization": "diagonal"}, "must not be negative"),
         ({"step_size": 0.0}, "step_size must be a positive number"),
+        ({"step_size": "fast"}, 'a number, "auto" or "held_out"'),
+        ({"pairing": FifoBuffer(3)}, "one pair at a step, not from a buffer"),
         ({"radius": -1.0}, "radius must be a positive number"),
         ({"projection": "never"}, '"exact" or "every"'),
         ({"projection": "every", "period": 0}, "period must be at least 1"),
@@ -257,6 +259,14 @@ def test_bad_pairs():
             learner.pair_distance(bad)
     with pytest.raises(ValueError, match=r"\+1 \(similar\) or -1"):
         MetricLearner().fit(pairs, np.arange(40))
+    with pytest.raises(ValueError, match=r"must be numbers, \+1 \(similar\) or -1"):
+        MetricLearner().fit(pairs, np.full(40, "alike"))
+    with pytest.raises(ValueError, match="the same number of features"):
+        MetricLearner().fit([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0]]], [1, -1])
+    with pytest.raises(ValueError, match="All pairs are similar"):
+        MetricLearner().fit(pairs, np.ones(40))
+    with pytest.raises(ValueError, match="needs at least 2 pairs"):
+        MetricLearner().fit(pairs[:1], [-1])
     with pytest.raises(ValueError, match="one label for each of 40 pairs"):
         MetricLearner().fit(pairs, similar[:-1])
     with pytest.raises(ValueError, match=r"similar .* and dissimilar"):

@@ -251,6 +251,10 @@ class MetricLearner(
         rows, labels, paired = self._examples(X, y, reset=True, minimum=2)
         data = _weighted(rows, labels, paired, sample_weight)
         rows, labels = data.rows, data.labels
+        if paired and (labels[::2] == labels[1::2]).all():
+            raise ValueError(
+                "All pairs are similar: without dissimilar pairs the best metric is zero. Add some."
+            )
         if not paired and len(np.unique(labels)) < 2:
             raise ValueError(
                 "y has one kind of labels (1 class): without different labels the best metric is "
@@ -288,7 +292,7 @@ class MetricLearner(
         elif self.step_size == "auto":
             step_size = _NEIGHBOR_STEP * unit
         else:
-            step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+            step_size = self._given_step_size()
         self.n_steps_ = self.n_gradients_ = 0
         w = start.ravel()
         if step_size > 0:
@@ -355,7 +359,7 @@ class MetricLearner(
             if self.step_size == "auto":
                 step_size = _STREAM_STEP * unit_step(score, problem.loss, differences)
             else:
-                step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+                step_size = self._given_step_size()
             schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
             averaging = as_averaging("step_size" if self.averaging == "auto" else self.averaging)
             solver = PairwiseSGD(pairing, schedule, domain, averaging)
@@ -386,6 +390,13 @@ class MetricLearner(
     def _problem(self) -> Problem:
         loss = get_metric_loss(self.loss)
         return Problem(MahalanobisScore(self.parameterization, self.rank), loss)
+
+    def _given_step_size(self) -> float:
+        if isinstance(self.step_size, str):
+            raise ValueError(
+                f'step_size must be a number, "auto" or "held_out", got {self.step_size!r}.'
+            )
+        return check_positive("step_size", self.step_size)
 
     def _domain(self, *, stored: bool) -> PsdCone | PsdBall:
         projection, period = self.projection, self.period

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.losses import PairLoss
-from pairlearn.pairings import Pairing
+from pairlearn.pairings import Pairing, Plan
 from pairlearn.scores import MahalanobisScore
 
 __all__ = ["components_of", "sample_differences", "start_from", "unit_step"]
@@ -30,6 +30,11 @@ def sample_differences(X: Vector, pairing: Pairing, rng: np.random.Generator) ->
     array([-2.])
     """
     plan = pairing.offline(len(X), rng).draw(_PAIRS)
+    if not isinstance(plan, Plan):
+        raise ValueError(
+            f"A metric is learned from one pair at a step, not from a buffer; got {pairing!r}, use "
+            "PreviousExample() or RandomPair()."
+        )
     v = X[plan.left] - X[plan.right]
     return np.asarray(v[(v != 0).any(axis=1)])
 

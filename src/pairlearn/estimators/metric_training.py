@@ -248,6 +248,11 @@ def hold_out(n: int, fraction: float, rng: np.random.Generator) -> list[NDArray[
     >>> [int(mask.sum()) for mask in hold_out(10, 0.2, np.random.default_rng(0))]
     [2, 2, 2]
     """
+    if n < 2:
+        raise ValueError(
+            "The choice of the step size holds out a part of the data, which needs at least 2 "
+            "pairs; got 1. Give step_size as a number."
+        )
     order = rng.permutation(n)
     if fraction * n >= _ENOUGH:
         parts = [order[: round(fraction * n)]]
