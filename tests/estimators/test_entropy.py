@@ -210,10 +210,91 @@ def test_other_bad_input():
         EntropyRegressor(Hinge(), bandwidth=None).fit(X, y)
 
 
+# ------------------------------------------------------------------------------------ weights
+
+
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
+def test_an_example_of_weight_zero_is_absent(storage):
+    X, y = task("skewed", n=300)
+    weight = np.random.default_rng(0).integers(0, 3, 300).astype(float)
+    some = weight > 0
+    model = EntropyRegressor(n_passes=20, random_state=0)
+    whole = clone(model).fit(storage(X), y, sample_weight=weight)
+    part = clone(model).fit(storage(X[some]), y[some], sample_weight=5.0 * weight[some])
+    for name in ("coef_", "intercept_", "bandwidth_", "entropy_", "step_size_"):
+        np.testing.assert_allclose(getattr(whole, name), getattr(part, name), rtol=1e-8)
+    ones = clone(model).fit(storage(X), y, sample_weight=np.full(300, 3.0))
+    np.testing.assert_array_equal(ones.coef_, clone(model).fit(storage(X), y).coef_)
+
+
+def test_the_heavy_examples_decide():
+    X, y = task("skewed", n=1200)
+    flipped = np.concatenate([y[:600], X[600:] @ -W])
+    for heavy, sign in ((slice(600), 1.0), (slice(600, None), -1.0)):
+        weight = np.full(1200, 0.02)
+        weight[heavy] = 1.0
+        for init in ("huber", "least_squares"):
+            model = EntropyRegressor(init=init, random_state=0).fit(X, flipped, weight)
+            np.testing.assert_allclose(model.coef_, sign * W, atol=0.3)
+
+
+def test_weighted_scales_are_those_of_repeated_examples():
+    """What is found without a random path agrees with repetition to rounding."""
+    X, y = task("skewed", n=200)
+    weight = np.tile([1.0, 3.0], 100)
+    repeated = np.repeat(np.arange(200), weight.astype(int))
+    from pairlearn.estimators.location import start_from
+    from pairlearn.solvers.rows import as_rows
+
+    a = start_from(as_rows(X), y, "least_squares", weight)
+    b = start_from(as_rows(X[repeated]), y[repeated], "least_squares")
+    np.testing.assert_allclose(a, b, atol=1e-10)
+    mean = EntropyRegressor(intercept="mean", step_size=1e-9, n_passes=1, random_state=0)
+    model = mean.fit(X, y, sample_weight=weight)
+    errors = y - X @ model.coef_
+    # Weights are represented by as many errors as there are: the mean is rounded to their spread.
+    assert abs(model.intercept_ - np.average(errors, weights=weight)) < 0.1 * errors.std()
+
+
+def test_weights_in_streams():
+    X, y = task("bimodal", n=1000)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 1000)
+    models = []
+    for size in (1000, 300, 7):
+        model = EntropyRegressor(random_state=0)
+        for start in range(0, 1000, size):
+            part = slice(start, start + size)
+            model.partial_fit(X[part], y[part], sample_weight=weight[part])
+        models.append(model)
+    for other in models[1:]:
+        np.testing.assert_allclose(other.coef_, models[0].coef_, atol=1e-9)
+    with pytest.raises(ValueError, match="for every chunk of a stream or for none"):
+        models[0].partial_fit(X, y)
+    young = EntropyRegressor().partial_fit(X[:5], y[:5], sample_weight=weight[:5])
+    with pytest.raises(ValueError, match="for every chunk of a stream or for none"):
+        young.partial_fit(X, y)
+    with pytest.raises(ValueError, match="zero for all examples so far"):
+        EntropyRegressor().partial_fit(X[:5], y[:5], sample_weight=np.zeros(5))
+
+
+def test_bad_weights():
+    X, y = task("skewed", n=60)
+    for weight, message in (
+        (np.ones(59), r"must have shape \(60,\)"),
+        (-np.ones(60), "at least 0"),
+        (np.zeros(60), "zero for all examples"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            EntropyRegressor().fit(X, y, sample_weight=weight)
+
+
 def test_scikit_learn_checks():
+    """All pass, those of weights too: with more features than examples all paths end together."""
     results = check_estimator(
         EntropyRegressor(n_passes=20, random_state=0), on_fail=None, on_skip=None
     )
     failed = [r["check_name"] for r in results if r["status"] == "failed"]
     assert failed == []
-    assert sum(r["status"] == "passed" for r in results) >= 45
+    passed = {r["check_name"] for r in results if r["status"] == "passed"}
+    assert "check_sample_weight_equivalence_on_dense_data" in passed
+    assert len(passed) >= 45

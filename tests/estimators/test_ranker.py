@@ -27,7 +27,7 @@ from pairlearn import (
     Welsch,
     reference,
 )
-from pairlearn.query_pairing import GroupedSource
+from pairlearn.pairings.queries import GroupedSource
 
 W = np.array([1.0, -1.0, 0.5, 0.0])
 
@@ -286,9 +286,75 @@ def test_other_bad_input():
         PreviousOfQuery().offline(5, np.random.default_rng(0))
 
 
+# ------------------------------------------------------------------------------------ weights
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_an_example_of_weight_zero_is_absent(grouped):
+    X, y, qid = task(n_queries=40)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    some = weight > 0
+    parts = {"n_passes": 10, "random_state": 0}
+    whole = PairwiseRanker(**parts).fit(X, y, qid if grouped else None, weight)
+    part = PairwiseRanker(**parts).fit(
+        X[some], y[some], qid[some] if grouped else None, 5.0 * weight[some]
+    )
+    np.testing.assert_allclose(whole.coef_, part.coef_, atol=1e-10)
+    ones = PairwiseRanker(**parts).fit(X, y, qid, np.full(len(y), 3.0))
+    np.testing.assert_array_equal(ones.coef_, PairwiseRanker(**parts).fit(X, y, qid).coef_)
+
+
+def test_the_heavy_queries_decide():
+    X, y, qid = task()
+    odd = qid % 2 == 1
+    flipped = np.where(odd, y.max() - y, y)
+    for heavy, sign in ((~odd, 1.0), (odd, -1.0)):
+        weight = np.where(heavy, 1.0, 0.1)
+        model = PairwiseRanker(step_size=1e-3, random_state=0).fit(X, flipped, qid, weight)
+        assert sign * angle(model.coef_) > 0.95
+
+
+def test_weights_in_streams():
+    X, y, qid = task(n_queries=30)
+    parts = {"schedule": "constant", "averaging": "last"}
+    n = len(y)
+    heavy = PairwiseRanker(step_size=0.01, **parts).partial_fit(X, y, qid, np.full(n, 2.0))
+    long = PairwiseRanker(step_size=0.04, **parts).partial_fit(X, y, qid)
+    np.testing.assert_allclose(heavy.coef_, long.coef_, atol=1e-12)
+    with pytest.raises(ValueError, match="for every chunk of a stream or for none"):
+        heavy.partial_fit(X, y, qid)
+
+
+def test_bad_weights():
+    X, y, qid = task(n_queries=5)
+    n = len(y)
+    for weight, message in (
+        (np.ones(n - 1), "must have shape"),
+        (-np.ones(n), "at least 0"),
+        (np.zeros(n), "zero for all examples"),
+        ((y == y[0]).astype(float), "No query has two different grades"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            PairwiseRanker().fit(X, y, qid, sample_weight=weight)
+
+
+WEIGHTS = (
+    "A weight multiplies the gradients of the sampled pairs; a repeated row changes which pairs "
+    "are sampled. Both descend on the same weighted risk, but along different random paths, so "
+    "the results agree in expectation and not to seven digits."
+)
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+}
+
+
 def test_scikit_learn_checks():
     model = PairwiseRanker(n_passes=20, random_state=0)
-    results = check_estimator(model, on_fail=None, on_skip=None)
+    results = check_estimator(
+        model, expected_failed_checks=EXPECTED_FAILURES, on_fail=None, on_skip=None
+    )
     failed = [r["check_name"] for r in results if r["status"] == "failed"]
     assert failed == []
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(EXPECTED_FAILURES)
     assert sum(r["status"] == "passed" for r in results) >= 40

@@ -188,8 +188,10 @@ def test_a_stream_does_not_depend_on_its_chunks(kind):
             for row, label in zip(X, y, strict=True):
                 stream.learn_one(row, label)
         results.append((stream.w, stream.average))
+    # Between projections steps are made four at a time, and a chunk may end within the four.
+    tolerance = 1e-14 if domain.projection == "every" else 0.0
     for w, average in results[1:]:
-        np.testing.assert_array_equal(w, results[0][0])
+        np.testing.assert_allclose(w, results[0][0], rtol=0.0, atol=tolerance)
         np.testing.assert_allclose(average, results[0][1], atol=1e-14)
 
 

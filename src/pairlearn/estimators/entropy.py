@@ -25,6 +25,7 @@ from pairlearn.estimators.parts import (
     named,
 )
 from pairlearn.estimators.storage import Storable, register_storable
+from pairlearn.estimators.weights import chunk_weights, representatives, weigh
 from pairlearn.losses import PairLoss
 from pairlearn.losses.entropy import Epanechnikov, Welsch
 from pairlearn.metrics.entropy import error_entropy
@@ -197,7 +198,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
 
     # --------------------------------------------------------------------------- training
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples (Algorithm 1).
 
         Parameters
@@ -206,6 +207,10 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             Examples.
         y : array-like of shape (n_samples,)
             Real targets, not all equal.
+        sample_weight : array-like of shape (n_samples,), optional
+            A pair weighs the product of the weights of its two examples, which are divided by
+            their mean. The starting point, the bandwidth, the intercept and the entropies are
+            weighted too. An example of weight zero is as good as absent.
 
         Returns
         -------
@@ -214,30 +219,34 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         """
         self._check()
         rows, targets = self._examples(X, y, reset=True, minimum=2)
+        keep, weight = weigh(sample_weight, len(targets))
+        if keep is not None:
+            rows, targets = rows.take(keep), targets[keep]
+        typical = representatives(weight)
         if targets.max() == targets.min():
             raise ValueError(
                 f"y is constant ({targets[0]:g}): all errors can be made equal and there is "
                 "nothing to learn. Check the target column."
             )
         rng = as_generator(self.random_state)
-        w = start = start_from(rows, targets, self._init())
+        w = start = start_from(rows, targets, self._init(), weight)
         stages = self._stages()
         n_steps = auto_steps(self.n_passes, len(targets), budget=_AUTO_STEPS)
         shape = as_schedule(self.schedule, default="constant")
         self.bandwidths_: list[float] = []
         for factor in stages:
-            loss = self._loss(factor, targets - rows.scores(w), rng)
+            loss = self._loss(factor, (targets - rows.scores(w))[typical], rng)
             self.bandwidths_.append(float(getattr(loss, "bandwidth", np.nan)))
             w, self.step_size_ = self._run(
-                loss, rows, targets, w, start, max(n_steps // len(stages), 1), shape, rng
+                loss, rows, targets, weight, w, start, max(n_steps // len(stages), 1), shape, rng
             )
-        errors = targets - rows.scores(w)
+        errors = (targets - rows.scores(w))[typical]
         self.bandwidth_ = self.bandwidths_[-1]
         self.coef_ = w
         self.intercept_ = locate(errors, self.intercept)
         self.n_steps_ = max(n_steps // len(stages), 1) * len(stages)
         self.entropy_ = self._entropy(errors)
-        self.entropy_start_ = self._entropy(targets - rows.scores(start))
+        self.entropy_start_ = self._entropy((targets - rows.scores(start))[typical])
         self._stream: EntropyStream | None = None
         return self
 
@@ -246,6 +255,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         loss: PairLoss,
         rows: Rows,
         y: Vector,
+        weight: Vector,
         w: Vector,
         start: Vector,
         n_steps: int,
@@ -266,18 +276,26 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         if self.step_size != "auto":
             given = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
             solver = PairwiseSGD(self._pairing(), shape.scaled(given), as_ball(radius), averaging)
-            return w + solver.solve(problem, rows, errors, n_steps=n_steps, rng=rng).average, given
+            solution = solver.solve(
+                problem,
+                rows,
+                errors,
+                n_steps=n_steps,
+                rng=rng,
+                example_weight=weight if len(weight) else None,
+            )
+            return w + solution.average, given
         steps = tuple(c / pair_scale(rows) for c in _STEPS)
         sweep = Sweep(steps, (radius,) * len(steps), self._pairing(), shape, averaging)
-        solution = sweep.solve(problem, rows, errors, n_steps=n_steps, rng=rng)
-        judged = np.arange(len(y))
+        models = sweep.solve(problem, rows, errors, n_steps=n_steps, rng=rng, example_weight=weight)
+        judged = np.arange(len(y))[representatives(weight)]
         if len(judged) > _JUDGED:
             judged = rng.choice(judged, _JUDGED, replace=False)
         part = rows.take(judged)
         seed = int(rng.integers(2**63))
         best, step_size = np.zeros(rows.shape[1]), 0.0
         least = pair_loss(loss, errors[judged], seed)
-        for step, change, lost in zip(steps, solution.averages, solution.diverged, strict=True):
+        for step, change, lost in zip(steps, models.averages, models.diverged, strict=True):
             left = errors[judged] - part.scores(change)
             if lost or not np.isfinite(left).all():
                 continue
@@ -286,7 +304,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 best, step_size, least = change, step, risk
         return w + best, step_size
 
-    def partial_fit(self, X: Any, y: ArrayLike) -> Self:
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the next chunk of a stream, in order (Algorithm 2).
 
         Parameters
@@ -295,6 +313,8 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             Examples.
         y : array-like of shape (n_samples,)
             Real targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
 
         Returns
         -------
@@ -317,13 +337,13 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         first = getattr(self, "_stream", None) is None
         rows, targets = self._examples(X, y, reset=first, minimum=1)
         learner = getattr(self, "_stream", None) or EntropyStream(self, rows.shape[1])
-        learner.learn(rows, targets)
+        learner.learn(rows, targets, chunk_weights(sample_weight, len(targets)))
         self._stream = learner
         self.coef_ = learner.coef
         self.bandwidth_ = learner.bandwidth
         self.bandwidths_ = [learner.bandwidth]
         self.step_size_ = learner.step_size
-        self.intercept_ = locate(learner.errors, self.intercept)
+        self.intercept_ = learner.locate(self.intercept)
         self.n_steps_ = learner.n_steps
         self.entropy_ = self.entropy_start_ = float("nan")
         return self

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.location import start_from
+from pairlearn.estimators.location import locate, start_from
 from pairlearn.estimators.parts import as_averaging, as_ball, as_generator, as_schedule
+from pairlearn.estimators.weights import representatives
 from pairlearn.losses import Epanechnikov, PairLoss, Welsch
 from pairlearn.metrics.entropy import error_entropy
 from pairlearn.problem import Problem
@@ -38,9 +39,12 @@ class EntropyStream:
         self._n_features = n_features
         self._rows: list[Rows] = []
         self._targets: list[Vector] = []
+        self._weights: list[Vector] = []
         self._start = np.zeros(n_features)
         self._stream: Stream | None = None
         self.errors = np.empty(0)
+        #: Weights of these errors, empty if there are none.
+        self.error_weight = np.empty(0)
         self.bandwidth = float("nan")
         self.step_size = float("nan")
 
@@ -56,7 +60,13 @@ class EntropyStream:
         """Steps taken."""
         return 0 if self._stream is None else self._stream.n_steps
 
-    def learn(self, rows: Rows, y: Vector) -> None:
+    def locate(self, rule: str) -> float:
+        """Return the intercept: the location of the latest errors."""
+        # While all of them weigh nothing they count the same.
+        weight = self.error_weight if self.error_weight.any() else np.empty(0)
+        return locate(self.errors[representatives(weight)], rule)
+
+    def learn(self, rows: Rows, y: Vector, weight: Vector) -> None:
         """Learn from a chunk, or put it aside until there are enough examples to start."""
         if self._rows and type(self._rows[0]) is not type(rows):
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
@@ -64,24 +74,36 @@ class EntropyStream:
             rows = DenseRows(rows.X.astype(np.float64))
         if self._stream is not None:
             before = y - rows.scores(self.coef)
-            self._stream.learn_many(rows, y - rows.scores(self._start))
-            self.errors = np.concatenate([self.errors, before])[-_WINDOW:]
+            self._stream.learn_many(
+                rows,
+                y - rows.scores(self._start),
+                example_weight=weight if len(weight) else None,
+            )
+            self._note(np.concatenate([self.errors, before]), [self.error_weight, weight])
             return
+        n_before = sum(map(len, self._targets))
+        if n_before and bool(len(weight)) != bool(len(self._weights[0])):
+            raise ValueError("Give sample_weight for every chunk of a stream or for none.")
+        known_weight = np.concatenate([*self._weights, weight])[:_WARM_UP]
+        if len(known_weight) and not known_weight.any():
+            raise ValueError(
+                "sample_weight is zero for all examples so far; a stream starts with an example "
+                "of positive weight."
+            )
         self._rows, self._targets = [*self._rows, rows], [*self._targets, y]
-        collected = self._collected()
-        missing = _WARM_UP - sum(map(len, self._targets[:-1]))
-        if missing > len(y):
-            self._start = start_from(collected, np.concatenate(self._targets), "least_squares")
-            self.errors = np.concatenate(self._targets) - collected.scores(self._start)
+        self._weights = [*self._weights, weight]
+        collected, targets = self._collected(), np.concatenate(self._targets)
+        weights = np.concatenate(self._weights)
+        if n_before + len(y) < _WARM_UP:
+            self._start = start_from(collected, targets, "least_squares", weights)
+            self._note(targets - collected.scores(self._start), [weights])
             return
         # Whatever follows the 256th example has no part in the choices.
-        n_known = _WARM_UP
-        targets = np.concatenate(self._targets)
-        known = collected.take(np.arange(n_known))
+        known = collected.take(np.arange(_WARM_UP))
         owner, rng = self._owner, as_generator(self._owner.random_state)
-        self._start = start_from(known, targets[:n_known], owner._init())
-        errors = targets[:n_known] - known.scores(self._start)
-        loss = owner._loss(owner._stages()[-1], errors, rng)
+        self._start = start_from(known, targets[:_WARM_UP], owner._init(), known_weight)
+        errors = targets[:_WARM_UP] - known.scores(self._start)
+        loss = owner._loss(owner._stages()[-1], errors[representatives(known_weight)], rng)
         self.bandwidth = float(getattr(loss, "bandwidth", np.nan))
         given = owner.step_size != "auto"
         self.step_size = (
@@ -96,9 +118,15 @@ class EntropyStream:
             as_averaging(owner.averaging),
         )
         stream = solver.start(Problem(LinearScore(), loss), self._n_features, rng=rng)
-        stream.learn_many(collected, targets - collected.scores(self._start))
-        self.errors = (targets - collected.scores(self._start))[-_WINDOW:]
-        self._stream, self._rows, self._targets = stream, self._rows[:1], []
+        errors = targets - collected.scores(self._start)
+        stream.learn_many(collected, errors, example_weight=weights if len(weights) else None)
+        self._note(errors, [weights])
+        self._stream, self._rows, self._targets, self._weights = stream, self._rows[:1], [], []
+
+    def _note(self, errors: Vector, weights: list[Vector]) -> None:
+        """Keep the latest errors and their weights, in which the intercept is located."""
+        self.errors = errors[-_WINDOW:]
+        self.error_weight = np.concatenate(weights)[-_WINDOW:]
 
     def _collected(self) -> Rows:
         total = self._rows[0]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.estimators.weights import representatives
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 
 __all__ = ["INTERCEPTS", "half_sample_mode", "locate", "pair_quartile", "start_from"]
@@ -20,6 +21,7 @@ INTERCEPTS = ("median", "mean", "mode")
 _PAIRS = 100_000
 #: Rounds of reweighted least squares.
 _ROUNDS = 30
+_NO_WEIGHTS = np.empty(0)
 
 
 def half_sample_mode(values: Vector) -> float:
@@ -83,7 +85,7 @@ def pair_quartile(errors: Vector, rng: np.random.Generator) -> float:
     return 2.2219 * float(np.quantile(np.abs(errors[left] - errors[right]), 0.25))
 
 
-def start_from(rows: Rows, y: Vector, init: Any) -> Vector:
+def start_from(rows: Rows, y: Vector, init: Any, example_weight: Vector = _NO_WEIGHTS) -> Vector:
     """Return coefficients to start from.
 
     Parameters
@@ -95,6 +97,8 @@ def start_from(rows: Rows, y: Vector, init: Any) -> Vector:
     init : str or array-like of shape (d,)
         "zero", "least_squares", "huber" (reweighted least squares with Huber's weights at 1.345
         times the normalised median absolute deviation), or coefficients.
+    example_weight : ndarray of shape (n,) or (0,)
+        Weights, not all zero.
 
     Returns
     -------
@@ -115,17 +119,18 @@ def start_from(rows: Rows, y: Vector, init: Any) -> Vector:
         raise ValueError(
             f'init must be "auto", "zero", "least_squares", "huber" or coefficients, got {init!r}.'
         )
-    weight = np.ones(len(y))
-    w = _least_squares(rows, y, weight)
+    given = example_weight if len(example_weight) else np.ones(len(y))
+    typical = representatives(example_weight)
+    w = _least_squares(rows, y, given)
     if init == "huber":
         for _ in range(_ROUNDS):
             errors = y - rows.scores(w)
-            errors = errors - np.median(errors)
-            scale = 1.4826 * float(np.median(np.abs(errors)))
+            errors = errors - np.median(errors[typical])
+            scale = 1.4826 * float(np.median(np.abs(errors[typical])))
             if scale == 0.0:
                 break
             weight = 1.0 / np.maximum(1.0, np.abs(errors) / (1.345 * scale))
-            before, w = w, _least_squares(rows, y, weight)
+            before, w = w, _least_squares(rows, y, given * weight)
             if np.linalg.norm(w - before) <= 1e-6 * np.linalg.norm(w):
                 break
     return w

@@ -16,12 +16,11 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.metric_start import (
     components_of,
-    judge_by_neighbors,
-    judge_by_pairs,
-    neighbor_pairs,
+    sample_differences,
     start_from,
     unit_step,
 )
+from pairlearn.estimators.metric_training import Examples, Training, choose, hold_out
 from pairlearn.estimators.pairs import PairMixin, check_pair_labels, check_pairs
 from pairlearn.estimators.parts import (
     as_averaging,
@@ -32,17 +31,18 @@ from pairlearn.estimators.parts import (
     named,
 )
 from pairlearn.estimators.storage import Storable, register_storable
-from pairlearn.given_pairs import GivenPairs, as_rows_of_pairs
+from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss
 from pairlearn.losses.metric import get_metric_loss
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.pairings import Pairing, PreviousExample, RandomPair
+from pairlearn.pairings import GivenPairs, Pairing, PreviousExample, RandomPair
+from pairlearn.pairings.given import as_rows_of_pairs
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.validation import DivergenceError, check_count, check_fraction, check_positive
+from pairlearn.validation import check_count, check_fraction, check_positive
 
 __all__ = ["MetricLearner"]
 
@@ -51,14 +51,12 @@ Vector = NDArray[np.float64]
 _PAIRINGS: dict[str, type[Pairing]] = {"previous": PreviousExample, "random": RandomPair}
 #: Step sizes of the grid in units of `unit_step`.
 _STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-#: The one of a stream, with steps c / sqrt(t).
-_STREAM_STEP = 1.0
+#: The one for pairs of near examples, and that of a stream, with steps c / sqrt(t).
+_NEIGHBOR_STEP, _STREAM_STEP = 0.1, 1.0
 #: Least number of steps and of passes of n_passes="auto".
 _AUTO_STEPS, _AUTO_PASSES = 10_000, 8
-#: Steps of the runs that choose the step size, at most.
-_CHOICE_STEPS = 50_000
-#: With fewer held-out examples than this, three parts are held out in turn.
-_ENOUGH = 1000
+#: Steps between two projections of projection="auto" in `fit`.
+_PERIOD = 2000
 
 
 class MetricLearner(
@@ -75,8 +73,9 @@ class MetricLearner(
 
     .. math:: \ell(\tau (h_W(x, x') - b)), \qquad \tau = 1 \text{ if } y = y' \text{ else } -1,
 
-    with stochastic gradient descent, each example meeting the previous one (Algorithm 1 of the
-    paper; `partial_fit` is Algorithm 2).
+    with stochastic gradient descent (Algorithm 1 of the paper; `partial_fit` is Algorithm 2).
+    `fit` learns from pairs of near examples, which is what nearest neighbours need;
+    ``pairing="previous"`` lets each example meet the previous one, as in the paper.
 
     Parameters
     ----------
@@ -89,17 +88,19 @@ class MetricLearner(
         which is not convex but costs O(d rank) a step.
     rank : int, optional
         Number of columns of L, at most the number of features.
-    step_size : float or "auto", default="auto"
-        The scale of the step sizes. "auto" trains a grid on a part of the training data and keeps
-        the best by nearest neighbours (`n_neighbors`) on the rest, the starting point included;
-        for given pairs by the AUC of held-out pairs. A stream takes the unit step, that which
-        moves the squared distance of a typical pair of its first chunk by 1, over sqrt(t).
+    step_size : float, "auto" or "held_out", default="auto"
+        The scale of the step sizes. The unit step moves the squared distance of a typical pair by
+        1. "auto" takes 0.1 units for pairs of near examples, and for other pairs "held_out"; a
+        stream takes the unit step of its first chunk over sqrt(t). "held_out" trains a grid on
+        a part of the training data and keeps the best by nearest neighbours (`n_neighbors`) on
+        the rest, the starting point included; for given pairs by the AUC of held-out pairs.
     radius : float, default=inf
         Bound on the Frobenius norm of W.
-    projection : {"exact", "every"}, default="exact"
-        Whether W is projected onto the PSD cone at each step that leaves it (by finding the one
-        negative eigenvalue, see `pairlearn.kernels.mahalanobis`), or every `period` steps by a
-        full eigendecomposition.
+    projection : {"auto", "exact", "every"}, default="auto"
+        Whether W is projected onto the PSD cone at each step that leaves it ("exact", by finding
+        the one negative eigenvalue, see `pairlearn.kernels.mahalanobis`), or every `period`
+        steps by a full eigendecomposition. "auto" is every 2000 steps in `fit`, and exact in
+        `partial_fit`. The result is positive semi-definite in any case.
     period : int, default=1
         The number of steps between projections with ``projection="every"``.
     init : str or array-like, default="auto"
@@ -110,7 +111,7 @@ class MetricLearner(
         Number of steps in units of the number of examples (of pairs). "auto" takes 8 passes, or
         more up to 10,000 steps, but at most 200 passes.
     n_neighbors : int, default=3
-        Neighbours by which "auto" judges, and of ``pairing="neighbors"``.
+        Neighbours of ``pairing="neighbors"``, and those by which "held_out" judges.
     schedule : str or Schedule, default="auto"
         "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`),
         "inverse_time" or a schedule, whose scale is then multiplied by the step size.
@@ -118,13 +119,16 @@ class MetricLearner(
         "tail" (the default of `fit`: the mean over the second half of the steps, since the
         starting point is far from neutral), "step_size" (the paper's average, the default of
         `partial_fit`), "linear", "uniform", "last", or a rule.
-    pairing : str or Pairing, default="previous"
-        "previous"; "random"; "neighbors", pairs drawn from each example's `n_neighbors` nearest
-        ones of its own label and of other labels in the Euclidean metric, which is what nearest
-        neighbours need, for the price of finding them; or a pairing of one pair a step. Only
-        "previous" serves `partial_fit`. Given pairs are taken as they are.
+    pairing : str or Pairing, default="auto"
+        "neighbors" (the default of `fit`), pairs drawn from each example's `n_neighbors` nearest
+        ones of its own label and of other labels, both equally often. Half of the examples look
+        for theirs in the Euclidean metric, for the first half of the steps; the others in the
+        metric learned so far, for the second half, which takes a third of the step size, in units
+        of its own pairs. "previous" (the default of
+        `partial_fit`, for which "neighbors" and "random" do not serve); "random"; or a pairing
+        of one pair a step. Given pairs are taken as they are.
     validation_fraction : float, default=0.2
-        Share of the training data held out by "auto". With fewer than 1000 held-out examples
+        Share of the training data held out by "held_out". With fewer than 1000 held-out examples
         three parts are held out in turn.
     random_state : int, RandomState, Generator or None, default=None
         Source of the sampled indices.
@@ -139,7 +143,7 @@ class MetricLearner(
     step_size_ : float
         The step size used (0 if the starting point was judged best).
     held_out_score_ : float or None
-        What the step size was chosen by.
+        What the step size was chosen by, if it was.
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
     n_features_in_, feature_names_in_
@@ -147,9 +151,10 @@ class MetricLearner(
 
     Notes
     -----
-    Features are neither centred nor scaled. A metric that is good for pairs of examples far apart
-    is not always good for nearest neighbours, which see near ones only: compare with the Euclidean
-    metric, as "auto" does.
+    Features are neither centred nor scaled. X is dense: a learned distance between sparse examples
+    would be dense too, so pass ``X.toarray()`` or reduce the dimension first (TruncatedSVD). No
+    metric is best everywhere: ``step_size="held_out"`` counts the Euclidean one among the
+    candidates.
 
     Examples
     --------
@@ -171,14 +176,14 @@ class MetricLearner(
         rank: int | None = None,
         step_size: float | str = "auto",
         radius: float = np.inf,
-        projection: str = "exact",
+        projection: str = "auto",
         period: int = 1,
         init: str | ArrayLike = "auto",
         n_passes: float | str = "auto",
         n_neighbors: int = 3,
         schedule: str | Schedule = "auto",
         averaging: str | Averaging = "auto",
-        pairing: str | Pairing = "previous",
+        pairing: str | Pairing = "auto",
         validation_fraction: float = 0.2,
         random_state: Any = None,
     ) -> None:
@@ -222,7 +227,7 @@ class MetricLearner(
 
     # --------------------------------------------------------------------------- training
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples or pairs (Algorithm 1).
 
         Parameters
@@ -232,49 +237,72 @@ class MetricLearner(
         y : array-like of shape (n_samples,) or (n_pairs,)
             Labels of the examples, at least two kinds; or +1 for similar and -1 for dissimilar
             pairs.
+        sample_weight : array-like of shape (n_samples,) or (n_pairs,), optional
+            A pair weighs the product of the weights of its two examples, which are divided by
+            their mean; a given pair has a weight of its own. An example (pair) of weight zero is
+            as good as absent.
 
         Returns
         -------
         self
             The fitted learner.
         """
-        problem, domain = self._problem(), self._domain()
+        problem, domain = self._problem(), self._domain(stored=True)
         rows, labels, paired = self._examples(X, y, reset=True, minimum=2)
+        data = _weighted(rows, labels, paired, sample_weight)
+        rows, labels = data.rows, data.labels
+        if paired and (labels[::2] == labels[1::2]).all():
+            raise ValueError(
+                "All pairs are similar: without dissimilar pairs the best metric is zero. Add some."
+            )
         if not paired and len(np.unique(labels)) < 2:
             raise ValueError(
                 "y has one kind of labels (1 class): without different labels the best metric is "
                 "zero. Add examples of another label."
             )
         rng = as_generator(self.random_state)
-        pairing = self._pairing_of(rows, labels, paired)
         n = len(labels) // (2 if paired else 1)
         n_steps = auto_steps(self.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
-        shape = as_schedule(self.schedule, default="constant")
-        averaging = as_averaging("tail" if self.averaging == "auto" else self.averaging)
-        score = problem.score
-        assert isinstance(score, MahalanobisScore)
-        start = start_from(score, problem.loss, self.init, rows, pairing, rng)
-        solvers = {
-            c: PairwiseSGD(pairing, shape.scaled(c), domain, averaging)
-            for c in self._grid(score, problem.loss, rows, pairing, rng)
-        }
+        training = Training(
+            problem,
+            domain,
+            as_schedule(self.schedule, default="constant"),
+            as_averaging("tail" if self.averaging == "auto" else self.averaging),
+            self._pairing(paired),
+            check_count("n_neighbors", self.n_neighbors),
+        )
+        fraction = check_fraction("validation_fraction", self.validation_fraction)
+        pairing = training.pair(rows, labels, rng)
+        differences = sample_differences(rows, pairing, rng)
+        start = start_from(training.score, problem.loss, self.init, rows, differences)
+        unit = training.unit(differences)
         held_out = None
-        step_size = next(iter(solvers))
-        if self.step_size == "auto":
-            step_size, held_out = self._choose(
-                problem, solvers, rows, labels, paired, start, n_steps, shape, rng
+        if self.step_size == "held_out" or (
+            self.step_size == "auto" and training.pairing is not None
+        ):
+            step_size, held_out = choose(
+                training,
+                [c * unit for c in _STEPS],
+                data,
+                start=start,
+                n_steps=n_steps,
+                folds=hold_out(n, fraction, rng),
+                rng=rng,
             )
+        elif self.step_size == "auto":
+            step_size = _NEIGHBOR_STEP * unit
+        else:
+            step_size = self._given_step_size()
         self.n_steps_ = self.n_gradients_ = 0
         w = start.ravel()
         if step_size > 0:
-            solution = solvers[step_size].solve(
-                problem, rows, labels, n_steps=n_steps, rng=rng, w_start=start
+            learned = training.run(
+                data, pairing, start=start, step_size=step_size, unit=unit, n_steps=n_steps, rng=rng
             )
-            w = solution.average
-            self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
+            w, self.n_steps_, self.n_gradients_ = learned.w, learned.n_steps, learned.n_gradients
         self.step_size_, self.held_out_score_ = step_size, held_out
         self._stream: Stream | None = None
-        self._finish(score, w)
+        self._finish(training.score, w)
         self._forget_threshold()
         if paired:
             signs = np.where(labels[::2] == labels[1::2], 1.0, -1.0)
@@ -283,91 +311,7 @@ class MetricLearner(
                 self.calibrate_threshold(pairs, signs)
         return self
 
-    def _grid(
-        self,
-        score: MahalanobisScore,
-        loss: PairLoss,
-        rows: Vector,
-        pairing: Pairing,
-        rng: np.random.Generator,
-    ) -> list[float]:
-        if self.step_size != "auto":
-            return [check_positive("step_size", self.step_size)]  # type: ignore[arg-type]
-        unit = unit_step(score, loss, rows, pairing, rng)
-        return [c * unit for c in _STEPS]
-
-    def _choose(
-        self,
-        problem: Problem,
-        solvers: dict[float, PairwiseSGD],
-        rows: Vector,
-        labels: Vector,
-        paired: bool,
-        start: Vector,
-        n_steps: int,
-        shape: Schedule,
-        rng: np.random.Generator,
-    ) -> tuple[float, float]:
-        """Return the step size that is best on held-out data, 0 for the starting point."""
-        score, d = problem.score, rows.shape[1]
-        assert isinstance(score, MahalanobisScore)
-        n_choice = min(n_steps, _CHOICE_STEPS)
-        # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
-        stretch = float(np.sqrt(n_steps / n_choice)) if shape.is_constant else 1.0
-        candidates = [0.0, *solvers]
-        total = np.zeros(len(candidates))
-        folds = self._folds(len(labels) // (2 if paired else 1), rng)
-        for held in folds:
-            out = np.repeat(held, 2) if paired else held
-            train, test = (rows[~out], labels[~out]), (rows[out], labels[out])
-            if not paired and len(np.unique(train[1])) < 2:
-                continue
-            seed = int(rng.integers(2**63))
-            pairing = self._pairing_of(*train, paired)
-            for position, c in enumerate(candidates):
-                w = start.ravel()
-                if c > 0:
-                    solver = solvers[c]
-                    longer = PairwiseSGD(
-                        pairing,
-                        solver.schedule.scaled(stretch),
-                        solver.domain,
-                        solver.averaging,
-                    )
-                    try:
-                        w = longer.solve(
-                            problem, *train, n_steps=n_choice, rng=seed, w_start=start
-                        ).average
-                    except DivergenceError:
-                        total[position] = -np.inf
-                        continue
-                components = components_of(score, w, d)
-                total[position] += (
-                    judge_by_pairs(components, test)
-                    if paired
-                    else judge_by_neighbors(components, train, test, self.n_neighbors)
-                )
-        best = int(np.argmax(total))
-        return candidates[best], float(total[best] / len(folds))
-
-    def _folds(self, n: int, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
-        """Return which examples (pairs) to hold out: once, or three parts in turn."""
-        fraction = check_fraction("validation_fraction", self.validation_fraction)
-        check_count("n_neighbors", self.n_neighbors)
-        order = rng.permutation(n)
-        if fraction * n >= _ENOUGH:
-            parts = [order[: round(fraction * n)]]
-        else:
-            size = min(max(round(fraction * n), 1), max(n // 2, 1))
-            parts = [np.roll(order, -k * size)[:size] for k in range(3)]
-        masks = []
-        for part in parts:
-            mask = np.zeros(n, dtype=bool)
-            mask[part] = True
-            masks.append(mask)
-        return masks
-
-    def partial_fit(self, X: Any, y: ArrayLike) -> Self:
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the next chunk of a stream, in order (Algorithm 2).
 
         Parameters
@@ -376,6 +320,9 @@ class MetricLearner(
             Examples, or pairs; a stream has one kind.
         y : array-like of shape (n_samples,) or (n_pairs,)
             Labels, or +1 and -1.
+        sample_weight : array-like of shape (n_samples,) or (n_pairs,), optional
+            Weights, for every chunk or for none. A pair weighs the product of both, unscaled; a
+            given pair has a weight of its own.
 
         Returns
         -------
@@ -383,32 +330,36 @@ class MetricLearner(
             The learner. The starting point and the step size come from the first chunk if they
             are not given.
         """
-        problem, domain = self._problem(), self._domain()
+        problem, domain = self._problem(), self._domain(stored=False)
         stream = getattr(self, "_stream", None)
         if stream is None:
             self._codes: dict[Any, float] = {}
         rows, labels, paired = self._examples(X, y, reset=stream is None, minimum=1, coded=False)
+        weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
+        if paired:
+            weight = np.repeat(np.sqrt(weight), 2)
         score = problem.score
         assert isinstance(score, MahalanobisScore)
         if stream is None:
             rng = as_generator(self.random_state)
-            if self.pairing == "neighbors" and not paired:
-                raise ValueError(
-                    'pairing="neighbors" needs all examples at once; for partial_fit use '
-                    '"previous".'
-                )
-            pairing = self._pairing_of(rows, labels, paired)
+            pairing = self._stream_pairing(paired)
             n_needed = 2 if self.step_size == "auto" or isinstance(self.init, str) else 1
             if len(rows) < n_needed:
                 raise ValueError(
                     f"The first chunk has n_samples={len(rows)}; the scale of the data needs "
                     "2 examples, or give step_size and init."
                 )
-            start = start_from(score, problem.loss, self.init, rows, pairing, rng)
+            differences = sample_differences(rows, pairing, rng)
+            start = start_from(score, problem.loss, self.init, rows, differences)
+            if self.step_size == "held_out":
+                raise ValueError(
+                    'step_size="held_out" needs all examples at once; for partial_fit give a '
+                    'number or "auto".'
+                )
             if self.step_size == "auto":
-                step_size = _STREAM_STEP * unit_step(score, problem.loss, rows, pairing, rng)
+                step_size = _STREAM_STEP * unit_step(score, problem.loss, differences)
             else:
-                step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+                step_size = self._given_step_size()
             schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
             averaging = as_averaging("step_size" if self.averaging == "auto" else self.averaging)
             solver = PairwiseSGD(pairing, schedule, domain, averaging)
@@ -418,18 +369,16 @@ class MetricLearner(
             self._forget_threshold()
         elif paired != self._paired:
             raise ValueError("A stream holds examples or pairs, not both.")
-        stream.learn_many(rows, labels)
+        stream.learn_many(rows, labels, example_weight=weight if len(weight) else None)
         self._stream = stream
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
         self._finish(score, stream.average)
         return self
 
     def _finish(self, score: MahalanobisScore, w: Vector) -> None:
-        d = self.n_features_in_
-        if score.parameterization == "full" and self.projection == "every":
-            # Iterates between two projections may have left the cone, and their average with them.
-            w = PsdCone().project(w)
-        self.components_ = components_of(score, w, d)
+        # Iterates between two projections may have left the cone, and their average with them:
+        # `components_of` leaves the negative eigenvalues out, which projects it.
+        self.components_ = components_of(score, w, self.n_features_in_)
         self._n_features_out = len(self.components_)
 
     def _forget_threshold(self) -> None:
@@ -442,20 +391,43 @@ class MetricLearner(
         loss = get_metric_loss(self.loss)
         return Problem(MahalanobisScore(self.parameterization, self.rank), loss)
 
-    def _domain(self) -> PsdCone | PsdBall:
+    def _given_step_size(self) -> float:
+        if isinstance(self.step_size, str):
+            raise ValueError(
+                f'step_size must be a number, "auto" or "held_out", got {self.step_size!r}.'
+            )
+        return check_positive("step_size", self.step_size)
+
+    def _domain(self, *, stored: bool) -> PsdCone | PsdBall:
+        projection, period = self.projection, self.period
+        if projection == "auto":
+            projection = "exact"
+            if stored and self.period == 1:
+                projection, period = "every", _PERIOD
         radius = as_radius(self.radius)
         if np.isinf(radius):
-            return PsdCone(projection=self.projection, period=self.period)
-        return PsdBall(radius, projection=self.projection, period=self.period)
+            return PsdCone(projection=projection, period=period)
+        return PsdBall(radius, projection=projection, period=period)
 
-    def _pairing_of(self, rows: Vector, labels: Vector, paired: bool) -> Pairing:
+    def _pairing(self, paired: bool) -> Pairing | None:
+        """Return the pairing, None for near examples."""
         if paired:
             return GivenPairs()
         if isinstance(self.pairing, Pairing):
             return self.pairing
-        if self.pairing == "neighbors":
-            return neighbor_pairs(rows, labels, check_count("n_neighbors", self.n_neighbors))
+        if self.pairing in ("auto", "neighbors"):
+            return None
         return named("pairing", self.pairing, _PAIRINGS)()
+
+    def _stream_pairing(self, paired: bool) -> Pairing:
+        """Return the pairing of a stream, in which nobody's neighbours are known."""
+        pairing = self._pairing(paired)
+        if pairing is None and self.pairing == "neighbors":
+            raise ValueError(
+                'pairing="neighbors" needs all examples at once; for partial_fit use "previous" '
+                'or "auto".'
+            )
+        return PreviousExample() if pairing is None else pairing
 
     def _examples(
         self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, coded: bool = True
@@ -477,6 +449,19 @@ class MetricLearner(
             return X, np.unique(names, return_inverse=True)[1].astype(np.float64), False
         codes = [self._codes.setdefault(name, float(len(self._codes))) for name in names.tolist()]
         return X, np.array(codes), False
+
+
+def _weighted(
+    rows: Vector, labels: Vector, paired: bool, sample_weight: ArrayLike | None
+) -> Examples:
+    """Return the examples of positive weight; the weight of a given pair is shared by its rows."""
+    keep, weight = weigh(sample_weight, len(labels) // (2 if paired else 1))
+    if paired:
+        weight = np.repeat(np.sqrt(weight), 2)
+        keep = None if keep is None else np.column_stack([2 * keep, 2 * keep + 1]).ravel()
+    if keep is not None:
+        rows, labels = rows[keep], labels[keep]
+    return Examples(rows, labels, weight)
 
 
 register_storable(MetricLearner)

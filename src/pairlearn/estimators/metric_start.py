@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where metric learning starts, in which unit its steps are, and how candidates are judged."""
+"""Where metric learning starts and in which unit its steps are."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.given_pairs import ListedPairs
 from pairlearn.losses import PairLoss
-from pairlearn.metrics import roc_auc
-from pairlearn.pairings import Pairing
+from pairlearn.pairings import Pairing, Plan
 from pairlearn.scores import MahalanobisScore
 
-__all__ = [
-    "components_of",
-    "judge_by_neighbors",
-    "judge_by_pairs",
-    "neighbor_pairs",
-    "start_from",
-    "unit_step",
-]
+__all__ = ["components_of", "sample_differences", "start_from", "unit_step"]
 
 Vector = NDArray[np.float64]
 
 #: Pairs that distances are averaged over.
-_PAIRS = 2000
-#: Examples that a candidate is judged by, and that it finds neighbours among, at most.
-_QUERIES, _NEIGHBORS = 1000, 5000
+_PAIRS = 1000
 
 
-def _sampled(X: Vector, pairing: Pairing, rng: np.random.Generator) -> Vector:
+def sample_differences(X: Vector, pairing: Pairing, rng: np.random.Generator) -> Vector:
+    """Return the differences x - x' of 1000 pairs, but for those that are zero.
+
+    Examples
+    --------
+    >>> from pairlearn.pairings.given import GivenPairs
+    >>> sample_differences(np.array([[1.0], [3.0]]), GivenPairs(), np.random.default_rng(0))[0]
+    array([-2.])
+    """
     plan = pairing.offline(len(X), rng).draw(_PAIRS)
+    if not isinstance(plan, Plan):
+        raise ValueError(
+            f"A metric is learned from one pair at a step, not from a buffer; got {pairing!r}, use "
+            "PreviousExample() or RandomPair()."
+        )
     v = X[plan.left] - X[plan.right]
     return np.asarray(v[(v != 0).any(axis=1)])
 
@@ -47,8 +49,7 @@ def start_from(
     loss: PairLoss,
     init: Any,
     X: Vector,
-    pairing: Pairing,
-    rng: np.random.Generator,
+    v: Vector,
 ) -> Vector:
     """Return the starting point as the score parameterises it.
 
@@ -63,10 +64,8 @@ def start_from(
         or W of shape (d, d), its diagonal (d,), or the factor L of shape (d, rank), as given.
     X : ndarray of shape (n, d)
         Examples.
-    pairing : Pairing
-        Who meets whom.
-    rng : numpy.random.Generator
-        Source of randomness.
+    v : ndarray of shape (n_pairs, d)
+        Differences of typical pairs.
 
     Returns
     -------
@@ -84,7 +83,6 @@ def start_from(
             factor = vectors[:, ::-1][:, :rank]
         else:
             factor = np.eye(d)
-        v = _sampled(X, pairing, rng)
         mean = float(((v @ factor) ** 2).sum() / max(len(v), 1))
         scale = _target(loss) / mean if mean > 0 else 1.0
         if kind == "low_rank":
@@ -110,15 +108,12 @@ def start_from(
     return start
 
 
-def unit_step(
-    score: MahalanobisScore, loss: PairLoss, X: Vector, pairing: Pairing, rng: np.random.Generator
-) -> float:
+def unit_step(score: MahalanobisScore, loss: PairLoss, v: Vector) -> float:
     """Return the step size that moves the squared distance of a typical pair by about 1.
 
     A step of eta changes h by eta ||v||^4 for a full matrix, eta sum_k v_k^4 for a diagonal, and
     4 eta ||v||^2 h for a factor; means over pairs stand for typical ones.
     """
-    v = _sampled(X, pairing, rng)
     squared = v * v
     if score.parameterization == "full":
         change = float((squared.sum(axis=1) ** 2).mean()) if len(v) else 0.0
@@ -146,64 +141,3 @@ def components_of(score: MahalanobisScore, w: Vector, d: int) -> Vector:
     largest = np.argmax(np.abs(vectors), axis=0)
     vectors = vectors * np.where(vectors[largest, np.arange(d)] < 0, -1.0, 1.0)
     return np.ascontiguousarray((vectors * np.sqrt(np.maximum(values, 0.0))).T[::-1])
-
-
-def judge_by_neighbors(
-    components: Vector,
-    train: tuple[Vector, Vector],
-    held: tuple[Vector, Vector],
-    n_neighbors: int,
-) -> float:
-    """Return the accuracy of nearest neighbours on held-out examples."""
-    from sklearn.neighbors import KNeighborsClassifier
-
-    X, y = train[0][:_NEIGHBORS], train[1][:_NEIGHBORS]
-    queries, labels = held[0][:_QUERIES], held[1][:_QUERIES]
-    model = KNeighborsClassifier(min(n_neighbors, len(y)))
-    model.fit(X @ components.T, y)
-    return float(model.score(queries @ components.T, labels))
-
-
-def judge_by_pairs(components: Vector, held: tuple[Vector, Vector]) -> float:
-    """Return the AUC of distances on held-out pairs, given as rows 2k and 2k + 1."""
-    image = (held[0][::2] - held[0][1::2]) @ components.T
-    similar = held[1][::2] == held[1][1::2]
-    if similar.all() or not similar.any():
-        return 0.5
-    return roc_auc(similar, -np.einsum("nk,nk->n", image, image))
-
-
-def neighbor_pairs(X: Vector, y: Vector, n_neighbors: int) -> ListedPairs:
-    """Return each example with its nearest ones of its own and of other labels.
-
-    Nearest neighbours see near examples only, so a metric for them is best learned from near
-    pairs: of each example, its `n_neighbors` Euclidean neighbours of the same label, and up to as
-    many of other labels among its 4 `n_neighbors` + 4 nearest ones. Each pair is listed once for
-    each of its members that finds the other.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    >>> pairs = neighbor_pairs(X, np.array([0.0, 0.0, 1.0, 1.0]), 1)
-    >>> len(pairs.left)
-    8
-    """
-    from sklearn.neighbors import NearestNeighbors
-
-    left, right = [], []
-    for label in np.unique(y):
-        members = np.flatnonzero(y == label)
-        k = min(n_neighbors, len(members) - 1)
-        if k > 0:
-            finder = NearestNeighbors(n_neighbors=k).fit(X[members])
-            left.append(np.repeat(members, k))
-            # Without an argument an example is not its own neighbour.
-            right.append(members[finder.kneighbors(return_distance=False)].ravel())
-    k = min(4 * n_neighbors + 4, len(y) - 1)
-    near = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False)
-    different = y[near] != y[:, None]
-    kept = different & (np.cumsum(different, axis=1) <= n_neighbors)
-    i, j = np.nonzero(kept)
-    left.append(i)
-    right.append(near[i, j])
-    return ListedPairs(np.concatenate(left), np.concatenate(right))

@@ -51,6 +51,13 @@ def check_pairs(pairs: Any, n_features: int | None = None) -> Vector:
     >>> check_pairs([[[0, 1], [1, 0]]]).shape
     (1, 2, 2)
     """
+    if isinstance(pairs, list | tuple):
+        lengths = {np.shape(member) for pair in pairs for member in pair}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"The members of all pairs must have the same number of features, got members of "
+                f"shapes {sorted(map(str, lengths))}."
+            )
     array = np.asarray(check_array(pairs, allow_nd=True, ensure_2d=False, dtype=np.float64))
     if array.ndim != 3 or array.shape[1] != 2:
         raise ValueError(
@@ -72,7 +79,12 @@ def check_pair_labels(y: Any, n_pairs: int) -> Vector:
     >>> check_pair_labels([1, -1], 2)
     array([ 1., -1.])
     """
-    signs = np.asarray(y, dtype=np.float64)
+    signs = np.asarray(y)
+    if signs.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Labels of pairs must be numbers, +1 (similar) or -1 (dissimilar), got {signs.dtype}."
+        )
+    signs = signs.astype(np.float64)
     if signs.shape != (n_pairs,):
         raise ValueError(f"y must hold one label for each of {n_pairs} pairs, got {signs.shape}.")
     if not np.isin(signs, (-1.0, 1.0)).all():

@@ -21,13 +21,14 @@ from pairlearn.estimators.parts import (
     auto_steps,
 )
 from pairlearn.estimators.storage import Storable, register_storable
+from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import ndcg, pair_accuracy
 from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import Pairing, PreviousExample
+from pairlearn.pairings.queries import PreviousOfQuery, number_queries
 from pairlearn.problem import Problem
-from pairlearn.query_pairing import PreviousOfQuery, number_queries
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
@@ -181,7 +182,13 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
 
     # --------------------------------------------------------------------------- training
 
-    def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Train on stored examples.
 
         Parameters
@@ -192,6 +199,11 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             Grades, or any real target; larger is better.
         qid : array-like of shape (n_samples,), optional
             The query of each example, in any order. Pairs are made within queries only.
+        sample_weight : array-like of shape (n_samples,), optional
+            A pair weighs the product of the weights of its two examples, which are divided by
+            their mean: a query weighs w if each of its examples weighs sqrt(w). An example of
+            weight zero is as good as absent. Held-out pairs that choose the step size all count
+            the same.
 
         Returns
         -------
@@ -203,17 +215,21 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         rng = as_generator(self.random_state)
         n = len(grades)
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
+        keep, weight = weigh(sample_weight, n)
+        if keep is not None:
+            rows, grades, query = rows.take(keep), grades[keep], query[keep]
         useful = self._count(query, grades)
         if not useful.all():
             keep = np.flatnonzero(useful)
             rows, grades, query = rows.take(keep), grades[keep], query[keep]
+            weight = weight[keep] if len(weight) else weight
         grouped = qid is not None
         n_steps = auto_steps(self.n_passes, len(grades), budget=_AUTO_STEPS)
         shape = as_schedule(self.schedule, default="constant")
         averaging = as_averaging(self.averaging)
         if self.step_size == "auto":
             step_size, held_out = self._choose(
-                problem, rows, grades, query, grouped, n_steps, shape, rng
+                problem, rows, grades, query, weight, grouped, n_steps, shape, rng
             )
         else:
             step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
@@ -221,7 +237,14 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         solver = PairwiseSGD(
             _pairing(query, grouped), shape.scaled(step_size), as_ball(self.radius), averaging
         )
-        solution = solver.solve(problem, rows, grades, n_steps=n_steps, rng=rng)
+        solution = solver.solve(
+            problem,
+            rows,
+            grades,
+            n_steps=n_steps,
+            rng=rng,
+            example_weight=weight if len(weight) else None,
+        )
         self.coef_ = solution.average
         self.step_size_, self.held_out_accuracy_ = step_size, held_out
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
@@ -254,6 +277,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         rows: Rows,
         grades: Vector,
         query: NDArray[np.int64],
+        weight: Vector,
         grouped: bool,
         n_steps: int,
         shape: Schedule,
@@ -279,7 +303,14 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             _pairing(query[train], grouped),
             shape,
             as_averaging(self.averaging),
-        ).solve(problem, rows.take(train), grades[train], n_steps=n_choice, rng=rng)
+        ).solve(
+            problem,
+            rows.take(train),
+            grades[train],
+            n_steps=n_choice,
+            rng=rng,
+            example_weight=weight[train] if len(weight) else weight,
+        )
         if not grouped and len(test) > _JUDGED:
             test = test[:_JUDGED]
         scores = rows.take(test).scores(solution.averages)
@@ -290,7 +321,13 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         best = int(np.argmax(accuracy))
         return steps[best], float(accuracy[best])
 
-    def partial_fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from the next chunk of a stream, in order; queries may interleave.
 
         Parameters
@@ -301,6 +338,8 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             Grades, or any real target.
         qid : array-like of shape (n_samples,), optional
             The query of each example; with every chunk or with none.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
 
         Returns
         -------
@@ -312,6 +351,8 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         rows, grades = self._examples(X, y, reset=stream is None, minimum=1)
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
             rows = DenseRows(rows.X.astype(np.float64))
+        given = chunk_weights(sample_weight, len(grades))
+        weight = given if len(given) else None
         if stream is None:
             pairing: Pairing = PreviousExample()
             if qid is not None:
@@ -326,10 +367,10 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             solver = PairwiseSGD(pairing, shape, as_ball(self.radius), as_averaging(self.averaging))
             stream = solver.start(
                 problem, rows.shape[1], rng=as_generator(self.random_state)
-            ).learn_many(rows, grades, qid=qid)
+            ).learn_many(rows, grades, example_weight=weight, qid=qid)
             self.step_size_ = step_size
         else:
-            stream.learn_many(rows, grades, qid=qid)
+            stream.learn_many(rows, grades, example_weight=weight, qid=qid)
         self._stream = stream
         self.coef_ = stream.average
         self.held_out_accuracy_ = None

@@ -8,6 +8,7 @@ that is told of each arriving chunk and says whom its examples meet and which ex
 """
 
 from pairlearn.pairings.buffers import AllPrevious, ClassReservoirs, FifoBuffer, ReservoirBuffer
+from pairlearn.pairings.given import GivenPairs, ListedPairs
 from pairlearn.pairings.pairs import (
     FrozenExample,
     PreviousExample,
@@ -23,6 +24,7 @@ from pairlearn.pairings.plans import (
     Plan,
     SlotPlan,
 )
+from pairlearn.pairings.queries import PreviousOfQuery
 
 __all__ = [
     "AllPrevious",
@@ -30,11 +32,14 @@ __all__ = [
     "ClassReservoirs",
     "FifoBuffer",
     "FrozenExample",
+    "GivenPairs",
+    "ListedPairs",
     "OfflineSource",
     "OnlineSource",
     "Pairing",
     "Plan",
     "PreviousExample",
+    "PreviousOfQuery",
     "PreviousOpposite",
     "RandomEarlier",
     "RandomPair",

@@ -100,7 +100,7 @@ class MahalanobisDescent(Descent):
         self._work = np.zeros(sizes[score.parameterization])
         if score.parameterization == "low_rank":
             self._radius = math.sqrt(self._radius)
-        if score.parameterization == "full":
+        if score.parameterization == "full" and not self._projects_every:
             # A lower bound of the least eigenvalue, which a pulling step may use up.
             self.state[1] = max(float(np.linalg.eigvalsh(self.w.reshape(d, d))[0]), 0.0)
 
@@ -229,7 +229,9 @@ class MahalanobisDescent(Descent):
             self._parameter,
         )
         kind = self._score.parameterization
-        if kind == "full":
+        if kind == "full" and self._projects_every and np.isinf(self._radius):
+            status = mahalanobis.descend_free(*arguments, self._work)
+        elif kind == "full":
             exact = self._domain.projection == "exact"
             status = mahalanobis.descend_full(*arguments, exact, self._work, self.counts)
         elif kind == "diagonal":

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import Domain, WholeSpace
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
+from pairlearn.pairings.queries import GroupedSource
 from pairlearn.problem import Problem
-from pairlearn.query_pairing import GroupedSource
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
 from pairlearn.solvers.interrupts import deferred_interrupt

@@ -14,7 +14,7 @@ from pairlearn.estimators.metric import MetricLearner
 from pairlearn.estimators.parts import as_generator
 from pairlearn.estimators.ranker import PairwiseRanker
 from pairlearn.pairings import PreviousExample
-from pairlearn.query_pairing import PreviousOfQuery
+from pairlearn.pairings.queries import PreviousOfQuery
 from pairlearn.streams.driving import (
     Driver,
     parts_of,
@@ -96,8 +96,7 @@ class MetricDriver(Driver):
         model.n_features_in_ = int(state["n_features"])
         model._paired = bool(state["paired"])
         model._codes = {label: code for label, code in state["codes"]}
-        # A stream never pairs with neighbours, the only pairing that looks at the examples.
-        pairing = model._pairing_of(np.empty((0, 0)), np.empty(0), model._paired)
+        pairing = model._stream_pairing(model._paired)
         rng = as_generator(model.random_state)
         stream = start_like(state["parts"], model.n_features_in_, pairing, rng)
         restore_stream(stream, state["stream"])
@@ -123,8 +122,10 @@ class EntropyDriver(Driver):
             "n_features": learner._n_features,
             "rows": learner._rows,
             "targets": learner._targets,
+            "weights": learner._weights,
             "start": learner._start,
             "errors": learner.errors,
+            "error_weight": learner.error_weight,
             "bandwidth": learner.bandwidth,
             "step_size": learner.step_size,
             "stream": None,
@@ -136,14 +137,14 @@ class EntropyDriver(Driver):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put a fresh stream into the saved state, then the model."""
-        from pairlearn.estimators.location import locate
-
         if not state:
             return
         model = self.model
         learner = EntropyStream(model, int(state["n_features"]))
         learner._rows, learner._targets = list(state["rows"]), list(state["targets"])
+        learner._weights = list(state["weights"])
         learner._start, learner.errors = state["start"], state["errors"]
+        learner.error_weight = state["error_weight"]
         learner.bandwidth, learner.step_size = state["bandwidth"], state["step_size"]
         if state["stream"] is not None:
             rng = as_generator(model.random_state)
@@ -154,7 +155,7 @@ class EntropyDriver(Driver):
         model._stream, model.coef_ = learner, learner.coef
         model.bandwidth_, model.bandwidths_ = learner.bandwidth, [learner.bandwidth]
         model.step_size_, model.n_steps_ = learner.step_size, learner.n_steps
-        model.intercept_ = locate(learner.errors, model.intercept)
+        model.intercept_ = learner.locate(model.intercept)
         model.entropy_ = model.entropy_start_ = float(np.nan)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.pairings import Arrival, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.pairings.plans import Arrival, OfflineSource, OnlineSource, Pairing, Plan
 from pairlearn.validation import check_count
 
 __all__ = ["GroupedSource", "PreviousOfQuery", "number_queries"]

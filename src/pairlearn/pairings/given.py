@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.pairings import Arrival, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.pairings.plans import Arrival, OfflineSource, OnlineSource, Pairing, Plan
 
 __all__ = ["GivenPairs", "ListedPairs", "as_rows_of_pairs"]
 
