@@ -20,8 +20,8 @@ __all__ = ["deferred_interrupt"]
 def deferred_interrupt() -> Iterator[None]:
     """Hold Ctrl-C back until the end of the block, then let it do what it would have done.
 
-    Only the main thread receives signals; elsewhere, and where Ctrl-C is not handled by Python,
-    nothing is changed.
+    Only the main thread receives signals; elsewhere, where Ctrl-C is not handled by Python, and
+    inside another such block, which holds it back anyway, nothing is changed.
 
     Examples
     --------
@@ -29,14 +29,28 @@ def deferred_interrupt() -> Iterator[None]:
     ...     complete = True
     """
     handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or not callable(handler)
+        or isinstance(handler, _Held)
+    ):
         yield
         return
-    received: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: received.append((number, frame)))
+    held = _Held()
+    signal.signal(signal.SIGINT, held)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-        if received:
-            handler(*received[0])
+        if held.received:
+            handler(*held.received[0])
+
+
+class _Held:
+    """A handler that remembers the signals it gets."""
+
+    def __init__(self) -> None:
+        self.received: list[tuple[int, FrameType | None]] = []
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.received.append((number, frame))
