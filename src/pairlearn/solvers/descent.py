@@ -385,7 +385,7 @@ class Descent:
         return slots
 
     def _open_block(self, stop: int = BLOCK) -> None:
-        """Lower schedule and averaging to the arrays of the current block, at least up to `stop`."""
+        """Lower schedule and averaging to the arrays of the current block, at least to `stop`."""
         block = self.n_steps // BLOCK
         parts, first = self.parts, block * BLOCK + 1
         count = BLOCK if self.horizon is None else min(BLOCK, self.horizon - first + 1)

@@ -129,7 +129,7 @@ class Driver(ABC):
     def score_and_learn(
         self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, *, finite: bool = False
     ) -> NDArray[np.float64] | None:
-        """Learn a chunk; return the scores its examples had before, where their AUC means something.
+        """Learn a chunk; return the scores that it had before, where their AUC means something.
 
         With `finite` X is known to hold neither NaN nor infinity.
         """
