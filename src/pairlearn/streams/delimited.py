@@ -302,7 +302,7 @@ class _Parser:
         while rows.count < self._chunk_rows:
             state[text.POSITION] = blocks.start
             state[text.ROW] = rows.count
-            state[[text.N_DEFERRED, text.N_PROBLEMS, text.N_MISSING]] = 0
+            state[text.N_DEFERRED : text.N_MISSING + 1] = 0
             text.parse_csv(
                 blocks.address, blocks.end, blocks.final, self._delimiter, places.ctypes.data,
                 self._kinds, self._slots, self._levels, self._hashes, self._bounds,
