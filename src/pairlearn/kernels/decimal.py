@@ -240,7 +240,7 @@ def _nearest_double(w, q):
 
 @jit(forceinline=True)
 def _eight_digits(x):
-    """The number that eight digits less the character 0 write, the first one in the lowest byte."""
+    """Return the number of eight digits, less the character 0, the first one in the lowest byte."""
     x = x * np.uint64(10) + (x >> np.uint64(8))
     return ((x & _PAIRS) * _FIRST + ((x >> np.uint64(16)) & _PAIRS) * _SECOND) >> np.uint64(32)
 

@@ -84,7 +84,8 @@ class ArrowReader(Reader):
         self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
         wanted = {*self.layout.numbers, *self.layout.categories}
         wanted |= {j for j in (self.layout.label, self.layout.qid) if j is not None}
-        self._wanted = [names[j] for j in sorted(wanted)]
+        self._used = sorted(wanted)
+        self._wanted = [names[j] for j in self._used]
         self._file = 0
         self.position = replace(Position(self.format), fingerprint=self._fingerprint(0))
 
@@ -226,18 +227,17 @@ class ArrowReader(Reader):
         rows.lines[:] = np.arange(offset + 1, offset + n + 1)
         from pairlearn.kernels.columns import gather
 
-        columns = [
-            np.ascontiguousarray(self._numbers(batch, j), dtype=np.float64) for j in layout.numbers
-        ]
-        addresses = np.array([column.ctypes.data for column in columns], dtype=np.intp)
-        finite = gather(addresses, rows.values)
+        by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
+        arrays = {j: by_name[layout.names[j]] for j in self._used}
+        found = [self._doubles(arrays[j]) for j in layout.numbers]
+        finite = gather(np.array([address for address, _ in found], dtype=np.intp), rows.values)
         for slot, j in enumerate((layout.label, layout.qid)):
             if j is not None and j not in layout.levels:
-                rows.extra[:, slot] = self._numbers(batch, j)
+                rows.extra[:, slot] = self._numbers(arrays[j])
         for k, j in enumerate(layout.categories):
-            rows.codes[:, k] = self._codes(batch, j, checker)
+            rows.codes[:, k] = self._codes(arrays[j], j, checker)
         if layout.label is not None and layout.label in layout.levels:
-            rows.codes[:, -1] = self._codes(batch, layout.label, checker)
+            rows.codes[:, -1] = self._codes(arrays[layout.label], layout.label, checker)
         any_missing = bool((rows.codes == -1).any())
         if not finite or layout.schema.dtype == "float32":
             any_missing |= not finite
@@ -249,15 +249,22 @@ class ArrowReader(Reader):
         checker.flush()
         return rows
 
-    def _numbers(self, batch: Any, j: int) -> NDArray[Any]:
-        array = batch.column(batch.schema.get_field_index(self.layout.names[j]))
-        if not self._pa.types.is_floating(array.type) or array.type.bit_width < 32:
+    def _doubles(self, array: Any) -> tuple[int, Any]:
+        """Return the address of a column's numbers, and what must live as long as it is used."""
+        if array.type == self._pa.float64() and not array.null_count:
+            return array.buffers()[1].address + 8 * array.offset, array
+        numbers = np.ascontiguousarray(self._numbers(array), dtype=np.float64)
+        return numbers.ctypes.data, numbers
+
+    def _numbers(self, array: Any) -> NDArray[Any]:
+        is_ = self._pa.types
+        plain = is_.is_integer(array.type) and not array.null_count
+        if not plain and (not is_.is_floating(array.type) or array.type.bit_width < 32):
             array = array.cast(self._pa.float64(), safe=False)
         values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
         return values
 
-    def _codes(self, batch: Any, j: int, checker: RowChecker) -> NDArray[np.int64]:
-        array = batch.column(batch.schema.get_field_index(self.layout.names[j]))
+    def _codes(self, array: Any, j: int, checker: RowChecker) -> NDArray[np.int64]:
         if not self._pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
         texts = ["" if v is None else str(v) for v in array.dictionary.to_pylist()]
