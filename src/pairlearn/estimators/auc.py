@@ -454,7 +454,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError(
                 "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
             )
-        signs = np.where(is_positive, 1.0, -1.0)
+        signs = 2.0 * is_positive - 1.0
         weight = self._example_weights(sample_weight, labels)
         learner = getattr(self, "_stream", None)
         if learner is None:

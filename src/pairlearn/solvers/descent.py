@@ -397,9 +397,10 @@ class Descent:
         # the first and the last.
         same = parts.schedule.is_constant and parts.averaging.follows_schedule
         if not (same and block > 1 and len(self._paid) == count):
-            self._step_sizes = parts.schedule.step_sizes(first, count)
+            lowered = _Lowered(parts.schedule, first, count)
+            self._step_sizes = lowered.step_sizes(first, count)
             self._paid = np.add.accumulate(
-                parts.averaging.owed(parts.schedule, first, count, horizon=self.horizon)
+                parts.averaging.owed(lowered, first, count, horizon=self.horizon)
             )
         self._block_of = block
 
@@ -496,6 +497,21 @@ class Descent:
         if rows is not None:
             add_rows(rows.data, rows.indices, rows.indptr, self._coefficients, self.weighted_sum)
             self._pending_rows = None
+
+
+class _Lowered:
+    """The step sizes of a block and the one after it, for the rules that weigh by step sizes."""
+
+    def __init__(self, schedule: Schedule, first: int, count: int) -> None:
+        self._schedule, self._first = schedule, first
+        self._sizes = schedule.step_sizes(first, count + 1)
+
+    def step_sizes(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return eta_t for t = first, ..., first + count - 1."""
+        skipped = first - self._first
+        if skipped < 0 or skipped + count > len(self._sizes):
+            return self._schedule.step_sizes(first, count)
+        return self._sizes[skipped : skipped + count]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from pairlearn.streams.source import HEAD, check_file, sniff
 
 __all__ = ["ArrowReader"]
 
+#: Bytes, several chunks.
+_LARGE = 1 << 24
 SUFFIXES = (".parquet", ".arrow", ".feather", ".ipc")
 
 
@@ -87,6 +89,9 @@ class ArrowReader(Reader):
         self._used = sorted(wanted)
         self._wanted = [names[j] for j in self._used]
         self._file = 0
+        # The GNU allocator learns from a large block that comes and goes to keep blocks of that
+        # size. Without it chunks are handed back to the system and faulted in again and again.
+        np.empty(_LARGE, dtype=np.uint8)
         self.position = replace(Position(self.format), fingerprint=self._fingerprint(0))
 
     def _open(self, index: int) -> Any:
