@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import FrameType, TracebackType
+from typing import Any
 
 __all__ = ["deferred_interrupt"]
 
 
-@contextmanager
-def deferred_interrupt() -> Iterator[None]:
+def deferred_interrupt() -> AbstractContextManager[None]:
     """Hold Ctrl-C back until the end of the block, then let it do what it would have done.
 
     Only the main thread receives signals; elsewhere, where Ctrl-C is not handled by Python, and
@@ -28,29 +28,40 @@ def deferred_interrupt() -> Iterator[None]:
     >>> with deferred_interrupt():
     ...     complete = True
     """
-    handler = signal.getsignal(signal.SIGINT)
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or not callable(handler)
-        or isinstance(handler, _Held)
-    ):
-        yield
-        return
-    held = _Held()
-    signal.signal(signal.SIGINT, held)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if held.received:
-            handler(*held.received[0])
+    return _Deferred()
 
 
-class _Held:
-    """A handler that remembers the signals it gets."""
+class _Deferred(AbstractContextManager[None]):
+    """A block and the signals that it has received."""
+
+    #: Whether the main thread is inside a block. To ask for the handler takes far longer.
+    _inside = False
 
     def __init__(self) -> None:
-        self.received: list[tuple[int, FrameType | None]] = []
+        self._handler: Callable[[int, FrameType | None], Any] | None = None
+        self._received: list[tuple[int, FrameType | None]] = []
 
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.received.append((number, frame))
+    def __enter__(self) -> None:
+        if _Deferred._inside or threading.current_thread() is not threading.main_thread():
+            return
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler):
+            signal.signal(signal.SIGINT, self._hold)
+            self._handler, _Deferred._inside = handler, True
+
+    def _hold(self, number: int, frame: FrameType | None) -> None:
+        self._received.append((number, frame))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        handler = self._handler
+        if handler is None:
+            return
+        _Deferred._inside = False
+        signal.signal(signal.SIGINT, handler)
+        if self._received:
+            handler(*self._received[0])
