@@ -180,3 +180,27 @@ def test_plots_are_for_auc(ranked, capsys):
     _, err = call(capsys, "train", folder / "train.svm", "--problem", "ranking", "--forget",
                   "100", "-o", folder / "m", status=1)  # fmt: skip
     assert "leave forget at None" in err
+
+
+@pytest.mark.parametrize("problem", ["ranking", "entropy", "metric"])
+def test_export(problem, ranked, capsys):
+    folder, X, *_ = ranked
+    columns = ["--label", "grade", "--features", "a,b,c"]
+    call(capsys, "train", folder / "train.csv", "--problem", problem, *columns, "-o", folder / "m")
+    fitted = load_model(folder / "m")
+    if problem == "metric":
+        expected = X @ fitted.components_.T
+    else:
+        expected = X @ fitted.coef_ + getattr(fitted, "intercept_", 0.0)
+    out, _ = call(capsys, "export", folder / "m", "--to", "json")
+    found = json.loads(out)
+    if problem == "metric":
+        plain = X @ np.array(found["components"]).T
+    else:
+        plain = X @ list(found["coefficients"].values()) + found["intercept"]
+    np.testing.assert_allclose(plain, expected, rtol=1e-12, atol=1e-12)
+    onnxruntime = pytest.importorskip("onnxruntime")
+    call(capsys, "export", folder / "m", "--to", "onnx", "-o", folder / "m.onnx")
+    session = onnxruntime.InferenceSession(str(folder / "m.onnx"))
+    [values] = session.run(None, {"X": X})
+    np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-9)
