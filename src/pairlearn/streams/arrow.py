@@ -180,18 +180,20 @@ class ArrowReader(Reader):
         """Yield record batches of at most `chunk_rows` rows, after leaving out `skip` rows."""
         file = self._open(index)
         if hasattr(file, "iter_batches"):
-            for group in range(file.num_row_groups):
+            group = 0
+            while group < file.num_row_groups:
                 n_rows = file.metadata.row_group(group).num_rows
-                if skip >= n_rows:
-                    skip -= n_rows
-                    continue
-                for batch in file.iter_batches(
-                    self.chunk_rows, row_groups=[group], columns=self._wanted, use_threads=False
-                ):
-                    taken = min(skip, batch.num_rows)
-                    skip -= taken
-                    if taken < batch.num_rows:
-                        yield batch.slice(taken)
+                if skip < n_rows:
+                    break
+                skip -= n_rows
+                group += 1
+            batches = file.iter_batches(
+                self.chunk_rows,
+                row_groups=list(range(group, file.num_row_groups)),
+                columns=self._wanted,
+                use_threads=False,
+            )
+            yield from self._cut(batches, skip)
             return
         for k in range(file.num_record_batches):
             batch = file.get_batch(k)
@@ -200,6 +202,34 @@ class ArrowReader(Reader):
             # a chunk starts at a multiple of chunk_rows in its batch, resumed or not
             for begin in range(taken, batch.num_rows, self.chunk_rows):
                 yield batch.slice(begin, self.chunk_rows)
+
+    def _cut(self, batches: Iterator[Any], skip: int) -> Iterator[Any]:
+        """Yield batches of `chunk_rows` rows, but for the last, after leaving out `skip` rows.
+
+        They end at multiples of `chunk_rows` in the file, resumed or not, however PyArrow has cut
+        what it read: row groups and pages of texts have borders of their own.
+        """
+        parts: list[Any] = []
+        size = 0
+        for batch in batches:
+            begin = min(skip, batch.num_rows)
+            skip -= begin
+            while begin < batch.num_rows:
+                part = batch.slice(begin, self.chunk_rows - size)
+                parts.append(part)
+                begin += part.num_rows
+                size += part.num_rows
+                if size == self.chunk_rows:
+                    yield self._joined(parts)
+                    parts, size = [], 0
+        if parts:
+            yield self._joined(parts)
+
+    def _joined(self, parts: list[Any]) -> Any:
+        if len(parts) == 1:
+            return parts[0]
+        [batch] = self._pa.Table.from_batches(parts).combine_chunks().to_batches()
+        return batch
 
     def _file_chunks(self, index: int) -> Iterator[Chunk]:
         path = self.files[index]
