@@ -26,6 +26,7 @@ NAMES = (
     "readers",
     "files",
     "river",
+    "vowpal_wabbit",
     "startup",
     "rivals",
     "authors",
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
 
     from rich.console import Console
+    from rich.markup import escape
     from threadpoolctl import threadpool_limits
 
     console = Console(width=None if sys.stdout.isatty() else 120)
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 broken[name] = traceback.format_exc()
     console.print(table(rows))
     for name, reason in skipped.items():
-        console.print(f"[yellow]{name} was left out: {reason}", highlight=False)
+        console.print(f"[yellow]{name} was left out: {escape(reason)}", highlight=False)
     for name, text in broken.items():
         console.print(f"[bold red]{name} broke:", highlight=False)
         console.print(text, markup=False, highlight=False)

@@ -67,6 +67,22 @@ def test_many_random_doubles_and_ties():
     assert [bits(x) for x in got] == [bits(float(text)) for text in texts]
 
 
+def test_every_shape_of_plain_decimals():
+    """All numbers of digits before and after the point, around where the fast path ends."""
+    rng = random.Random(2)
+    texts = []
+    for before in range(10):
+        for after in range(22):
+            for sign in ("", "-", "+"):
+                digits = "".join(rng.choice("0123456789") for _ in range(before + after))
+                plain = f"{sign}{digits[:before]}.{digits[before:]}"
+                texts += [plain] if before + after else []
+                texts += [plain.replace("0", "9"), plain.replace(".", "")] * (before > 0)
+                texts += [f"{sign}{'0' * before}.{'0' * after}"] if before + after else []
+    got = read_numbers(texts)
+    assert [bits(x) for x in got] == [bits(float(text)) for text in texts]
+
+
 @pytest.mark.parametrize(
     "text",
     ["2.2250738585072014e-308", "4.9406564584124654e-324", "2.4703282292062327e-324", "1e-400",

@@ -78,6 +78,39 @@ def test_names_that_come_and_go(data, rng):
         assert value == pytest.approx(expected[name], rel=1e-10, abs=1e-13)
 
 
+class _Named(dict):
+    """A dict that is kept with its names, as any other mapping."""
+
+
+def test_how_examples_wait_changes_nothing(rng):
+    """Values alone or whole dicts, names in any order, odd examples in between, or restored."""
+    X = rng.normal(size=(3000, 4))
+    y = X[:, 0] + rng.normal(size=3000) > 0
+    rows = as_dicts(X)
+    for k in range(0, 3000, 7):
+        rows[k] = dict(reversed(rows[k].items()))
+    for k in range(500, 3000, 331):
+        rows[k] = {"a": 1.0, "new": 2.0, "c": 3.0, "d": 4.0}
+        rows[k + 1] = {"a": 1.0}
+        rows[k + 2] = {**rows[k + 2], "b": None}
+    values, whole, restored = (NamedLearner() for _ in range(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RefusedExampleWarning)
+        for k, (x, label) in enumerate(zip(rows, y.tolist(), strict=True)):
+            values.learn_one(x, label)
+            whole.learn_one(_Named(x), label)
+            restored.learn_one(x, label)
+            if k % 97 == 0:
+                state = restored.state()
+                restored = NamedLearner()
+                restored.restore(state)
+        assert values.n_refused == 8
+        for other in (whole, restored):
+            assert other.n_refused == values.n_refused
+            assert other.coefficients == values.coefficients
+            assert other.predict_proba_one(rows[0]) == values.predict_proba_one(rows[0])
+
+
 def test_many_names_are_sparse(data, rng, monkeypatch):
     X, y = data
     expected = None

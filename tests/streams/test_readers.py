@@ -366,3 +366,29 @@ def test_iterator_forms():
     first, _ = list(used)
     with pytest.raises(ReadError, match="cannot go back"):
         used.restore(first.position)
+
+
+def test_parquet_chunks_do_not_end_with_row_groups(rng, tmp_path):
+    table = pa.table(
+        {
+            "a": rng.normal(size=2500),
+            "city": rng.choice(["Oslo", "Paris", "Rome"], 2500),
+            "y": rng.integers(0, 2, 2500),
+        }
+    )
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=700)
+    schema = Schema(label="y", categorical={"city": ["Oslo", "Paris", "Rome"]})
+    chunks = list(open_reader(path, schema, chunk_rows=300))
+    assert [len(chunk) for chunk in chunks] == [300] * 8 + [100]
+    np.testing.assert_array_equal(
+        np.concatenate([chunk.X[:, 0] for chunk in chunks]), table["a"].to_numpy()
+    )
+    for k, chunk in enumerate(chunks):
+        reader = open_reader(path, schema, chunk_rows=300)
+        reader.restore(chunk.position)
+        rest = list(reader)
+        assert [len(other) for other in rest] == [len(other) for other in chunks[k + 1 :]]
+        for mine, other in zip(rest, chunks[k + 1 :], strict=True):
+            assert mine.X.tobytes() == other.X.tobytes()
+            assert mine.y.tobytes() == other.y.tobytes()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pairlearn.cli.output import Progress, emit, json_option
+from pairlearn.cli.problems import kind_of
 from pairlearn.cli.reading import Reading, data_argument, reading_options, size_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def command(
     r"""Evaluate a model on labelled data that it was not trained on.
 
     Prints the AUC with DeLong's confidence interval and, for the model's own threshold and for
-    some false-positive rates, what a decision at that threshold would do.
+    some false-positive rates, what a decision at that threshold would do. For a ranking it prints
+    pair accuracy and NDCG, for a regression the errors and their entropy, for a metric the AUC of
+    distances: how often two examples of one label are nearer than two of different labels.
 
     \b
     Examples:
@@ -58,6 +61,9 @@ def command(
 
     fitted = load_model(model)
     reader = open_for(fitted, data, reading, labelled=True)
+    if kind_of(fitted).name != "auc":
+        _measure(model, fitted, data, reader, plot, as_json)
+        return
     parts: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
     positive = _positive_code(fitted, reader)
     rows = 0
@@ -93,6 +99,35 @@ def command(
     if plot is not None:
         values["plots"] = _plot(Path(plot), scores, labels, values)
     emit(values, _text(values), as_json=as_json)
+    if reader.refusals.count and not as_json:
+        click.echo(f"pairlearn: {reader.refusals}", err=True)
+
+
+def _measure(
+    path: str, model: Any, data: tuple[str, ...], reader: Any, plot: str | None, as_json: bool
+) -> None:
+    """Print the measures of a problem other than AUC."""
+    from dataclasses import replace
+
+    from pairlearn.cli.measures import measure
+    from pairlearn.cli.scoring import Scored, score_chunks
+    from pairlearn.streams import ReadError
+
+    if plot is not None:
+        raise click.UsageError(f"--plot is for AUC; {path} is a {type(model).__name__}.")
+    chunks: list[Scored] = []
+    rows = 0
+    with Progress(size_of(data), label="scoring") as bar:
+        for scored in score_chunks(model, reader):
+            if scored.y is None:
+                raise ReadError("the label is needed; name its column with --label.")
+            chunks.append(replace(scored, X=None))
+            rows += len(scored.scores)
+            bar.update(rows=rows, done=scored.done)
+    found = measure(model, chunks)
+    values = {"model": path, "rows": rows, "refused": reader.refusals.count, **found}
+    lines = [f"{name.replace('_', ' ')} {value:.6g}" for name, value in found.items()]
+    emit(values, "\n".join([*lines, f"{rows} rows"]), as_json=as_json)
     if reader.refusals.count and not as_json:
         click.echo(f"pairlearn: {reader.refusals}", err=True)
 

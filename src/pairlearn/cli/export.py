@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from pairlearn.cli.problems import kind_of
+
 __all__ = ["as_json", "as_onnx", "command"]
 
 
@@ -20,7 +22,8 @@ def command(model: str, kind: str, output: str | None) -> None:
     r"""Export a model for programs that do not use this library.
 
     The ONNX graph takes X (double, rows by features) and gives score (positive where the model
-    says positive), label, and probability where the model has a sigmoid.
+    says positive), label, and probability where the model has a sigmoid; for a ranking score, for
+    a regression prediction, for a metric z, the image of each row.
 
     \b
     Examples:
@@ -58,11 +61,15 @@ def _sigmoid(model: Any) -> tuple[float, float] | None:
 
 
 def as_json(model: Any) -> dict[str, Any]:
-    """Return a linear model as plain values.
+    """Return a model as plain values.
 
-    The score of x is intercept + sum of coefficient times value, and the label is the second class
-    where it is positive. The probability is 1 / (1 + exp(-(slope (score - intercept) + offset))).
+    Of a classifier the score of x is intercept + sum of coefficient times value, and the label is
+    the second class where it is positive. The probability is
+    1 / (1 + exp(-(slope (score - intercept) + offset))).
+    Of a ranking or a regression the result is the same sum. A metric maps x to components x.
     """
+    if kind_of(model).name != "auc":
+        return _plain_json(model)
     found: dict[str, Any] = {
         "estimator": type(model).__name__,
         "classes": model.classes_.tolist(),
@@ -79,16 +86,27 @@ def as_json(model: Any) -> dict[str, Any]:
     return found
 
 
+def _plain_json(model: Any) -> dict[str, Any]:
+    names = _names(model)
+    found: dict[str, Any] = {"estimator": type(model).__name__}
+    if hasattr(model, "components_"):
+        return {**found, "features": names, "components": model.components_.tolist()}
+    intercept = float(getattr(model, "intercept_", 0.0))
+    coefficients = dict(zip(names, model.coef_.tolist(), strict=True))
+    return {**found, "intercept": intercept, "coefficients": coefficients}
+
+
 def as_onnx(model: Any) -> bytes:
-    """Return a linear model as an ONNX graph in double precision."""
+    """Return a model as an ONNX graph in double precision."""
     import numpy as np
 
     try:
-        import onnx
-        from onnx import TensorProto, helper, numpy_helper
+        from onnx import TensorProto, helper
     except ImportError:
         raise click.UsageError("ONNX needs the package onnx; install pairlearn[onnx].") from None
 
+    if kind_of(model).name != "auc":
+        return _plain_onnx(model)
     width = int(model.n_features_in_)
     constants: dict[str, Any] = {
         "coef": model.coef_[0].reshape(-1, 1),
@@ -136,6 +154,36 @@ def as_onnx(model: Any) -> bytes:
             helper.make_node("Sigmoid", ["odds"], ["probability"]),
         ]
         outputs.append(helper.make_tensor_value_info("probability", TensorProto.DOUBLE, ["n"]))
+    return _as_bytes(nodes, constants, outputs, width)
+
+
+def _plain_onnx(model: Any) -> bytes:
+    """Return the graph of one product: X times coefficients plus intercept, or X times a matrix."""
+    import numpy as np
+    from onnx import TensorProto, helper
+
+    name = kind_of(model).result
+    if hasattr(model, "components_"):
+        constants = {"matrix": np.ascontiguousarray(model.components_.T)}
+        nodes = [helper.make_node("MatMul", ["X", "matrix"], [name])]
+        shape: list[Any] = ["n", len(model.components_)]
+    else:
+        intercept = np.array(float(getattr(model, "intercept_", 0.0)))
+        constants = {"coef": model.coef_, "intercept": intercept}
+        nodes = [
+            helper.make_node("MatMul", ["X", "coef"], ["product"]),
+            helper.make_node("Add", ["product", "intercept"], [name]),
+        ]
+        shape = ["n"]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape)]
+    return _as_bytes(nodes, constants, outputs, int(model.n_features_in_))
+
+
+def _as_bytes(nodes: list[Any], constants: dict[str, Any], outputs: list[Any], width: int) -> bytes:
+    """Return a checked graph with one input, X."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
     graph = helper.make_graph(
         nodes,
         "pairlearn",

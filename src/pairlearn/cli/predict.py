@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from pairlearn.cli.output import Progress, json_option
+from pairlearn.cli.problems import kind_of
 from pairlearn.cli.reading import Reading, data_argument, reading_options, size_of
 
 if TYPE_CHECKING:
@@ -31,8 +32,10 @@ def command(
 ) -> None:
     r"""Score data with a model: one line for each row.
 
-    The columns are line (of the file), score, probability and label. Rows that cannot be used are
-    left out, counted and reported on standard error. With --json each line is a JSON object.
+    The columns are line (of the file), score, probability and label; for a ranking line and
+    score, for a regression line and prediction, for a metric line and the image of the row, in
+    which Euclidean distances are the learned ones. Rows that cannot be used are left out, counted
+    and reported on standard error. With --json each line is a JSON object.
 
     \b
     Examples:
@@ -71,30 +74,34 @@ def command(
 
 
 def _write(model: Any, chunks: Any, file: TextIO, as_json: bool, bar: Progress) -> int:
-    has_probability = hasattr(model, "predict_proba")
-    if not as_json:
-        names = ["line", "score", *(["probability"] if has_probability else []), "label"]
-        file.write(",".join(names) + "\n")
     rows = 0
     for scored in chunks:
-        for entry in _entries(model, scored, has_probability):
+        for entry in _entries(model, scored):
+            if rows == 0 and not as_json:
+                file.write(",".join(entry) + "\n")
+            rows += 1
             if as_json:
                 file.write(json.dumps(entry, ensure_ascii=False) + "\n")
             else:
                 file.write(",".join(_field(value) for value in entry.values()) + "\n")
-        rows += len(scored.scores)
         bar.update(rows=rows, done=scored.done)
     return rows
 
 
-def _entries(model: Any, scored: Scored, has_probability: bool) -> Any:
-    labels = model.classes_[(scored.scores > 0).astype(int)].tolist()
-    columns: dict[str, Any] = {"line": scored.lines.tolist(), "score": scored.scores.tolist()}
-    if has_probability:
+def _entries(model: Any, scored: Scored) -> Any:
+    name = kind_of(model).result
+    columns: dict[str, Any] = {"line": scored.lines.tolist()}
+    if scored.scores.ndim == 1:
+        columns[name] = scored.scores.tolist()
+    else:
+        for k, column in enumerate(scored.scores.T.tolist()):
+            columns[f"{name}{k}"] = column
+    if hasattr(model, "predict_proba"):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             columns["probability"] = model.predict_proba(scored.X)[:, 1].tolist()
-    columns["label"] = labels
+    if hasattr(model, "classes_"):
+        columns["label"] = model.classes_[(scored.scores > 0).astype(int)].tolist()
     for values in zip(*columns.values(), strict=True):
         yield dict(zip(columns, values, strict=True))
 

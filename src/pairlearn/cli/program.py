@@ -17,7 +17,7 @@ __all__ = ["COMMANDS", "LazyGroup", "program"]
 
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
 COMMANDS: dict[str, tuple[str, str]] = {
-    "train": ("train", "Train a model that orders examples by class (AUC)."),
+    "train": ("train", "Train a model on files of any size."),
     "predict": ("predict", "Score data with a model: one line for each row."),
     "evaluate": ("evaluate", "Evaluate a model on labelled data that it was not trained on."),
     "stream": ("stream", "Learn from standard input and score as it goes."),

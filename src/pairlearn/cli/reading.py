@@ -26,6 +26,7 @@ class Reading:
     """What the command line says about reading."""
 
     label: str | None = None
+    qid: str | None = None
     classes: str | None = None
     features: str | None = None
     categorical: tuple[str, ...] = ()
@@ -57,6 +58,11 @@ def reading_options(function: F) -> F:
         command.__click_params__ = function.__click_params__  # type: ignore[attr-defined]
     options = [
         click.option("--label", metavar="COLUMN", help="Column of the label, by name or number."),
+        click.option(
+            "--qid",
+            metavar="COLUMN",
+            help="Column of the query, for rankings; svmlight lines have it as qid:NUMBER.",
+        ),
         click.option(
             "--classes",
             metavar="NEGATIVE,POSITIVE",
@@ -147,12 +153,10 @@ def schema_of(reading: Reading, base: Schema | None = None) -> Schema:
     from pairlearn.streams import Schema
 
     changes: dict[str, Any] = {}
-    if reading.label is not None:
-        label: str | int = reading.label
-        digits = reading.label.lstrip("-")
-        if (not reading.header or reading.format == "npy") and digits.isdigit():
-            label = int(reading.label)
-        changes["label"] = label
+    for name, given in (("label", reading.label), ("qid", reading.qid)):
+        if given is not None:
+            unnamed = not reading.header or reading.format == "npy"
+            changes[name] = int(given) if unnamed and given.lstrip("-").isdigit() else given
     if reading.classes is not None:
         changes["classes"] = _classes(reading.classes)
     if reading.features is not None:
@@ -253,7 +257,7 @@ def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
     try:
         values = dict(plain)
         if not labelled:
-            values |= {"label": None, "classes": None}
+            values |= {"label": None, "qid": None, "classes": None}
         for name in ("features", "missing_tokens", "classes"):
             if values.get(name) is not None:
                 values[name] = tuple(values[name])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pairlearn.cli.problems import kind_of
 from pairlearn.cli.reading import Reading, format_of, open_data, schema_from_plain, schema_of
 
 if TYPE_CHECKING:
@@ -21,11 +22,13 @@ __all__ = ["Scored", "open_for", "score_chunks"]
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of a chunk."""
+    """What a model says of a chunk."""
 
     lines: NDArray[np.int64]
+    #: A number for each row, or a row of them (the image under a metric).
     scores: NDArray[np.float64]
     y: NDArray[np.float64] | None
+    qid: NDArray[np.int64] | None
     X: Any
     #: Bytes or rows read so far.
     done: int
@@ -59,10 +62,11 @@ def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: boo
 
 
 def score_chunks(model: Any, reader: Reader) -> Iterator[Scored]:
-    """Yield the decision values of each chunk."""
+    """Yield the scores, predictions or images of each chunk, by the problem of the model."""
+    score = getattr(model, kind_of(model).scorer)
     for chunk in reader:
         with warnings.catch_warnings():
             # the names have been compared once for all
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            scores = model.decision_function(chunk.X)
-        yield Scored(chunk.lines, scores, chunk.y, chunk.X, chunk.position.offset)
+            scores = score(chunk.X)
+        yield Scored(chunk.lines, scores, chunk.y, chunk.qid, chunk.X, chunk.position.offset)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pairlearn.cli.output import Progress, emit, format_count, json_option
+from pairlearn.cli.problems import PROBLEMS
 from pairlearn.cli.reading import (
     Reading,
     data_argument,
     find_classes,
+    format_of,
     open_data,
     reading_options,
     schema_of,
@@ -30,16 +32,18 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-LOSSES = ("hinge", "squared_hinge", "square", "logistic", "exponential", "loglink",
-          "smoothed_hinge")  # fmt: skip
+_LOSSES = tuple(dict.fromkeys(loss for kind in PROBLEMS.values() for loss in kind.losses))
 
 
 @click.command("train")
 @data_argument
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False),
               help="Model file to write, by custom NAME.safetensors.")  # fmt: skip
-@click.option("--loss", type=click.Choice(LOSSES), default="hinge", show_default=True,
-              help="Pair loss.")  # fmt: skip
+@click.option("--problem", type=click.Choice(list(PROBLEMS)), default="auc", show_default=True,
+              help="auc: order two classes; ranking: order grades, within queries; entropy: "
+                   "robust regression; metric: distances by label.")  # fmt: skip
+@click.option("--loss", type=click.Choice(_LOSSES), metavar="NAME",
+              help="Pair loss (hinge; entropy: gaussian), see above.")  # fmt: skip
 @click.option("--step-size", default="auto", show_default=True, metavar="NUMBER|auto",
               help="Scale of the steps.")  # fmt: skip
 @click.option("--radius", default="auto", show_default=True, metavar="NUMBER|auto",
@@ -65,7 +69,8 @@ def command(
     data: tuple[str, ...],
     reading: Reading,
     output: str,
-    loss: str,
+    problem: str,
+    loss: str | None,
     step_size: str,
     radius: str,
     how: str,
@@ -78,11 +83,17 @@ def command(
     fresh: bool,
     as_json: bool,
 ) -> None:
-    r"""Train a model that orders examples by class (AUC).
+    r"""Train a model on files of any size.
 
     Files are read in chunks and need not fit into memory. A run that is interrupted, even by
     kill -9, goes on from its checkpoint when the same command is given again, and ends with the
     same model, bit for bit.
+
+    \b
+    Losses by problem:
+      auc, ranking   hinge, squared_hinge, square, logistic, exponential, loglink, smoothed_hinge
+      entropy        gaussian, epanechnikov
+      metric         hinge, hinge_no_bias, logistic
 
     \b
     Examples:
@@ -90,20 +101,19 @@ def command(
       pairlearn train a.svm b.svm --loss logistic --passes 3 -o model.safetensors
       pairlearn train t.parquet --label y --categorical city:1024 --missing 0 -o m.safetensors
       pairlearn train small.csv --label y --classes no,yes --fit offline -o m.safetensors
+      pairlearn train letor.svm --problem ranking -o ranker.safetensors
+      pairlearn train prices.csv --problem entropy --label price -o m.safetensors
     """
-    from pairlearn.estimators.auc import AUCClassifier
-
-    model = AUCClassifier(
-        loss=loss,
-        step_size=_number_or_auto("--step-size", step_size),
-        radius=_number_or_auto("--radius", radius),
-        random_state=seed,
+    model = PROBLEMS[problem].make(
+        loss, _number_or_auto("--step-size", step_size), _number_or_auto("--radius", radius), seed
     )
     folder = Path(output).resolve().parent
     if not folder.is_dir():
         raise click.UsageError(f"the folder {folder} does not exist; make it first.")
     schema = schema_of(reading)
-    if schema.classes is None:
+    if problem != "auc":
+        schema = _of_numbers(problem, schema, format_of(data, reading))
+    elif schema.classes is None:
         classes = find_classes(data, schema, reading)
         schema = replace(schema, classes=classes, label=_label(schema))
     reader = open_data(data, schema, reading)
@@ -126,6 +136,7 @@ def command(
     refusals = reader.refusals
     values: dict[str, Any] = {
         "model": output,
+        "problem": problem,
         "rows": facts["rows"],
         "refused": refusals.count,
         "first_refused": [str(refusal) for refusal in refusals.first],
@@ -145,6 +156,19 @@ def command(
 def _label(schema: Schema) -> str | int:
     # svmlight lines start with their label, which has no name
     return "label" if schema.label is None else schema.label
+
+
+def _of_numbers(problem: str, schema: Schema, form: str) -> Schema:
+    """Return the schema for labels that are grades, targets or any number of classes."""
+    if schema.classes is not None:
+        raise click.UsageError(f"--classes is for --problem auc; labels of {problem} are numbers.")
+    if schema.qid is not None and problem != "ranking":
+        raise click.UsageError(f"--qid is for --problem ranking, not for {problem}.")
+    if form == "svmlight":
+        return replace(schema, label=_label(schema), qid="qid" if problem == "ranking" else None)
+    if schema.label is None:
+        raise click.UsageError("the label is needed; name its column with --label.")
+    return schema
 
 
 def _number_or_auto(name: str, text: str) -> float | str:
@@ -226,13 +250,15 @@ def _offline(
     X: Any = [chunk.X for chunk in chunks]
     X = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X)
     y = np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
+    queries = [chunk.qid for chunk in chunks if chunk.qid is not None]
     if passes is not None:
         model.set_params(n_passes=passes)
     with warnings.catch_warnings():
         warnings.showwarning = _show
         warnings.simplefilter("always")
-        model.fit(X, y)
-    facts = {"rows": len(y), "auc": model.held_out_auc_, "auc_of": "held-out"}
+        model.fit(X, y, **({"qid": np.concatenate(queries)} if queries else {}))
+    auc = getattr(model, "held_out_auc_", None)
+    facts = {"rows": len(y), "auc": auc, "auc_of": "held-out"}
     return model.to_record({"rows_refused": reader.refusals.count}), facts
 
 
@@ -240,21 +266,26 @@ def _finished(record: ModelRecord, reader: Reader, schema: Schema) -> ModelRecor
     """Add what the reader knows: names of features and of classes, and how to read again."""
     import numpy as np
 
-    classes = np.array(schema.classes)
-    if classes.dtype.kind == "f" and (classes == np.rint(classes)).all():
-        classes = classes.astype(np.int64)
     layout = getattr(reader, "layout", None)
     columns = None
     if layout is not None:
         used = {*layout.numbers, *layout.categories}
         order = sorted(used, key=layout.first.__getitem__)
         columns = [layout.names[j] for j in order]
+    record = replace(
+        record,
+        feature_names=reader.feature_names,
+        provenance={**record.provenance, "schema": schema_to_plain(schema, columns)},
+    )
+    if schema.classes is None:
+        return record
+    classes = np.array(schema.classes)
+    if classes.dtype.kind == "f" and (classes == np.rint(classes)).all():
+        classes = classes.astype(np.int64)
     return replace(
         record,
         classes=classes.tolist(),
-        feature_names=reader.feature_names,
         parameters={**record.parameters, "classes_dtype": classes.dtype.str},
-        provenance={**record.provenance, "schema": schema_to_plain(schema, columns)},
     )
 
 

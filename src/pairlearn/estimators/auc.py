@@ -393,20 +393,32 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self
             The classifier. A chunk that fails leaves it as it was.
         """
+        self._learn_next(X, y, classes, sample_weight)
+        return self
+
+    def _learn_next(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        finite: bool = False,
+    ) -> NDArray[np.float64]:
+        """Learn a chunk as `partial_fit` does; return the scores it had before, uncut."""
         first = not hasattr(self, "classes_")
         if self.solver != "sgd":
             raise ValueError(f'partial_fit needs solver="sgd", got {self.solver!r}.')
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         try:
-            self._learn_chunk(X, y, classes, sample_weight, first=first)
+            return self._learn_chunk(X, y, classes, sample_weight, first=first, finite=finite)
         except BaseException:
             if first:
                 # Validation has noted the features of a chunk that was not learned.
                 for name in ("n_features_in_", "feature_names_in_"):
                     self.__dict__.pop(name, None)
             raise
-        return self
 
     def _learn_chunk(
         self,
@@ -416,9 +428,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         sample_weight: ArrayLike | None,
         *,
         first: bool,
-    ) -> None:
+        finite: bool,
+    ) -> NDArray[np.float64]:
         problem = self._problem()
-        rows, labels = self._examples(X, y, reset=first, minimum=1)
+        rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
         if classes is not None:
             known = np.unique(np.asarray(classes))
             if len(known) != 2:
@@ -441,14 +454,15 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError(
                 "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
             )
-        signs = np.where(is_positive, 1.0, -1.0)
+        signs = 2.0 * is_positive - 1.0
         weight = self._example_weights(sample_weight, labels)
         learner = getattr(self, "_stream", None)
         if learner is None:
             start = None if first else self.coef_[0]
             learner = self._start_stream(problem, rows, start)
-        learner.learn(rows, signs, weight)
+        scores = learner.learn(rows, signs, weight)
         self._adopt(learner, known)
+        return scores
 
     def _start_stream(
         self, problem: Problem, rows: Rows, start: NDArray[np.float64] | None
@@ -504,10 +518,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         return check_positive("radius", self.radius, allow_infinite=True)  # type: ignore[arg-type]
 
     def _examples(
-        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int
+        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, finite: bool = False
     ) -> tuple[Rows, NDArray[Any]]:
         if not reset and is_plain(X, y, self):
-            return as_rows(X), np.asarray(y)
+            return as_rows(X, finite=finite), np.asarray(y)
         X, y = validate_data(
             self,
             X,

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
 from pairlearn.estimators.parts import as_ball
-from pairlearn.metrics import roc_auc
-from pairlearn.pairings import Pairing
+from pairlearn.metrics.auc import doubled_wins
+from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
@@ -82,9 +83,14 @@ class StreamLearner:
     def start_streams(self, start: NDArray[np.float64] | None = None) -> None:
         """Start a stream for each step size."""
         problem, n_features, pairing, schedule, averaging, rng = self._parts
+        draws = not isinstance(pairing, PreviousExample)
         self._streams: list[Stream] = [
             PairwiseSGD(pairing, schedule.scaled(step), as_ball(self.radius), averaging).start(
-                problem, n_features, rng=copy.deepcopy(rng), dtype=self._dtype, w_start=start
+                problem,
+                n_features,
+                rng=copy.deepcopy(rng) if draws else rng,
+                dtype=self._dtype,
+                w_start=start,
             )
             for step in self._steps
         ]
@@ -118,11 +124,12 @@ class StreamLearner:
         rows: Rows,
         signs: NDArray[np.float64],
         weight: NDArray[np.float64],
-    ) -> None:
-        """Learn a chunk; `weight` may be empty."""
+    ) -> NDArray[np.float64]:
+        """Learn a chunk; `weight` may be empty. Return the scores that its examples had before."""
         if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
             rows = DenseRows(rows.X.astype(self._dtype))
         scores = rows.scores(self._averages)
+        given = scores[self._best]
         # A stream that fails restores itself, not the ones before it.
         saved = [stream.save() for stream in self._streams[:-1]]
         try:
@@ -134,18 +141,21 @@ class StreamLearner:
             raise
         self._averages = np.array([stream.average for stream in self._streams])
         positive = signs > 0
-        self._scores = np.concatenate([self._scores, scores], axis=1)[:, -_WINDOW:]
-        self._positive = np.concatenate([self._positive, positive])[-_WINDOW:]
-        latest = weight if len(weight) else np.ones(len(signs))
-        self._weight = np.concatenate([self._weight, latest])[-_WINDOW:]
+        self._scores = _latest(self._scores, scores)
+        self._positive = _latest(self._positive, positive)
+        self._weight = _latest(self._weight, weight if len(weight) else np.ones(len(signs)))
         if len(self._streams) > 1:
             self._compare(scores, positive)
+        return np.asarray(given)
 
     def _compare(self, scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> None:
         """Add a chunk to the progressive AUC of each stream; after the warm-up keep the best."""
         n_pairs = float(positive.sum()) * float((~positive).sum())
         if n_pairs:
-            self._progress += [n_pairs * roc_auc(positive, row) for row in scores]
+            winners, losers = np.sort(scores[:, positive]), np.sort(scores[:, ~positive])
+            self._progress += [
+                doubled_wins(*both) / 2 for both in zip(winners, losers, strict=True)
+            ]
             self._pairs += n_pairs
         self._best = best = int(np.argmax(self._progress))
         if self.best.n_examples >= _WARM_UP:
@@ -153,3 +163,11 @@ class StreamLearner:
             self._progress, self._scores = self._progress[[best]], self._scores[[best]]
             self._averages = self._averages[[best]]
             self._best = 0
+
+
+def _latest(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    """Return the last _WINDOW columns of both."""
+    room = _WINDOW - new.shape[-1]
+    if room <= 0:
+        return new[..., -_WINDOW:].copy()
+    return np.concatenate([old[..., -room:], new], axis=-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
@@ -25,16 +26,14 @@ def _double_at(typing_context, address):
 def gather(addresses, rows):
     """Write the doubles at each address into a column of `rows`; return whether all are finite.
 
-    Rows are written in bands, so that a band stays in the cache while all columns pass.
+    Row by row: a line of the cache that is read from a column serves the next rows as well, while
+    lines written from several sides would be fetched before they are written.
     """
     n, d = rows.shape
-    band = 64
     finite = True
-    for begin in range(0, n, band):
-        stop = min(n, begin + band)
+    for i in range(n):
         for k in range(d):
-            for i in range(begin, stop):
-                value = _double_at(addresses[k] + 8 * i)
-                rows[i, k] = value
-                finite &= math.isfinite(value)
+            value = _double_at(addresses[np.uintp(k)] + 8 * i)
+            rows[np.uintp(i), np.uintp(k)] = value
+            finite &= math.isfinite(value)
     return finite

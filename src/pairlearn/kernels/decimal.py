@@ -18,7 +18,9 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-_PLUS, _MINUS, _DOT, _ZERO = 43, 45, 46, 48
+_NEWLINE, _PLUS, _MINUS, _DOT, _ZERO = 10, 43, 45, 46, 48
+#: `scan_field` looks at so many bytes at once, a parser's memory must reach so far.
+LOOK_AHEAD = 32
 
 _ZEROS = np.uint64(0x3030303030303030)
 _BIAS = np.uint64(0x7676767676767676)
@@ -73,6 +75,46 @@ def _word(typing_context, address):
     def generate(context, builder, signature, arguments):
         pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
         return builder.load(pointer, align=1)
+
+    return types.uint64(types.intp), generate
+
+
+def _bytes_at(builder, address):
+    vector = ir.VectorType(ir.IntType(8), LOOK_AHEAD)
+    return builder.load(builder.inttoptr(address, vector.as_pointer()), align=1)
+
+
+def _splat(builder, byte):
+    vector, lane = ir.VectorType(ir.IntType(8), LOOK_AHEAD), ir.IntType(32)
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), byte, lane(0))
+    lanes = ir.Constant(ir.VectorType(lane, LOOK_AHEAD), [0] * LOOK_AHEAD)
+    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), lanes)
+
+
+def _as_bits(builder, flags):
+    return builder.zext(builder.bitcast(flags, ir.IntType(LOOK_AHEAD)), ir.IntType(64))
+
+
+@intrinsic
+def _equal(typing_context, address, byte):
+    """Which of the bytes at an address equal `byte`: a bit for each, the first one the lowest."""
+
+    def generate(context, builder, signature, arguments):
+        wanted = _splat(builder, builder.trunc(arguments[1], ir.IntType(8)))
+        flags = builder.icmp_unsigned("==", _bytes_at(builder, arguments[0]), wanted)
+        return _as_bits(builder, flags)
+
+    return types.uint64(types.intp, types.intp), generate
+
+
+@intrinsic
+def _digits(typing_context, address):
+    """Which of the bytes at an address are digits."""
+
+    def generate(context, builder, signature, arguments):
+        byte = ir.IntType(8)
+        shifted = builder.sub(_bytes_at(builder, arguments[0]), _splat(builder, byte(_ZERO)))
+        return _as_bits(builder, builder.icmp_unsigned("<", shifted, _splat(builder, byte(10))))
 
     return types.uint64(types.intp), generate
 
@@ -197,6 +239,62 @@ def _nearest_double(w, q):
 
 
 @jit(forceinline=True)
+def _eight_digits(x):
+    """Return the number of eight digits, less the character 0, the first one in the lowest byte."""
+    x = x * np.uint64(10) + (x >> np.uint64(8))
+    return ((x & _PAIRS) * _FIRST + ((x >> np.uint64(16)) & _PAIRS) * _SECOND) >> np.uint64(32)
+
+
+@jit(forceinline=True)
+def scan_field(p, delimiter):
+    """Read a plain decimal that fills the field at p; return its end, whether it is one, its value.
+
+    Plain is what most files hold: an optional sign, at most 7 digits, and a point with up to 19
+    digits in all. Where the field ends is seen from all its bytes at once: the next field does not
+    wait until this one is converted. Everything else is left to `scan_number`.
+    """
+    one = np.uint64(1)
+    ends = _equal(p, delimiter) | _equal(p, _NEWLINE) | (one << np.uint64(LOOK_AHEAD))
+    size = _trailing_zeros(ends)
+    stop = p + np.int64(size)
+    c = byte_at(p)
+    negative = c == _MINUS
+    sign = np.uint64(negative) | np.uint64(c == _PLUS)
+    field = ((one << size) - one) & ~sign
+    dots = _equal(p, _DOT) & field
+    point = _trailing_zeros(dots | (one << size)) - sign
+    n = size - sign - np.uint64(dots != np.uint64(0))
+    if (
+        ((_digits(p) & field) | dots) != field
+        or (dots & (dots - one)) != np.uint64(0)
+        or n - one > np.uint64(18)
+        or point > np.uint64(7)
+        or size == np.uint64(LOOK_AHEAD)
+    ):
+        return stop, False, 0.0
+    p += np.int64(sign)
+    before = (one << (np.uint64(8) * point)) - one
+    x = ((_word(p) & before) | (_word(p + 1) & ~before)) ^ _ZEROS
+    if n <= np.uint64(8):
+        w = _eight_digits(x << (np.uint64(64) - np.uint64(8) * n))
+    else:
+        # Two halves of a shift: no digits left would be a shift by all 64 bits.
+        second = min(n - np.uint64(8), np.uint64(8))
+        third = n - np.uint64(8) - second
+        w = _eight_digits(x) * _TENS[second]
+        x = (_word(p + 9) ^ _ZEROS) << (np.uint64(64) - np.uint64(8) * second)
+        w = (w + _eight_digits(x)) * _TENS[third]
+        half = np.uint64(32) - np.uint64(4) * third
+        w += _eight_digits(((_word(p + 17) ^ _ZEROS) << half) << half)
+    known, value = True, 0.0
+    if n <= np.uint64(15):
+        value = np.float64(w) / _EXACT_TENS[n - point]
+    elif w != np.uint64(0):
+        known, value = _nearest_double(w, np.int64(point) - np.int64(n))
+    return stop, known, value * _SIGNS[np.uint64(negative)]
+
+
+@jit(forceinline=True)
 def scan_number(p):
     """Read a decimal at p; return where it stopped, whether `value` is right, and `value`."""
     c = byte_at(p)
@@ -226,9 +324,7 @@ def scan_number(p):
                 x = x << (np.uint64(64) - np.uint64(8) * n)
             if w >= _ROOM[n]:
                 known = False
-            x = x * np.uint64(10) + (x >> np.uint64(8))
-            x = ((x & _PAIRS) * _FIRST + ((x >> np.uint64(16)) & _PAIRS) * _SECOND) >> np.uint64(32)
-            w = w * _TENS[n] + x
+            w = w * _TENS[n] + _eight_digits(x)
             p += np.int64(n)
             if n != np.uint64(8):
                 break

@@ -6,8 +6,8 @@ cannot decide on its own (more than 19 significant digits, ``inf``, a level it d
 doubled quote) it writes on a list of deferred fields for Python to settle one by one, so that
 the common case is fast and no case is wrong.
 
-The caller owns the memory: at least 16 bytes of ``\n`` must follow the block, and the machine
-is little-endian.
+The caller owns the memory: at least LOOK_AHEAD bytes of ``\n`` must follow the block, and the
+machine is little-endian.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pairlearn.kernels.decimal import (
     jit,
     put_double,
     put_single,
+    scan_field,
     scan_number,
 )
 
@@ -120,13 +121,16 @@ def _read_numbers(p, j, n_columns, delimiter, places, row):
         place = integer_at(places + 16 * j)
         if place == 0:
             break
-        stop, known, value = scan_number(p)
-        c = byte_at(stop)
-        more = c == delimiter
-        if not known or not (
-            more or c == _NEWLINE or (c == _RETURN and byte_at(stop + 1) == _NEWLINE)
-        ):
-            break
+        stop, known, value = scan_field(p, delimiter)
+        more = byte_at(stop) == delimiter
+        if not known:
+            stop, known, value = scan_number(p)
+            c = byte_at(stop)
+            more = c == delimiter
+            if not known or not (
+                more or c == _NEWLINE or (c == _RETURN and byte_at(stop + 1) == _NEWLINE)
+            ):
+                break
         place += row * integer_at(places + 16 * j + 8)
         if place & 1:
             put_single(place - 1, value)

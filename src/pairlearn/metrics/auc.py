@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import Vector, check_scores, check_weights, is_positive
 
-__all__ = ["doubled_ranks", "roc_auc"]
+__all__ = ["doubled_ranks", "doubled_wins", "roc_auc"]
 
 
 def doubled_ranks(values: Vector) -> NDArray[np.int64]:
@@ -24,6 +24,24 @@ def doubled_ranks(values: Vector) -> NDArray[np.int64]:
     ranks = np.empty(len(values), dtype=np.int64)
     ranks[order] = first + last + 2
     return ranks
+
+
+def doubled_wins(positive: Vector, negative: Vector) -> int:
+    """Return twice the number of (positive, negative) pairs in the right order; a tie is half one.
+
+    Parameters
+    ----------
+    positive, negative : ndarray
+        The scores of each class, sorted.
+
+    Examples
+    --------
+    >>> doubled_wins(np.array([0.4, 0.8]), np.array([0.1, 0.4]))
+    7
+    """
+    below = np.searchsorted(negative, positive, side="left")
+    not_above = np.searchsorted(negative, positive, side="right")
+    return int(below.sum() + not_above.sum())
 
 
 def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
@@ -61,10 +79,8 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
     values = check_scores("scores", scores, n)
     if sample_weight is not None:
         return _weighted_auc(positive, values, check_weights(sample_weight, n))
-    n_positive = int(positive.sum())
-    n_negative = n - n_positive
-    doubled_wins = int(doubled_ranks(values)[positive].sum()) - n_positive * (n_positive + 1)
-    return doubled_wins / (2 * n_positive * n_negative)
+    winners, losers = np.sort(values[positive]), np.sort(values[~positive])
+    return doubled_wins(winners, losers) / (2 * len(winners) * len(losers))
 
 
 def _weighted_auc(positive: NDArray[np.bool_], values: Vector, weight: Vector) -> float:

@@ -28,6 +28,8 @@ __all__ = ["BLOCK", "Descent", "Parts"]
 
 #: Steps per block.
 BLOCK = 32768
+#: The arrays of a block are first made this long: many streams end before, as those of a grid do.
+_SHORT = 4096
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
 BY_LABEL_FROM = 64
 
@@ -152,7 +154,7 @@ class Descent:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._prepare()
-        self._open_block()
+        self._open_block(self.position)
 
     def _projected(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.parts.domain.project(w)
@@ -169,8 +171,8 @@ class Descent:
         """Take the steps of a plan."""
         done = 0
         while done < len(plan):
-            self._open_block()
             count = min(len(plan) - done, BLOCK - self.position)
+            self._open_block(self.position + count)
             if isinstance(plan, SlotPlan):
                 self._take_slots(rows, y, plan, done, count, example_weight)
             else:
@@ -180,9 +182,9 @@ class Descent:
 
     def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
         """Take one step with one active pair: `advance` without its overhead."""
-        if self._block_of != self.n_steps // BLOCK:
-            self._open_block()
         first = self.position
+        if first >= len(self._paid) or self._block_of != self.n_steps // BLOCK:
+            self._open_block(first + 1)
         # The kernel copies the iterate to `left_iterate`; with that and the two arrays set aside
         # a step that fails can be undone.
         left_before, sum_before = self.left_iterate, self._sum_before
@@ -216,7 +218,7 @@ class Descent:
 
     def step_nothing(self) -> None:
         """Take one step whose pair is inactive."""
-        self._open_block()
+        self._open_block(self.position + 1)
         self._moved_last = False
         self._count(1)
 
@@ -383,20 +385,23 @@ class Descent:
         load_slots(flat, y, example_weight, plan.start, *slots[:2], len(self.w), *slots[2:])
         return slots
 
-    def _open_block(self) -> None:
-        """Lower schedule and averaging to the arrays of the current block."""
+    def _open_block(self, stop: int = BLOCK) -> None:
+        """Lower schedule and averaging to the arrays of the current block, at least to `stop`."""
         block = self.n_steps // BLOCK
-        if block == self._block_of:
-            return
         parts, first = self.parts, block * BLOCK + 1
         count = BLOCK if self.horizon is None else min(BLOCK, self.horizon - first + 1)
+        if stop <= _SHORT and block == 0:
+            count = min(_SHORT, count)
+        if block == self._block_of and len(self._paid) >= count:
+            return
         # A constant schedule and a rule that follows it give the same arrays in every block but
         # the first and the last.
         same = parts.schedule.is_constant and parts.averaging.follows_schedule
         if not (same and block > 1 and len(self._paid) == count):
-            self._step_sizes = parts.schedule.step_sizes(first, count)
+            lowered = _Lowered(parts.schedule, first, count)
+            self._step_sizes = lowered.step_sizes(first, count)
             self._paid = np.add.accumulate(
-                parts.averaging.owed(parts.schedule, first, count, horizon=self.horizon)
+                parts.averaging.owed(lowered, first, count, horizon=self.horizon)
             )
         self._block_of = block
 
@@ -474,7 +479,7 @@ class Descent:
         self._moved_last = bool(saved["moved_last"])
         self._paid = _NO_WEIGHTS
         self._block_of = -1
-        self._open_block()
+        self._open_block(self.position)
 
     def _collect_from(self, rows: CsrRows) -> None:
         """Prepare for sparse steps on `rows`."""
@@ -493,6 +498,21 @@ class Descent:
 
             add_rows(rows.data, rows.indices, rows.indptr, self._coefficients, self.weighted_sum)
             self._pending_rows = None
+
+
+class _Lowered:
+    """The step sizes of a block and the one after it, for the rules that weigh by step sizes."""
+
+    def __init__(self, schedule: Schedule, first: int, count: int) -> None:
+        self._schedule, self._first = schedule, first
+        self._sizes = schedule.step_sizes(first, count + 1)
+
+    def step_sizes(self, first: int, count: int) -> NDArray[np.float64]:
+        """Return eta_t for t = first, ..., first + count - 1."""
+        skipped = first - self._first
+        if skipped < 0 or skipped + count > len(self._sizes):
+            return self._schedule.step_sizes(first, count)
+        return self._sizes[skipped : skipped + count]
 
 
 @dataclass(frozen=True)

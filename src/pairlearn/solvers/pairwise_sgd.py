@@ -32,6 +32,8 @@ __all__ = ["Callback", "PairwiseSGD", "Solution", "Stream", "Trace"]
 #: Called between blocks with the step, the seconds since the start and the running pair risk.
 Callback = Callable[[int, float, float], None]
 
+#: Copying so many numbers takes less time than a step of its own.
+_SMALL = 1 << 15
 _NO_WEIGHTS = np.empty(0)
 #: How many pairs of a block the running risk is estimated from.
 _RISK_PAIRS = 1024
@@ -440,7 +442,7 @@ class Stream:
         if self._buffer is not None:
             joined_y = np.concatenate([self._buffer_y, labels])
             joined_weight = np.concatenate([self._buffer_weight, weight])
-            if plan is None and isinstance(rows, DenseRows):
+            if plan is None and isinstance(rows, DenseRows) and rows.X.size > _SMALL:
                 # Only the first pair crosses the border of the chunk: the chunk is not copied.
                 border = self._buffer.followed_by(rows.take(np.array([0])))  # type: ignore[arg-type]
                 descent.advance(border, joined_y, _in_order(2), joined_weight)

@@ -20,6 +20,8 @@ from pairlearn.streams.source import HEAD, check_file, sniff
 
 __all__ = ["ArrowReader"]
 
+#: Bytes, several chunks.
+_LARGE = 1 << 24
 SUFFIXES = (".parquet", ".arrow", ".feather", ".ipc")
 
 
@@ -84,8 +86,12 @@ class ArrowReader(Reader):
         self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
         wanted = {*self.layout.numbers, *self.layout.categories}
         wanted |= {j for j in (self.layout.label, self.layout.qid) if j is not None}
-        self._wanted = [names[j] for j in sorted(wanted)]
+        self._used = sorted(wanted)
+        self._wanted = [names[j] for j in self._used]
         self._file = 0
+        # The GNU allocator learns from a large block that comes and goes to keep blocks of that
+        # size. Without it chunks are handed back to the system and faulted in again and again.
+        np.empty(_LARGE, dtype=np.uint8)
         self.position = replace(Position(self.format), fingerprint=self._fingerprint(0))
 
     def _open(self, index: int) -> Any:
@@ -174,18 +180,20 @@ class ArrowReader(Reader):
         """Yield record batches of at most `chunk_rows` rows, after leaving out `skip` rows."""
         file = self._open(index)
         if hasattr(file, "iter_batches"):
-            for group in range(file.num_row_groups):
+            group = 0
+            while group < file.num_row_groups:
                 n_rows = file.metadata.row_group(group).num_rows
-                if skip >= n_rows:
-                    skip -= n_rows
-                    continue
-                for batch in file.iter_batches(
-                    self.chunk_rows, row_groups=[group], columns=self._wanted, use_threads=False
-                ):
-                    taken = min(skip, batch.num_rows)
-                    skip -= taken
-                    if taken < batch.num_rows:
-                        yield batch.slice(taken)
+                if skip < n_rows:
+                    break
+                skip -= n_rows
+                group += 1
+            batches = file.iter_batches(
+                self.chunk_rows,
+                row_groups=list(range(group, file.num_row_groups)),
+                columns=self._wanted,
+                use_threads=False,
+            )
+            yield from self._cut(batches, skip)
             return
         for k in range(file.num_record_batches):
             batch = file.get_batch(k)
@@ -194,6 +202,34 @@ class ArrowReader(Reader):
             # a chunk starts at a multiple of chunk_rows in its batch, resumed or not
             for begin in range(taken, batch.num_rows, self.chunk_rows):
                 yield batch.slice(begin, self.chunk_rows)
+
+    def _cut(self, batches: Iterator[Any], skip: int) -> Iterator[Any]:
+        """Yield batches of `chunk_rows` rows, but for the last, after leaving out `skip` rows.
+
+        They end at multiples of `chunk_rows` in the file, resumed or not, however PyArrow has cut
+        what it read: row groups and pages of texts have borders of their own.
+        """
+        parts: list[Any] = []
+        size = 0
+        for batch in batches:
+            begin = min(skip, batch.num_rows)
+            skip -= begin
+            while begin < batch.num_rows:
+                part = batch.slice(begin, self.chunk_rows - size)
+                parts.append(part)
+                begin += part.num_rows
+                size += part.num_rows
+                if size == self.chunk_rows:
+                    yield self._joined(parts)
+                    parts, size = [], 0
+        if parts:
+            yield self._joined(parts)
+
+    def _joined(self, parts: list[Any]) -> Any:
+        if len(parts) == 1:
+            return parts[0]
+        [batch] = self._pa.Table.from_batches(parts).combine_chunks().to_batches()
+        return batch
 
     def _file_chunks(self, index: int) -> Iterator[Chunk]:
         path = self.files[index]
@@ -226,18 +262,17 @@ class ArrowReader(Reader):
         rows.lines[:] = np.arange(offset + 1, offset + n + 1)
         from pairlearn.kernels.columns import gather
 
-        columns = [
-            np.ascontiguousarray(self._numbers(batch, j), dtype=np.float64) for j in layout.numbers
-        ]
-        addresses = np.array([column.ctypes.data for column in columns], dtype=np.intp)
-        finite = gather(addresses, rows.values)
+        by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
+        arrays = {j: by_name[layout.names[j]] for j in self._used}
+        found = [self._doubles(arrays[j]) for j in layout.numbers]
+        finite = gather(np.array([address for address, _ in found], dtype=np.intp), rows.values)
         for slot, j in enumerate((layout.label, layout.qid)):
             if j is not None and j not in layout.levels:
-                rows.extra[:, slot] = self._numbers(batch, j)
+                rows.extra[:, slot] = self._numbers(arrays[j])
         for k, j in enumerate(layout.categories):
-            rows.codes[:, k] = self._codes(batch, j, checker)
+            rows.codes[:, k] = self._codes(arrays[j], j, checker)
         if layout.label is not None and layout.label in layout.levels:
-            rows.codes[:, -1] = self._codes(batch, layout.label, checker)
+            rows.codes[:, -1] = self._codes(arrays[layout.label], layout.label, checker)
         any_missing = bool((rows.codes == -1).any())
         if not finite or layout.schema.dtype == "float32":
             any_missing |= not finite
@@ -249,15 +284,22 @@ class ArrowReader(Reader):
         checker.flush()
         return rows
 
-    def _numbers(self, batch: Any, j: int) -> NDArray[Any]:
-        array = batch.column(batch.schema.get_field_index(self.layout.names[j]))
-        if not self._pa.types.is_floating(array.type) or array.type.bit_width < 32:
+    def _doubles(self, array: Any) -> tuple[int, Any]:
+        """Return the address of a column's numbers, and what must live as long as it is used."""
+        if array.type == self._pa.float64() and not array.null_count:
+            return array.buffers()[1].address + 8 * array.offset, array
+        numbers = np.ascontiguousarray(self._numbers(array), dtype=np.float64)
+        return numbers.ctypes.data, numbers
+
+    def _numbers(self, array: Any) -> NDArray[Any]:
+        is_ = self._pa.types
+        plain = is_.is_integer(array.type) and not array.null_count
+        if not plain and (not is_.is_floating(array.type) or array.type.bit_width < 32):
             array = array.cast(self._pa.float64(), safe=False)
         values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
         return values
 
-    def _codes(self, batch: Any, j: int, checker: RowChecker) -> NDArray[np.int64]:
-        array = batch.column(batch.schema.get_field_index(self.layout.names[j]))
+    def _codes(self, array: Any, j: int, checker: RowChecker) -> NDArray[np.int64]:
         if not self._pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
         texts = ["" if v is None else str(v) for v in array.dictionary.to_pylist()]

@@ -13,7 +13,7 @@ from pairlearn.streams.source import ByteSource
 
 __all__ = ["Blocks"]
 
-GUARD = 16
+GUARD = 32
 BLOCK = 1 << 18
 NEWLINE = 10
 
@@ -21,7 +21,7 @@ NEWLINE = 10
 class Blocks:
     """The bytes ``buffer[start:end]`` of a source that are not yet parsed.
 
-    Sixteen newlines follow `end`, so that a parser which looks a few bytes ahead stays inside.
+    Newlines follow `end`, so that a parser which looks some bytes ahead stays inside.
     The buffer grows only as far as one line of `max_line_bytes` needs.
     """
 

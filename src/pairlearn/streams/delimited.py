@@ -103,6 +103,7 @@ class CsvReader(Reader):
         self.feature_names = self.layout.feature_names
         self.n_features = self.layout.n_features
         self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
+        self._options = self._fingerprint()
         self.position = self._place(Position(self.format))
 
     def _open_file(self, index: int) -> None:
@@ -165,7 +166,7 @@ class CsvReader(Reader):
             line=self._line,
             row=before.row,
             refusals=before.refusals,
-            fingerprint=f"{self._fingerprint()}:{source.fingerprint()}",
+            fingerprint=f"{self._options}:{source.fingerprint()}",
         )
 
     def restore(self, position: Position) -> None:
@@ -178,7 +179,7 @@ class CsvReader(Reader):
         if self._blocks.source.can_reopen or position.file != self._file:
             self._open_file(position.file)
         options, _, head = position.fingerprint.partition(":")
-        matches = options == self._fingerprint() and self._blocks.source.matches(head)
+        matches = options == self._options and self._blocks.source.matches(head)
         self._check_position(position, position.fingerprint if matches else "")
         self._blocks.skip_to(position.offset)
         self._line = position.line
@@ -258,6 +259,9 @@ class _Parser:
         if layout.label is not None and layout.label in layout.levels:
             self._slots[layout.label] = len(layout.categories)
         self._index_levels()
+        self._chosen = tuple(np.flatnonzero(self._kinds == k) for k in (text.NUMBER, text.EXTRA))
+        #: `_places` but for the addresses of the arrays.
+        self._offsets: NDArray[np.int64] | None = None
 
     def _index_levels(self) -> None:
         """Put the levels of all columns into arrays, sorted by hash within a column."""
@@ -284,12 +288,16 @@ class _Parser:
 
     def _places(self, rows: RowBuffer) -> NDArray[np.int64]:
         """Return for each column where its number of the first row goes, and the row's size."""
-        places = np.zeros((len(self._kinds), 2), dtype=np.int64)
-        for kind, array in ((self._text.NUMBER, rows.values), (self._text.EXTRA, rows.extra)):
-            chosen = self._kinds == kind
-            single = int(array.itemsize == 4)
-            places[chosen, 0] = array.ctypes.data + array.itemsize * self._slots[chosen] + single
-            places[chosen, 1] = array.strides[0]
+        arrays = (rows.values, rows.extra)
+        if self._offsets is None:
+            self._offsets = np.zeros((len(self._kinds), 2), dtype=np.int64)
+            for chosen, array in zip(self._chosen, arrays, strict=True):
+                single = int(array.itemsize == 4)
+                self._offsets[chosen, 0] = array.itemsize * self._slots[chosen] + single
+                self._offsets[chosen, 1] = array.strides[0]
+        places = self._offsets.copy()
+        for chosen, array in zip(self._chosen, arrays, strict=True):
+            places[chosen, 0] += array.ctypes.data
         return places
 
     def fill(self, blocks: Blocks, line: int, checker: RowChecker) -> RowBuffer:
@@ -302,7 +310,7 @@ class _Parser:
         while rows.count < self._chunk_rows:
             state[text.POSITION] = blocks.start
             state[text.ROW] = rows.count
-            state[[text.N_DEFERRED, text.N_PROBLEMS, text.N_MISSING]] = 0
+            state[text.N_DEFERRED : text.N_MISSING + 1] = 0
             text.parse_csv(
                 blocks.address, blocks.end, blocks.final, self._delimiter, places.ctypes.data,
                 self._kinds, self._slots, self._levels, self._hashes, self._bounds,

@@ -126,6 +126,17 @@ class Driver(ABC):
     def learn(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None) -> None:
         """Learn a chunk; a chunk that fails leaves the model as it was."""
 
+    def score_and_learn(
+        self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, *, finite: bool = False
+    ) -> NDArray[np.float64] | None:
+        """Learn a chunk; return the scores that it had before, where their AUC means something.
+
+        With `finite` X is known to hold neither NaN nor infinity.
+        """
+        scores = self.scores(X) if self.ranks_classes else None
+        self.learn(X, y, qid)
+        return scores
+
     def restart(self) -> None:
         """Forget the step counter and the average; go on from the present coefficients."""
         raise TypeError(f"{type(self.model).__name__} cannot start from given coefficients.")
@@ -149,8 +160,16 @@ class AUCDriver(Driver):
 
     def learn(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None) -> None:
         """Learn a chunk by `partial_fit`."""
+        self.score_and_learn(X, y, qid)
+
+    def score_and_learn(
+        self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, *, finite: bool = False
+    ) -> NDArray[np.float64] | None:
+        """Learn a chunk by `partial_fit`, which scores it as well to choose threshold and step."""
         first = not hasattr(self.model, "classes_")
-        self.model.partial_fit(X, y, classes=self.classes if first else None)
+        return self.model._learn_next(  # type: ignore[no-any-return]
+            X, y, self.classes if first else None, finite=finite
+        )
 
     def restart(self) -> None:
         """Start a new stream (and a new choice of step size) from the present average."""

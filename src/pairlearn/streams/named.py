@@ -3,7 +3,8 @@
 
 Examples are copied and wait; a batch is mapped to rows and learned at once, which gives what
 learning each at once would give. A feature that is absent is 0; a new one starts with coefficient
-0, which is what it would have had if it had always been absent.
+0, which is what it would have had if it had always been absent. As long as examples have the
+names of the last batch, only their values are kept.
 
 Predictions use the average as of certain numbers of examples: after n of them the next change is
 n / 8 later, 1024 at the most. The average of n iterates hardly moves in between, and what is
@@ -19,10 +20,10 @@ from __future__ import annotations
 import math
 import struct
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain, repeat
 from math import isfinite
-from operator import mul
+from operator import itemgetter, mul
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,13 @@ class NamedLearner:
         check_positive("radius", self.radius, allow_infinite=True)
         self._index: dict[Any, int] = {}
         self._layouts: dict[tuple[Any, ...], NDArray[np.int32]] = {}
-        #: Examples that wait, their labels, and how many may.
+        #: The names that all examples of the last batch had, and how to take their values.
+        self._names: tuple[Any, ...] = ()
+        self._width = 0
+        self._pick: Callable[[dict[Any, float]], tuple[float, ...]] | None = None
+        #: Values of the first examples that wait, one example after the other.
+        self._values: list[float] = []
+        #: The examples that wait after them, the labels of all, and how many may wait.
         self._waiting: list[dict[Any, float]] = []
         self._labels: list[float] = []
         self._room = _WARM_UP if self.step_size == "auto" else 1
@@ -135,16 +142,39 @@ class NamedLearner:
         """
         try:
             label = _LABELS[y]
-            waiting = self._waiting
-            waiting.append(x.copy() if type(x) is dict else dict(x))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError):
             check_label(y)
-            check_example(x)
             raise
-        self._labels.append(label)
-        if len(waiting) >= self._room:
+        pick = self._pick
+        try:
+            if pick is None or type(x) is not dict or len(x) != self._width:
+                self._keep(x)
+            else:
+                self._values += pick(x)
+        except KeyError:  # as many names as in the last batch, but others
+            self._keep(x)
+        labels = self._labels
+        labels.append(label)
+        if len(labels) >= self._room:
             self._learn_waiting()
             self._change_coefficients()
+
+    def _keep(self, x: Mapping[Any, float]) -> None:
+        """Let an example wait with its names, and those after it."""
+        try:
+            self._waiting.append(dict(x))
+        except (TypeError, ValueError):
+            check_example(x)
+            raise
+        self._pick = None
+
+    def _pending(self) -> list[dict[Any, float]]:
+        """Return the examples that wait."""
+        width, values = self._width, self._values
+        return [
+            dict(zip(self._names, values[k : k + width], strict=True))
+            for k in range(0, len(values), max(width, 1))
+        ] + self._waiting
 
     @property
     def n_seen(self) -> int:
@@ -173,16 +203,20 @@ class NamedLearner:
 
     def _take_waiting(self) -> tuple[Rows, NDArray[np.float64]]:
         """Return the waiting examples as rows, those that can be used, and empty the queue."""
-        examples, labels = self._waiting, self._labels
+        labels = self._labels
         self._n_taken += len(labels)
         self._room -= len(labels)
-        self._waiting, self._labels = [], []
-        flat = _as_numbers(examples)
+        flat = None if self._waiting else _as_numbers(self._values)
+        examples = self._pending() if flat is None else []
+        self._values, self._waiting, self._labels = [], [], []
+        if flat is not None:
+            return self._rows_alike(self._names, len(labels), flat), np.array(labels)
+        flat = _values_of(examples)
         if flat is None:
             pairs = [(x, y) for x, y in zip(examples, labels, strict=True) if _is_usable(x)]
             self._refuse(examples, len(examples) - len(pairs))
             examples, labels = [x for x, _ in pairs], [y for _, y in pairs]
-            flat = _as_numbers(examples)
+            flat = _values_of(examples)
             assert flat is not None
         return self._rows(examples, flat), np.array(labels)
 
@@ -202,21 +236,35 @@ class NamedLearner:
     def _rows(self, examples: list[dict[Any, float]], flat: NDArray[np.float64]) -> Rows:
         m = len(examples)
         names = list(map(tuple, examples))
-        one = bool(m) and names.count(names[0]) == m
-        layouts = [self._columns(names[0])] if one else list(map(self._columns, names))
+        if m and names.count(names[0]) == m:
+            return self._rows_alike(names[0], m, flat)
+        columns = np.concatenate([_NONE, *map(self._columns, names)])
+        counts = np.array(list(map(len, examples)), dtype=np.intp)
         self._make_room()
         if self._capacity > _DENSE_UP_TO:
-            columns = np.tile(layouts[0], m) if one else np.concatenate([_NONE, *layouts])
-            indptr = np.concatenate([[0], np.cumsum(list(map(len, examples)))])
+            indptr = np.concatenate([[0], np.cumsum(counts)])
             return CsrRows(flat, columns, indptr.astype(np.int32), self._capacity)
-        if one and len(names[0]) == self._capacity and (layouts[0] == self._in_order).all():
-            return DenseRows(flat.reshape(m, self._capacity))
         X = np.zeros((m, self._capacity))
-        if one:
-            X[:, layouts[0]] = flat.reshape(m, len(names[0]))
-        else:
-            row = np.repeat(np.arange(m), np.array(list(map(len, examples)), dtype=np.intp))
-            X[row, np.concatenate([_NONE, *layouts])] = flat
+        X[np.repeat(np.arange(m), counts), columns] = flat
+        return DenseRows(X)
+
+    def _rows_alike(self, names: tuple[Any, ...], m: int, flat: NDArray[np.float64]) -> Rows:
+        """Return the rows of m examples with the same names; the next ones may have them too."""
+        layout = self._columns(names)
+        self._make_room()
+        width = len(names)
+        if self._capacity > _DENSE_UP_TO:
+            # In sparse rows the order of the names would show in the last digits.
+            self._pick = None
+            indptr = width * np.arange(m + 1, dtype=np.int32)
+            return CsrRows(flat, np.tile(layout, m), indptr, self._capacity)
+        self._names, self._width = names, width
+        # Of a single name `itemgetter` gives no tuple.
+        self._pick = itemgetter(*names) if width > 1 else None
+        if width == self._capacity and (layout == self._in_order).all():
+            return DenseRows(flat.reshape(m, width))
+        X = np.zeros((m, self._capacity))
+        X[:, layout] = flat.reshape(m, width)
         return DenseRows(X)
 
     def _columns(self, names: tuple[Any, ...]) -> NDArray[np.int32]:
@@ -346,7 +394,7 @@ class NamedLearner:
         """Return everything that the next example depends on, for a checkpoint."""
         return {
             "index": list(self._index),
-            "waiting": [dict(x) for x in self._waiting],
+            "waiting": self._pending(),
             "labels": list(self._labels),
             "room": self._room,
             "stream": None if self._stream is None else stream_state(self._stream),
@@ -425,9 +473,13 @@ _LABELS: dict[Any, float] = {True: 1.0, False: -1.0, -1: -1.0}
 _NONE = np.empty(0, dtype=np.int32)
 
 
-def _as_numbers(examples: list[dict[Any, float]]) -> NDArray[np.float64] | None:
+def _values_of(examples: list[dict[Any, float]]) -> NDArray[np.float64] | None:
     """Return all values one after the other; None where one is not a finite number."""
-    values = list(chain.from_iterable(map(dict.values, examples)))
+    return _as_numbers(list(chain.from_iterable(map(dict.values, examples))))
+
+
+def _as_numbers(values: list[float]) -> NDArray[np.float64] | None:
+    """Return a list as an array; None where a value is not a finite number."""
     try:
         memory = bytearray(8 * len(values))
         struct.pack_into(f"{len(values)}d", memory, 0, *values)
@@ -438,7 +490,7 @@ def _as_numbers(examples: list[dict[Any, float]]) -> NDArray[np.float64] | None:
 
 
 def _is_usable(x: dict[Any, float]) -> bool:
-    return _as_numbers([x]) is not None
+    return _values_of([x]) is not None
 
 
 def check_label(y: Any) -> None:

@@ -170,6 +170,13 @@ class OnlineLearner:
         queries = None if qid is None else np.asarray(qid)
         if labels.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},), got {labels.shape}.")
+        self._learn(X, labels, queries)
+        return self
+
+    def _learn(
+        self, X: Any, labels: NDArray[Any], queries: NDArray[Any] | None, *, finite: bool = False
+    ) -> None:
+        """Learn a chunk in the pieces that `_until_check` allows."""
         self._find_classes(labels)
         begin = 0
         while begin < len(labels):
@@ -180,19 +187,18 @@ class OnlineLearner:
                 X if whole else X[part],
                 labels[part],
                 None if queries is None else queries[part],
+                finite,
             )
             begin = stop
-        return self
 
-    def _learn_part(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None) -> None:
+    def _learn_part(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, finite: bool) -> None:
         driver = self._driver
         # Nothing of what follows may be done by halves.
         with deferred_interrupt():
             if self._restart_due:
                 driver.restart()
                 self._restart_due = False
-            scores = driver.scores(X) if driver.ranks_classes else None
-            driver.learn(X, y, qid)
+            scores = driver.score_and_learn(X, y, qid, finite=finite)
             if scores is not None:
                 assert driver.classes is not None
                 self._progressive.update(scores, y == driver.classes[1])
@@ -321,7 +327,8 @@ class OnlineLearner:
                     if chunk.y is None:
                         raise ReadError("the data have no labels; name their column with label=.")
                     with deferred_interrupt():
-                        self.learn_many(chunk.X, chunk.y, qid=chunk.qid)
+                        # A reader has refused every row that is not finite.
+                        self._learn(chunk.X, chunk.y, chunk.qid, finite=True)
                         self.position = chunk.position
                     if progress is not None:
                         progress(self, chunk)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.metrics.auc import doubled_wins
 from pairlearn.validation import check_count
 
 __all__ = ["ProgressiveAUC"]
@@ -99,13 +100,16 @@ class ProgressiveAUC:
 
     def _exchange(self, scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
         """Write many examples into the ring; the blocks follow when they are needed."""
-        last = slice(max(0, len(scores) - self.window), len(scores))
-        head = int(self._state[0])
-        places = (head + np.arange(len(scores))[last]) % self.window
-        self._ring_scores[places] = scores[last]
-        self._ring_labels[places] = labels[last]
-        self._state[0] = (head + len(scores)) % self.window
-        self._state[1] = size = min(self.window, int(self._state[1]) + len(scores))
+        n = len(scores)
+        scores, labels = scores[-self.window :], labels[-self.window :]
+        stop = int(self._state[0] + n) % self.window
+        # The last ones end at `stop`; what does not fit before it stands at the end of the ring.
+        wrapped = max(0, len(scores) - stop)
+        for ring, new in ((self._ring_scores, scores), (self._ring_labels, labels)):
+            ring[max(0, stop - len(scores)) : stop] = new[wrapped:]
+            ring[self.window - wrapped :] = new[:wrapped]
+        self._state[0] = stop
+        self._state[1] = size = min(self.window, int(self._state[1]) + n)
         # until the ring is full its first `size` places are the used ones
         self._state[2] = int(self._ring_labels[:size].sum(dtype=np.int64))
         self._stale = True
@@ -123,10 +127,7 @@ class ProgressiveAUC:
             size, scores, labels, self._order, self._free, self._state, self._keys,
             self._labels, self._sizes, self._positives,
         )  # fmt: skip
-        positive, negative = scores[labels == 1], scores[labels == 0]
-        below = np.searchsorted(negative, positive, side="left")
-        not_above = np.searchsorted(negative, positive, side="right")
-        self._state[3] = int(below.sum() + not_above.sum())
+        self._state[3] = doubled_wins(scores[labels == 1], scores[labels == 0])
         self._stale = False
 
     @property

@@ -164,6 +164,8 @@ class RowBuffer:
             bad = absent
             if layout.schema.classes is not None:
                 bad = ~np.isin(y, np.array(layout.schema.classes, dtype=np.float64))
+        if not bad.any():
+            return
         for row in np.flatnonzero(bad).tolist():
             if absent[row]:
                 checker.mark(begin + row, "the label is missing")

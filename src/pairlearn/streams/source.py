@@ -120,6 +120,7 @@ class ByteSource:
             self._stream = self._decompress(_kind(beginning))
             live = True
         self._head = bytearray()
+        self._digests: dict[int, str] = {}
         self._ahead = memoryview(b"")
         # a pipe may be slow: its first line must not wait for four thousand bytes
         self._extend_head(1 if live else HEAD)
@@ -196,8 +197,11 @@ class ByteSource:
 
     def fingerprint(self, length: int = HEAD) -> str:
         """Return a digest of the first bytes, so that other data is noticed on resuming."""
-        head = bytes(self._head[:length])
-        return f"{len(head)}:{digest(head)}"
+        size = min(len(self._head), length)
+        # What is known of the beginning only grows: a digest of so many bytes stays what it is.
+        if size not in self._digests:
+            self._digests[size] = f"{size}:{digest(bytes(self._head[:size]))}"
+        return self._digests[size]
 
     def matches(self, fingerprint: str) -> bool:
         """Whether the data starts as it did when `fingerprint` was taken (it may have grown)."""
