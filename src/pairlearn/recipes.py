@@ -366,7 +366,8 @@ RECIPES: dict[str, Recipe] = {
             "spauc",
             "saddle-point form, class means and prior estimated online",
             _LEI,
-            _spauc(Uniform(), "online"),
+            # Without a projection the first iterates may be far away; the average leaves them out.
+            _spauc(_RELEASED, "online"),
             10,
             loss="square",
             tunes_radius=False,

@@ -36,17 +36,15 @@ __all__ = [
 Params = dict[str, Any]
 
 
-def powers(first: int, last: int, *, per_decade: int = 1) -> tuple[float, ...]:
-    """Return the powers of ten from 10^first to 10^last, the grids of the paper, or a finer grid.
+def powers(first: int, last: int) -> tuple[float, ...]:
+    """Return the powers of ten from 10^first to 10^last, the grids of the paper.
 
     Examples
     --------
     >>> powers(-1, 1)
     (0.1, 1.0, 10.0)
-    >>> len(powers(-1, 1, per_decade=2))
-    5
     """
-    return tuple(10.0 ** (k / per_decade) for k in range(first * per_decade, last * per_decade + 1))
+    return tuple(10.0**k for k in range(first, last + 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -270,8 +270,7 @@ RIVALS: tuple[Method, ...] = (
         n_passes=30,
         radii=(math.inf,),
     ),
-    # Its best step is close to those at which it diverges, and the paper's grid may miss it.
-    RecipeMethod(name="spauc", recipe="spauc", step_sizes=powers(-3, 3, per_decade=2)),
+    RecipeMethod(name="spauc", recipe="spauc"),
     RecipeMethod(name="solam", recipe="solam"),
     RecipeMethod(name="localized", recipe="localized"),
 )
