@@ -287,7 +287,7 @@ def audit(
     AuditResult
         Lower bounds on epsilon and mu, and what the noise was like.
     """
-    pair = worst_case_neighbours(setting) if neighbours is None else neighbours
+    pair = neighbours or worst_case_neighbours(setting, label_is_worst=mechanism.label_is_worst)
     maker: SourceMaker = make_source or (lambda _: NoiseSource())
     attack = _projections if mechanism.secret_draws else _log_ratios
     noise = NoiseCheck()
@@ -417,7 +417,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         neighbours=options.neighbours,
     )
     result = audit(
-        get_mechanism(options.mechanism),
+        get_mechanism(options.mechanism, learns=None),
         setting,
         n_runs=options.runs,
         confidence=options.confidence,
