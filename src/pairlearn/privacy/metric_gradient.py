@@ -272,9 +272,11 @@ class MetricGradient(Mechanism):
     pair lemma of the module step t has sensitivity 2 c_t / n in the Frobenius norm,
     c_t = max(E + D, sqrt(2) E, sqrt(2) D) with the lengths E and D at W. The matrix is released as
     a vector of the same length. T steps with mu / sqrt(T) each compose to mu. If one example is
-    added or removed, among at most n, the sensitivity is 2 max(E, D) / n. Sums over pairs are
-    rounded: a chunk of m pairs and the sum of k chunks are each off by at most
-    (m + k + 4 d + 32) 2^-53 times what they could be at most, which is counted twice.
+    added or removed, among at most n, the sensitivity is 2 max(E, D) / n.
+
+    *Rounding.* Each run adds m pairs in a chunk and k chunks, and computes h to within some d
+    roundings of b + C^2 \|W\|: its gradient is off by at most
+    (m + k + (4 d + 32) (1 + b + C^2 \|W\|)) 2^-53 max(E, D), and twice that is added.
 
     *Step size.* Nothing is read from the data. At the start, with pairs of length C in all
     directions and as many examples in each of K = 1 + 1/a classes, a step of 2 K d b/C^4 times the
@@ -295,7 +297,7 @@ class MetricGradient(Mechanism):
         The squared distance b around which near and far are told apart.
     different_weight : float, default=1.0
         The weight a of pairs with different labels, at most 1; 1/(K - 1) balances K classes.
-    step : float, default=4.0
+    step : float, default=2.0
         Length of the path in the unit above.
     noise_limit : float, default=0.5
         Bound on the noise relative to the start.
@@ -310,7 +312,7 @@ class MetricGradient(Mechanism):
     clip: float = 0.8
     bias: float = 1.0
     different_weight: float = 1.0
-    step: float = 4.0
+    step: float = 2.0
     noise_limit: float = 0.5
 
     name = "metric_gradient"
@@ -381,15 +383,14 @@ class MetricGradient(Mechanism):
 
     def _sensitivity(self, W: Vector, setting: PublicSetting) -> float:
         n, d = setting.n_examples, setting.n_features
+        radius = self.clip * math.sqrt(d)
         lengths = PairLengths.at(
-            W,
-            radius=self.clip * math.sqrt(d),
-            bias=self.bias,
-            different_weight=self.different_weight,
+            W, radius=radius, bias=self.bias, different_weight=self.different_weight
         )
         moved = lengths.change if setting.neighbours == "replace" else lengths.largest
         # One chunk has at most as many pairs as numbers, or those of one example.
-        terms = max(_CHUNK_NUMBERS, n) + n + 4 * d + 32
+        terms = float(max(_CHUNK_NUMBERS, n) + n)
+        terms += (4.0 * d + 32.0) * (1.0 + self.bias + radius**2 * float(np.linalg.norm(W)))
         return 2.0 * moved / n * relative_slack + 2.0 * terms * 2.0**-53 * lengths.largest
 
     def _step_size(self, unit_noise: float, radius: float, d: int) -> float:
