@@ -50,9 +50,10 @@ class AllPairsGradient(Mechanism):
     2 C s_t / n. T steps with mu / sqrt(T) each compose to mu. If one example is added or removed,
     among at most n, then n - 1 pairs or fewer come or go and the sensitivity is C s_t / n.
 
-    At w = 0, the first step, all pairs have the same slope, which cancels between signal and noise:
-    with one step the loss makes no difference. The proof uses the slope bound alone. That the loss is convex and smooth is what the step size
-    rests on; other losses are refused, because descent with a fixed step may then end anywhere.
+    The proof uses the slope bound alone. That the loss is convex and smooth is what the step size
+    rests on; other losses are refused, because descent with a fixed step may then end anywhere. At
+    w = 0 all pairs have the same slope, which cancels between signal and noise: with one step the
+    loss makes no difference.
 
     Parameters
     ----------
