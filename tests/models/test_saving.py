@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import AUCClassifier, PrivateAUCClassifier
+from pairlearn import (
+    AUCClassifier,
+    PrivateAUCClassifier,
+    PrivateAUCStream,
+    PrivateMetricLearner,
+)
 from pairlearn.losses import Hinge, Square
 from pairlearn.models import (
     ModelFileError,
@@ -151,6 +156,79 @@ def test_a_private_model_holds_what_was_released(data, tmp_path):
     write_model(tmp_path / "bare", replace(record, certificate=broken))
     with pytest.raises(ModelFileError, match="certificate cannot be read"):
         load_model(tmp_path / "bare")
+
+
+def test_a_private_metric_holds_what_was_released(data, tmp_path):
+    X, y = data
+    model = PrivateMetricLearner(epsilon=1.0, bounds=(-4.0, 4.0), labels=(0, 1), n_steps=2)
+    model.fit(X, y).save(tmp_path / "m")
+    record = read_model(tmp_path / "m")
+    assert set(record.arrays) == {"components", "lower", "upper"}
+    assert record.certificate == model.certificate_.to_dict()
+    assert record.provenance == {"rows_seen": 300}
+    assert not {"random_state", "ledger"} & set(record.parameters)
+    loaded = PrivateMetricLearner.load(tmp_path / "m")
+    assert loaded.transform(X).tobytes() == model.transform(X).tobytes()
+    assert loaded.certificate_ == model.certificate_
+    assert loaded.labels == (0, 1)
+    assert loaded.n_steps == 2
+    assert loaded.get_feature_names_out().tolist() == model.get_feature_names_out().tolist()
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+    with pytest.raises(ModelFileError, match="release of its own"):
+        model.save(tmp_path / "m", provenance={"data_fingerprint": "ab"})
+    write_model(tmp_path / "bare", replace(record, certificate=None))
+    with pytest.raises(ModelFileError, match="comes with a certificate"):
+        load_model(tmp_path / "bare")
+    other = {**record.certificate, "mechanism": "statistics"}
+    write_model(tmp_path / "bare", replace(record, certificate=other))
+    with pytest.raises(ModelFileError, match="certificate names 'statistics'"):
+        load_model(tmp_path / "bare")
+    arrays = {**record.arrays, "components": np.ones((2, 4))}
+    with pytest.raises(ModelFileError, match="has shape"):
+        write_model(tmp_path / "bare", replace(record, arrays=arrays))
+
+
+def test_a_private_stream_is_stored_once_released(data, tmp_path):
+    X, y = data
+    stream = PrivateAUCStream(400, epsilon=1.0, bounds=(-4.0, 4.0)).partial_fit(X, y)
+    path = tmp_path / "m"
+    with pytest.raises(ModelFileError, match=r"raw example.*release\(\) first"):
+        stream.save(path)
+    assert not path.exists()
+    stream.release().save(path)
+    record = read_model(path)
+    assert set(record.arrays) == {"coef", "intercept", "lower", "upper"}
+    # 400 is public; that 300 came is not.
+    assert record.provenance == {"rows_at_most": 400}
+    assert not {"random_state", "ledger", "mechanism"} & set(record.parameters)
+    loaded = load_model(path)
+    assert type(loaded) is PrivateAUCStream
+    same_predictions(stream, loaded, X)
+    assert loaded.certificate_ == stream.certificate_
+    assert loaded.n_examples == 400
+    with pytest.raises(ValueError, match="has been released"):
+        loaded.partial_fit(X, y)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    loaded.fit(X, y)
+    other = {**record.certificate, "mechanism": "statistics"}
+    write_model(path, replace(record, certificate=other))
+    with pytest.raises(ModelFileError, match="certificate names 'statistics'"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("kind", ["stream", "metric"])
+def test_loading_a_private_model_needs_no_import_before(kind, data, tmp_path):
+    X, y = data
+    if kind == "stream":
+        model = PrivateAUCStream(300, bounds=(-4.0, 4.0)).fit(X, y)
+    else:
+        model = PrivateMetricLearner(bounds=(-4.0, 4.0)).fit(X, y)
+    model.save(tmp_path / "m")
+    code = f"from pairlearn.models import load_model; print(load_model({str(tmp_path / 'm')!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{type(model).__name__}(")
 
 
 def test_the_wrong_estimator(data, tmp_path):

@@ -21,12 +21,14 @@ from pairlearn.privacy.audit import (
 )
 from pairlearn.privacy.centred import CentredStatistics
 from pairlearn.privacy.mechanism import PublicSetting
-from pairlearn.privacy.mechanisms import MECHANISMS
+from pairlearn.privacy.mechanisms import MECHANISMS as SCORE_MECHANISMS
+from pairlearn.privacy.mechanisms import METRIC_MECHANISMS
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.statistics import Weights
 
 N_RUNS = 1000
 CONFIDENCE = 0.999
+MECHANISMS = SCORE_MECHANISMS | METRIC_MECHANISMS
 ALL = sorted(MECHANISMS)
 
 
@@ -69,7 +71,7 @@ def test_shipped_mechanisms_pass(name):
     setting = make_setting(epsilon=3.0)
     result = audit(mechanism, setting, n_runs=runs(name), confidence=CONFIDENCE, make_source=sound)
     assert result.passed, result.statement()
-    if name in ("statistics", "all_pairs", "single_pass"):
+    if name in ("statistics", "all_pairs", "single_pass", "metric_gradient"):
         # The audit has teeth: where the bound is tight, it sees a good part of the loss.
         assert result.mu_lower > 0.3 * setting.mu, result.statement()
 
@@ -150,7 +152,9 @@ def test_a_missing_lipschitz_constant_is_caught():
     assert not result.passed, result.statement()
 
 
-@pytest.mark.parametrize("name", ["statistics", "all_pairs", "output_perturbation", "single_pass"])
+@pytest.mark.parametrize(
+    "name", ["statistics", "all_pairs", "output_perturbation", "single_pass", "metric_gradient"]
+)
 def test_add_remove_passes(name):
     result = audit(
         MECHANISMS[name](),
@@ -211,7 +215,7 @@ def test_worst_case_neighbours_are_nearly_the_worst(name):
     mechanism = MECHANISMS[name]()
     for neighbours in mechanism.relations:
         setting = make_setting(n=24, neighbours=neighbours)
-        pair = worst_case_neighbours(setting)
+        pair = worst_case_neighbours(setting, label_is_worst=mechanism.label_is_worst)
         distances = release_distances(mechanism, pair, setting=setting, noise=NoiseSource(seed=0))
         total = np.sqrt(sum(distance**2 for distance, _ in distances))
         # Stages of the localized mechanism are on disjoint examples: only one of them differs.
@@ -227,6 +231,20 @@ def test_secure_release_keeps_its_sensitivity(name):
             MECHANISMS[name](), pair, setting=setting, noise=NoiseSource(secure=True, seed=seed)
         ):
             assert distance <= bound
+
+
+def test_sound_noise_is_seldom_called_broken():
+    # At the default confidence; a false alarm has a probability of 0.001 an audit.
+    setting = make_setting(n=8)
+    for trial in range(40):
+        result = audit(
+            MECHANISMS["all_pairs"](),
+            setting,
+            n_runs=20,
+            make_source=lambda run, trial=trial: NoiseSource(seed=[11, trial, run]),
+        )
+        assert result.noise_upper >= 1.0
+        assert result.noise_correlation_lower == 0.0
 
 
 def test_statement_and_perfect_separation():
@@ -259,5 +277,7 @@ def test_confidence_is_kept_at_the_claim():
 
 
 def test_command(capsys):
-    assert main(["--mechanism", "all_pairs", "--runs", "60", "--n", "10", "--d", "2"]) == 0
-    assert "not refuted" in capsys.readouterr().out
+    for name in ("all_pairs", "metric_gradient"):
+        options = ["--runs", "60", "--n", "10", "--d", "2", "--confidence", "0.9999"]
+        assert main(["--mechanism", name, *options]) == 0
+        assert "not refuted" in capsys.readouterr().out

@@ -7,6 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairlearn.privacy.pairs as pairs_module
+from pairlearn.losses import (
+    DistanceLogistic,
+    Logistic,
+    PairLoss,
+    SmoothedHinge,
+    Square,
+    SquaredHinge,
+    get_loss,
+    scalar,
+)
+from pairlearn.privacy.audit import audit, release_distances, worst_case_neighbours
 from pairlearn.privacy.gradient import (
     AllPairsGradient,
     LocalizedGradient,
@@ -14,8 +25,43 @@ from pairlearn.privacy.gradient import (
 )
 from pairlearn.privacy.mechanism import PublicSetting
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.pairs import PairGradient, clip_rows, logistic_slope, stage_sizes
+from pairlearn.privacy.pairs import (
+    PairGradient,
+    clip_rows,
+    logistic_slope,
+    slopes_of,
+    stage_sizes,
+)
+from pairlearn.privacy.replay import Neighbours
 from pairlearn.privacy.single_pass import SinglePass
+
+SMOOTH = [
+    Logistic(),
+    SmoothedHinge(width=0.3),
+    SquaredHinge(margin=2.0),
+    Square(),
+    get_loss("exponential"),
+]
+
+
+class OwnLoss(PairLoss):
+    """A loss that the library has no array form of: log(1 + e^-m) twice over."""
+
+    @scalar
+    def value(score, y, y_partner, _):  # noqa: N805
+        m = score if y > y_partner else -score
+        return 2.0 * math.log1p(math.exp(-m))
+
+    @scalar
+    def derivative(score, y, y_partner, _):  # noqa: N805
+        sign = 1.0 if y > y_partner else -1.0
+        return -2.0 * sign / (1.0 + math.exp(sign * score))
+
+    def slope_bound(self, margin_bound):
+        return 2.0
+
+    def curvature_bound(self, margin_bound):
+        return 0.5
 
 
 def data(n=40, d=3, seed=0, gap=1.0):
@@ -53,6 +99,14 @@ def test_gradient_is_the_derivative_of_the_risk():
         assert gradient[k] == pytest.approx(slope, abs=1e-8)
 
 
+@pytest.mark.parametrize("loss", [*SMOOTH, OwnLoss()])
+def test_slopes_are_those_of_the_loss(loss):
+    margins = np.linspace(-3.0, 3.0, 41)
+    expected = [-loss.derivative(m, 1.0, -1.0, loss.parameter) for m in margins]
+    assert np.allclose(slopes_of(loss)(margins), expected, atol=1e-12, rtol=0)
+    assert np.abs(expected).max() <= loss.slope_bound(3.0) * (1 + 1e-12)
+
+
 def test_chunks_change_nothing(monkeypatch):
     Z, signs = data(n=30)
     w = np.full(3, 0.2)
@@ -61,9 +115,10 @@ def test_chunks_change_nothing(monkeypatch):
     assert np.allclose(PairGradient(Z, signs, radius=1.0)(w), whole, atol=1e-15)
 
 
+@pytest.mark.parametrize("loss", [*SMOOTH, OwnLoss()])
 @given(seed=st.integers(0, 2**32), flip=st.booleans(), far=st.booleans())
-@settings(max_examples=150, deadline=None)
-def test_pair_lemma(seed, flip, far):
+@settings(max_examples=80, deadline=None)
+def test_pair_lemma(loss, seed, flip, far):
     rng = np.random.default_rng(seed)
     n, d, radius = int(rng.integers(2, 12)), 2, 1.5
     Z = rng.normal(size=(n, d)) * (10.0 if far else 1.0)
@@ -73,11 +128,112 @@ def test_pair_lemma(seed, flip, far):
     if flip:
         other_signs[0] *= -1
     w = rng.normal(size=d)
-    slope = logistic_slope(radius * float(np.linalg.norm(w)))
-    apart = PairGradient(Z, signs, radius=radius)(w) - PairGradient(
-        other, other_signs, radius=radius
+    slope = loss.slope_bound(radius * float(np.linalg.norm(w)))
+    slopes = slopes_of(loss)
+    apart = PairGradient(Z, signs, radius=radius, slope=slopes)(w) - PairGradient(
+        other, other_signs, radius=radius, slope=slopes
     )(w)
     assert np.linalg.norm(apart) <= 2 * radius * slope / n * (1 + 1e-9)
+
+
+def test_the_logistic_bound_is_that_of_the_loss():
+    for margin in (0.0, 0.7, 40.0):
+        assert logistic_slope(margin) == Logistic().slope_bound(margin)
+
+
+def loss_mechanism(loss, **options):
+    return AllPairsGradient(loss=loss, radius=1.5, **options)
+
+
+@pytest.mark.parametrize("loss", [*SMOOTH, OwnLoss()])
+@given(seed=st.integers(0, 2**32), epsilon=st.floats(0.1, 8.0), removed=st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_every_loss_keeps_its_sensitivity(loss, seed, epsilon, removed):
+    rng = np.random.default_rng(seed)
+    public = PublicSetting.make(
+        12,
+        lower=[-3] * 2,
+        upper=[3] * 2,
+        epsilon=epsilon,
+        delta=1e-3,
+        neighbours="add_remove" if removed else "replace",
+    )
+    Z, signs = 3 * np.sign(rng.normal(size=(12, 2))), np.where(rng.random(12) < 0.3, 1.0, -1.0)
+    other, other_signs = Z.copy(), signs.copy()
+    other[4], other_signs[4] = -Z[4], rng.choice([-1.0, 1.0])
+    if removed:
+        other, other_signs = np.delete(Z, 4, axis=0), np.delete(signs, 4)
+    pairs = [Neighbours(Z, signs, other, other_signs), worst_case_neighbours(public)]
+    for pair in pairs:
+        for distance, bound in release_distances(
+            loss_mechanism(loss, n_steps=3), pair, setting=public, noise=NoiseSource(seed=seed)
+        ):
+            assert distance <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_every_loss_passes_an_audit_and_a_missing_slope_does_not(loss):
+    public = setting(24, 2, epsilon=3.0)
+    options = {"n_runs": 600, "confidence": 0.999}
+    sound = audit(
+        loss_mechanism(loss), public, make_source=lambda run: NoiseSource(seed=[3, run]), **options
+    )
+    assert sound.passed, sound.statement()
+    assert sound.mu_lower > 0.3 * public.mu
+
+    slope = loss.slope_bound(0.0)
+
+    class WithoutSlope(NoiseSource):
+        """Noise for slopes of 1/2, where they may be larger, or a third of it."""
+
+        def protect(self, values, scale):
+            return super().protect(values, scale / max(2.0 * slope, 3.0))
+
+    broken = audit(
+        loss_mechanism(loss), public, make_source=lambda run: WithoutSlope(seed=[3, run]), **options
+    )
+    assert broken.mu_lower > public.mu, broken.statement()
+
+
+@pytest.mark.parametrize("loss", [*SMOOTH, OwnLoss()])
+@pytest.mark.parametrize("n_steps", [1, 10])
+def test_every_loss_learns_when_noise_is_small(loss, n_steps):
+    Z, signs = data(n=300, gap=1.0)
+    fit = loss_mechanism(loss, n_steps=n_steps).fit(
+        Z, signs, setting=setting(300, 3, epsilon=100.0), noise=NoiseSource(seed=0)
+    )
+    assert fit.direction[0] / np.linalg.norm(fit.direction) > 0.95
+    assert np.linalg.norm(fit.direction) <= 1.5 / (0.8 * math.sqrt(3)) * (1 + 1e-12)
+
+
+def test_descent_finds_the_minimiser_of_the_square_loss():
+    class Silent(NoiseSource):
+        def protect(self, values, scale):
+            return values
+
+    Z, signs = data(n=20)
+    fit = AllPairsGradient(n_steps=3000, loss="square").fit(
+        Z, signs, setting=setting(20, 3), noise=Silent(seed=0)
+    )
+    V = clip_rows((Z[signs > 0][:, None] - Z[signs < 0][None]).reshape(-1, 3), 0.8 * math.sqrt(3))
+    best = np.linalg.lstsq(V, np.ones(len(V)), rcond=None)[0]
+    assert np.allclose(fit.direction, best, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        ("hinge", "slope jumps"),
+        ("loglink", "not convex"),
+        ("exponential", "finite radius"),
+        (DistanceLogistic(), "labels are equal"),
+        (PairLoss(), "does not state its slope_bound"),
+        ("nothing", "loss must be one of"),
+    ],
+)
+def test_losses_that_are_refused(loss, message):
+    with pytest.raises(ValueError, match=message):
+        AllPairsGradient(loss=loss)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
     record = read_model(model, allow_unregistered=True)
     if record.certificate is None:
         raise ModelFileError(
-            f"{model} has no certificate: it promises no privacy; train with PrivateAUCClassifier."
+            f"{model} has no certificate: it promises no privacy; train a private estimator."
         )
     try:
         certificate = Certificate.from_dict(record.certificate)
@@ -183,7 +183,9 @@ def audit_command(
         rows, lower=np.full(features, -1.0), upper=np.full(features, 1.0), epsilon=epsilon,
         delta=delta, neighbours=neighbours,
     )  # fmt: skip
-    result = audit(get_mechanism(mechanism), setting, n_runs=runs, confidence=confidence)
+    result = audit(
+        get_mechanism(mechanism, learns=None), setting, n_runs=runs, confidence=confidence
+    )
     emit({**asdict(result), "passed": result.passed}, result.statement(), as_json=as_json)
     if not result.passed:
         raise click.exceptions.Exit(1)

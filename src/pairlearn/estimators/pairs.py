@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from pairlearn.estimators.calibration import choose_threshold
 from pairlearn.metrics import roc_auc
 
-__all__ = ["Metric", "PairMixin", "check_pair_labels", "check_pairs"]
+__all__ = ["Metric", "MetricMixin", "PairMixin", "check_pair_labels", "check_pairs"]
 
 Vector = NDArray[np.float64]
 
@@ -43,8 +43,14 @@ class Metric:
         return value if squared else float(np.sqrt(value))
 
 
-def check_pairs(pairs: Any, n_features: int | None = None) -> Vector:
-    """Return pairs as a finite array of shape (n, 2, d).
+def check_pairs(
+    pairs: Any,
+    n_features: int | None = None,
+    *,
+    owner: str = "MetricLearner",
+    allow_missing: bool = False,
+) -> Vector:
+    """Return pairs as an array of shape (n, 2, d), finite unless values may be missing.
 
     Examples
     --------
@@ -58,7 +64,15 @@ def check_pairs(pairs: Any, n_features: int | None = None) -> Vector:
                 f"The members of all pairs must have the same number of features, got members of "
                 f"shapes {sorted(map(str, lengths))}."
             )
-    array = np.asarray(check_array(pairs, allow_nd=True, ensure_2d=False, dtype=np.float64))
+    array = np.asarray(
+        check_array(
+            pairs,
+            allow_nd=True,
+            ensure_2d=False,
+            dtype=np.float64,
+            ensure_all_finite=not allow_missing,
+        )
+    )
     if array.ndim != 3 or array.shape[1] != 2:
         raise ValueError(
             f"Pairs must have shape (n_pairs, 2, n_features), got {array.shape}; stack the first "
@@ -66,7 +80,7 @@ def check_pairs(pairs: Any, n_features: int | None = None) -> Vector:
         )
     if n_features is not None and array.shape[2] != n_features:
         raise ValueError(
-            f"Pairs have {array.shape[2]} features, but MetricLearner was fitted on {n_features}."
+            f"Pairs have {array.shape[2]} features, but {owner} was fitted on {n_features}."
         )
     return array
 
@@ -104,11 +118,19 @@ def _has_threshold(estimator: Any) -> bool:
     return True
 
 
-class PairMixin:
-    """Distances, scores and decisions, given `components_` with W = components_' components_."""
+class MetricMixin:
+    """Distances and a linear map, given `components_` with W = components_' components_."""
 
     components_: Vector
     n_features_in_: int
+
+    def _rows(self, X: Any) -> Any:
+        """Return examples as they are measured."""
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    def _pairs(self, pairs: Any) -> Vector:
+        """Return pairs as they are measured."""
+        return check_pairs(pairs, self.n_features_in_, owner=type(self).__name__)
 
     def transform(self, X: Any) -> Vector:
         """Return L x for each example: Euclidean distances there are the learned ones.
@@ -124,8 +146,7 @@ class PairMixin:
             Images of the examples.
         """
         check_is_fitted(self, "components_")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.components_.T)
+        return np.asarray(self._rows(X) @ self.components_.T)
 
     def get_mahalanobis_matrix(self) -> Vector:
         """Return W, positive semi-definite, of shape (n_features, n_features)."""
@@ -158,7 +179,7 @@ class PairMixin:
             Distances.
         """
         check_is_fitted(self, "components_")
-        array = check_pairs(pairs, self.n_features_in_)
+        array = self._pairs(pairs)
         image = (array[:, 0] - array[:, 1]) @ self.components_.T
         return np.asarray(np.sqrt(np.einsum("nk,nk->n", image, image)))
 
@@ -176,6 +197,10 @@ class PairMixin:
             Scores.
         """
         return -self.pair_distance(pairs)
+
+
+class PairMixin(MetricMixin):
+    """A metric with decisions on pairs."""
 
     def calibrate_threshold(self, pairs: Any, y: ArrayLike, *, strategy: str = "accuracy") -> Self:
         """Choose the distance up to which a pair is predicted to be similar.

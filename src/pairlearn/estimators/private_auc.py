@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -12,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.storage import Storable, register_storable
+from pairlearn.estimators.private import PrivacyWarning, PrivateMixin, as_labels, as_rows
+from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.privacy.certificate import Certificate
 from pairlearn.privacy.ledger import PrivacyLedger
 from pairlearn.privacy.mechanism import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.mechanisms import get_mechanism
@@ -24,11 +23,7 @@ from pairlearn.privacy.noise import NoiseSource
 __all__ = ["PrivacyWarning", "PrivateAUCClassifier"]
 
 
-class PrivacyWarning(UserWarning):
-    """The privacy promise is weaker than a reader might think."""
-
-
-class PrivateAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear AUC maximisation with an (epsilon, delta)-differential-privacy promise.
 
     Whatever must be known before the data are touched is an argument. Values outside `bounds` are
@@ -118,9 +113,7 @@ class PrivateAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         self.random_state = random_state
         self.ledger = ledger
 
-    # A file holds what was released, what is public, and the certificate. A seed would give the
-    # noise away, and a ledger is a file of its own.
-    _not_stored = ("random_state", "ledger", "bounds", "mechanism")
+    _not_stored = (*PrivateMixin._not_stored, "mechanism")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
         "intercept": ArraySpec(()),
@@ -135,24 +128,18 @@ class PrivateAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
 
     def _unpack(self, record: ModelRecord) -> None:
         arrays = record.arrays
-        if record.certificate is None:
-            raise ModelFileError("a private model comes with a certificate; this file has none.")
-        try:
-            self.certificate_ = Certificate.from_dict(record.certificate)
-            self.mechanism = get_mechanism(self.certificate_.mechanism).name
-        except (ValueError, TypeError, KeyError) as error:
-            raise ModelFileError(f"its certificate cannot be read: {error}") from None
+        self.certificate_ = self._certificate_of(record)
+        self.mechanism = self._stored_mechanism()
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
         self.coef_ = arrays["coef"].copy()[None, :]
         self.intercept_ = arrays["intercept"].copy().reshape(1)
 
-    def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
-        # The number of rows is public in the certificate; a fingerprint would not be.
-        if "data_fingerprint" in given:
-            raise ModelFileError(
-                "a fingerprint of private data would be a release of its own; leave it out."
-            )
-        return super()._provenance({"rows_seen": self.certificate_.n_examples} | given)
+    def _stored_mechanism(self) -> Any:
+        """Return the mechanism that the certificate names; constants of its own are not stored."""
+        try:
+            return get_mechanism(self.certificate_.mechanism).name
+        except ValueError as error:
+            raise ModelFileError(f"its certificate cannot be read: {error}") from None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCClassifier:
         """Learn from examples.
@@ -169,20 +156,11 @@ class PrivateAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         PrivateAUCClassifier
             The fitted estimator.
         """
-        rows = _as_rows(X)
-        n, d = rows.shape
-        signs = self._signs(y, n)
-        setting = self._setting(n, d)
+        rows = as_rows(X)
         mechanism = get_mechanism(self.mechanism)
-        noise = NoiseSource(secure=self.secure, seed=self.random_state)
-        cautions = self._cautions(setting)
-        mechanism.check(setting, noise)
-        if self.ledger is not None:
-            # Entered before the data are read, so that a failing run is paid for as well.
-            self.ledger.spend(f"fit of {mechanism.name}, n = {n}", **mechanism.cost(setting))
-        fit = mechanism.fit(setting.to_standard(rows), signs, setting=setting, noise=noise)
-        for caution in cautions:
-            warnings.warn(caution, PrivacyWarning, stacklevel=2)
+        signs = self._signs(y, len(rows))
+        fit, setting, noise, cautions = self._learn(mechanism, rows, signs)
+        self._warn(cautions)
         self._publish(fit, mechanism, setting, noise, cautions)
         return self
 
@@ -222,15 +200,7 @@ class PrivateAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
             Scores; larger means more likely positive.
         """
         check_is_fitted(self, "coef_")
-        rows = _as_rows(X)
-        if rows.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.shape[1]} features, but PrivateAUCClassifier is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        lower, upper = self._bounds(rows.shape[1])
-        rows = np.where(np.isnan(rows), 0.5 * (lower + upper), rows)
-        scores: NDArray[np.float64] = np.clip(rows, lower, upper) @ self.coef_[0]
+        scores: NDArray[np.float64] = self._within_bounds(X) @ self.coef_[0]
         scores += self.intercept_[0]
         return scores
 
@@ -251,69 +221,11 @@ class PrivateAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         return labels
 
     def _signs(self, y: ArrayLike, n: int) -> NDArray[np.float64]:
-        given = np.asarray(y)
-        if given.shape != (n,):
-            raise ValueError(
-                f"y must hold one label for each of the {n} rows of X, got shape {given.shape}."
-            )
+        given = as_labels(y, n)
         if len(tuple(self.labels)) != 2 or self.labels[0] == self.labels[1]:
             raise ValueError(f"labels must be (negative, positive), got {self.labels!r}.")
-        positive = np.asarray(given.astype(object) == self.labels[1], dtype=np.bool_)
+        positive = np.asarray(given == self.labels[1], dtype=np.bool_)
         return np.where(positive, 1.0, -1.0)
-
-    def _bounds(self, d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if self.bounds is None or len(tuple(self.bounds)) != 2:
-            raise ValueError(
-                f"bounds must be the public pair (lower, upper), got {self.bounds!r}; they "
-                "cannot be read from the data without spending privacy."
-            )
-        lower, upper = (np.asarray(bound, dtype=np.float64) for bound in self.bounds)
-        for bound in (lower, upper):
-            if bound.ndim > 1 or (bound.ndim == 1 and len(bound) != d):
-                raise ValueError(
-                    f"each bound must be a number or {d} numbers, got shape {bound.shape}."
-                )
-        return np.broadcast_to(lower, (d,)), np.broadcast_to(upper, (d,))
-
-    def _setting(self, n: int, d: int) -> PublicSetting:
-        lower, upper = self._bounds(d)
-        delta = self.delta
-        if delta is None:
-            # n = 1 would give no valid delta; there is nothing to learn from it anyway.
-            delta = min(1.0 / (10.0 * n), n**-1.5)
-        return PublicSetting.make(
-            n,
-            lower=lower,
-            upper=upper,
-            epsilon=self.epsilon,
-            delta=delta,
-            levels=self.levels,
-            neighbours=self.neighbours,
-            centre=self.public_centre,
-        )
-
-    def _cautions(self, setting: PublicSetting) -> tuple[str, ...]:
-        cautions = []
-        if self.random_state is not None:
-            cautions.append(
-                "random_state makes the noise reproducible: this model is not private. Leave it "
-                "at None for private data."
-            )
-        if setting.delta >= 1.0 / setting.n_examples:
-            cautions.append(
-                f"delta = {setting.delta:g} is at least 1/n = {1.0 / setting.n_examples:g}, which "
-                "would allow publishing one random record; use 1/(10 n) or less."
-            )
-        return tuple(cautions)
 
 
 register_storable(PrivateAUCClassifier)
-
-
-def _as_rows(X: ArrayLike) -> NDArray[np.float64]:
-    if hasattr(X, "toarray"):
-        X = X.toarray()
-    rows = np.asarray(X, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
-        raise ValueError(f"X must be a table of examples by features, got shape {rows.shape}.")
-    return rows

@@ -6,14 +6,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.estimators.private_auc import PrivacyWarning, PrivateAUCClassifier, _as_rows
+from pairlearn.estimators.private import as_rows
+from pairlearn.estimators.private_auc import PrivateAUCClassifier
+from pairlearn.estimators.storage import register_storable
+from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.ledger import PrivacyLedger
 from pairlearn.privacy.mechanism import PublicSetting
 from pairlearn.privacy.noise import NoiseSource
@@ -36,7 +39,8 @@ class PrivateAUCStream(PrivateAUCClassifier):
     **A checkpoint of an unfinished stream holds a raw example and an iterate without noise.** It is
     as secret as the data. Pickling is therefore refused before the release, and `save_checkpoint`
     writes only if asked by name, to a file that its owner alone may read. Two releases from one
-    checkpoint are two releases: give a `ledger`, in which each is entered.
+    checkpoint are two releases: give a `ledger`, in which each is entered. `save` writes a released
+    model and refuses an unfinished stream; the file holds what was released.
 
     Parameters
     ----------
@@ -165,7 +169,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
                 "this stream has been released; a second release would have its own price. Use a "
                 "new PrivateAUCStream for new examples."
             )
-        rows = _as_rows(X)
+        rows = as_rows(X)
         signs = self._signs(y, len(rows))
         state, setting = self._begun(rows.shape[1])
         self._mechanism().learn(state, setting.to_standard(rows), signs, setting=setting)
@@ -190,11 +194,43 @@ class PrivateAUCStream(PrivateAUCClassifier):
                 f"release of {mechanism.name}, n = {setting.n_examples}", **mechanism.cost(setting)
             )
         fit = mechanism.finish(state, setting=setting, noise=noise)
-        for caution in cautions:
-            warnings.warn(caution, PrivacyWarning, stacklevel=2)
+        self._warn(cautions)
         self._state = None
         self._publish(fit, mechanism, setting, noise, cautions)
         return self
+
+    def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
+        """Return the released model as plain values; an unfinished stream is refused.
+
+        Parameters
+        ----------
+        provenance : mapping, optional
+            Further facts about the origin of the model.
+
+        Returns
+        -------
+        ModelRecord
+            What `save` writes.
+        """
+        if self._state is not None:
+            raise ModelFileError(
+                "an unfinished private stream holds a raw example and an iterate without noise, "
+                "which do not belong in a model file; call release() first, or "
+                "save_checkpoint(path, holds_raw_example=True)."
+            )
+        return super().to_record(provenance)
+
+    def _stored_mechanism(self) -> Any:
+        if self.certificate_.mechanism != SinglePass.name:
+            raise ModelFileError(
+                f"a stream is released by {SinglePass.name!r}, its certificate names "
+                f"{self.certificate_.mechanism[:60]!r}."
+            )
+        return None
+
+    def _rows_known(self) -> dict[str, Any]:
+        # How many came is known to whoever fed the stream; public is the largest number only.
+        return {"rows_at_most": self.certificate_.n_examples}
 
     def save_checkpoint(
         self, path: str | os.PathLike[str], *, holds_raw_example: bool = False
@@ -317,3 +353,6 @@ class PrivateAUCStream(PrivateAUCClassifier):
             "neighbours": setting.neighbours,
             "mechanism": repr(self._mechanism()),
         }
+
+
+register_storable(PrivateAUCStream)

@@ -70,6 +70,8 @@ _HOMES = {
     "MetricLearner": "pairlearn.estimators.metric",
     "PairwiseRanker": "pairlearn.estimators.ranker",
     "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
+    "PrivateAUCStream": "pairlearn.estimators.private_stream",
+    "PrivateMetricLearner": "pairlearn.estimators.private_metric",
 }
 
 

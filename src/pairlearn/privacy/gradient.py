@@ -2,9 +2,10 @@
 """Private learners that use gradients over all pairs.
 
 They treat the pair loss as it is and do not rely on moments, so they carry over to any convex
-smooth loss of a clipped pair. For linear AUC the mechanism of `pairlearn.privacy.centred` needs
-less noise; these are the generic alternatives and the rivals in the paper's tables. A step costs
-time proportional to the number of pairs.
+smooth loss of a clipped pair: `AllPairsGradient` takes any of them, and
+`pairlearn.privacy.metric_gradient` does the same for a metric. For linear AUC the mechanism of
+`pairlearn.privacy.centred` needs less noise; these are the generic alternatives and the rivals in
+the paper's tables. A step costs time proportional to the number of pairs.
 """
 
 from __future__ import annotations
@@ -15,10 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.losses import PairLoss
 from pairlearn.privacy.accounting import compose
 from pairlearn.privacy.mechanism import Mechanism, PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.pairs import PairGradient, logistic_slope, project, stage_sizes
+from pairlearn.privacy.pairs import (
+    PairGradient,
+    check_smooth,
+    logistic_slope,
+    project,
+    slopes_of,
+    stage_sizes,
+)
 from pairlearn.privacy.release import release_vector, rounding_drift
 from pairlearn.validation import check_count, check_positive
 
@@ -29,13 +38,22 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AllPairsGradient(Mechanism):
-    r"""Noisy gradient descent on the pair risk.
+    r"""Noisy gradient descent on the pair risk of a convex smooth loss.
 
     Each step releases the gradient of F_S (`pairlearn.privacy.pairs`) at the present iterate with
-    Gaussian noise. The iterate is a function of earlier releases, so the slope bound
-    s_t = sigmoid(C \|w_t\|) may use it, and by the pair lemma step t has sensitivity 2 C s_t / n.
-    T steps with mu / sqrt(T) each compose to mu. If one example is added or removed, among at most
-    n, then n - 1 pairs or fewer come or go and the sensitivity is C s_t / n.
+    Gaussian noise.
+
+    *Sensitivity.* Margins at w_t are at most C \|w_t\|, so slopes are at most
+    s_t = sup of \|l'(m)\| over \|m\| <= C \|w_t\|: sigmoid(C \|w_t\|) for the logistic loss, 1
+    for the smoothed hinge, 2 (1 + C \|w_t\|) for the square and the squared hinge. The iterate is
+    a function of earlier releases, so s_t may use it, and by the pair lemma step t has sensitivity
+    2 C s_t / n. T steps with mu / sqrt(T) each compose to mu. If one example is added or removed,
+    among at most n, then n - 1 pairs or fewer come or go and the sensitivity is C s_t / n.
+
+    The proof uses the slope bound alone. That the loss is convex and smooth is what the step size
+    rests on; other losses are refused, because descent with a fixed step may then end anywhere. At
+    w = 0 all pairs have the same slope, which cancels between signal and noise: with one step the
+    loss makes no difference.
 
     Parameters
     ----------
@@ -45,17 +63,31 @@ class AllPairsGradient(Mechanism):
     clip : float, default=0.8
         Clipping radius C in units of sqrt(d) standard units.
     step : float, default=16.0
-        Step size in units of 1/C^2; the risk is (C^2/16) n/(n-1)-smooth.
+        Step size in units of 1/(4 k C^2), k being the largest curvature of the loss (1/4 for the
+        logistic loss, hence 1/C^2); the risk is (k C^2/4) n/(n-1)-smooth.
+    loss : str or PairLoss, default="logistic"
+        "logistic", "smoothed_hinge", "squared_hinge", "square", "exponential" (with a finite
+        `radius`), or a convex smooth loss of your own. The promise rests on its `slope_bound`.
+    radius : float, default=inf
+        Iterates are projected on a ball of this radius in units of 1/C, which is post-processing:
+        margins stay within it. Of use over many steps with a loss whose slope grows with the
+        margin, since noise grows with the slope.
 
     Examples
     --------
     >>> AllPairsGradient(n_steps=5).name
     'all_pairs'
+    >>> AllPairsGradient(loss="hinge")
+    Traceback (most recent call last):
+        ...
+    ValueError: loss must be convex and smooth ...
     """
 
     n_steps: int = 1
     clip: float = 0.8
     step: float = 16.0
+    loss: str | PairLoss = "logistic"
+    radius: float = math.inf
 
     name = "all_pairs"
 
@@ -63,6 +95,8 @@ class AllPairsGradient(Mechanism):
         check_count("n_steps", self.n_steps)
         check_positive("clip", self.clip)
         check_positive("step", self.step)
+        check_positive("radius", self.radius, allow_infinite=True)
+        check_smooth(self.loss, self.radius)
 
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
@@ -87,23 +121,27 @@ class AllPairsGradient(Mechanism):
         """
         self.check(setting, noise)
         d = setting.n_features
-        radius = self.clip * math.sqrt(d)
-        gradient = PairGradient(Z, signs, radius=radius, n_examples=setting.n_examples)
+        length = self.clip * math.sqrt(d)
+        loss = check_smooth(self.loss, self.radius)
+        gradient = PairGradient(
+            Z, signs, radius=length, n_examples=setting.n_examples, slope=slopes_of(loss)
+        )
         moved = 2.0 if setting.neighbours == "replace" else 1.0
         mu = setting.mu * (1.0 - 1e-12) / math.sqrt(self.n_steps)
+        step_size = self.step / (4.0 * loss.curvature_bound(self.radius)) / length**2
         w = np.zeros(d)
         releases = []
         for t in range(self.n_steps):
-            slope = logistic_slope(radius * float(np.linalg.norm(w)))
+            slope = loss.slope_bound(length * float(np.linalg.norm(w)))
             noisy, release = release_vector(
                 gradient(w),
                 name=f"pair gradient, step {t + 1}",
-                sensitivity=moved * radius * slope / setting.n_examples * relative_slack,
+                sensitivity=moved * length * slope / setting.n_examples * relative_slack,
                 mu=mu,
                 noise=noise,
             )
             releases.append(release)
-            w = w - self.step / radius**2 * noisy
+            w = project(w - step_size * noisy, self.radius / length)
         return PrivateFit(
             direction=w,
             threshold=0.0,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every private learner of a linear score has in common.
+"""What every private learner has in common.
 
-A `Mechanism` sees three things: examples in standard coordinates, labels as signs, and a
-`PublicSetting`. Whatever it decides (radii, step sizes, budget shares) may depend on the setting
-and on its own earlier noisy releases, never on the raw data. It returns a `PrivateFit`, from which
-`certify` makes the certificate.
+A `Mechanism` sees three things: examples in standard coordinates, labels as signs (of a metric, as
+numbers), and a `PublicSetting`. Whatever it decides (radii, step sizes, budget shares) may depend
+on the setting and on its own earlier noisy releases, never on the raw data. It returns a
+`PrivateFit`, from which `certify` makes the certificate.
 """
 
 from __future__ import annotations
@@ -207,9 +207,10 @@ class PrivateFit:
     Parameters
     ----------
     direction : ndarray
-        The linear score in standard coordinates.
+        The linear score in standard coordinates, or the rows of a metric's matrix W.
     threshold : float
-        Score above which an example is called positive.
+        Score above which an example is called positive, or squared distance above which a pair
+        counts as far.
     releases : tuple of Release
         Every noisy quantity taken from the data.
     mu : float or None
@@ -237,7 +238,7 @@ class PrivateFit:
 
 
 class Mechanism(ABC):
-    """Base class of private learners of a linear score.
+    """Base class of private learners of a linear score or of a metric.
 
     A subclass sets `name`, states the proof of its sensitivity in its docstring, and implements
     `fit`. It must not raise on account of the data, must run through on one class or constant
@@ -246,6 +247,10 @@ class Mechanism(ABC):
 
     name: str
 
+    #: What `PrivateFit.direction` holds: a linear "score", or the rows of the matrix of a "metric".
+    learns: str = "score"
+    #: Whether an auditor gets furthest by changing a label, and not the features, of an example.
+    label_is_worst: bool = False
     #: The neighbouring relations for which the sensitivity is proved.
     relations: tuple[str, ...] = ("replace", "add_remove")
     #: Why a relation that is not among them has no proof.

@@ -12,10 +12,12 @@ from pairlearn.privacy.gradient import (
 from pairlearn.privacy.localized_hinge import LocalizedHinge
 from pairlearn.privacy.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.mechanism import Mechanism
+from pairlearn.privacy.metric_gradient import MetricGradient
 from pairlearn.privacy.single_pass import SinglePass
 
-__all__ = ["MECHANISMS", "get_mechanism"]
+__all__ = ["MECHANISMS", "METRIC_MECHANISMS", "get_mechanism"]
 
+#: Learners of a linear score.
 MECHANISMS: dict[str, type[Mechanism]] = {
     "statistics": CentredStatistics,
     "all_pairs": AllPairsGradient,
@@ -26,14 +28,19 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "localized_nonsmooth": LocalizedHinge,
 }
 
+#: Learners of a metric.
+METRIC_MECHANISMS: dict[str, type[Mechanism]] = {"metric_gradient": MetricGradient}
 
-def get_mechanism(mechanism: str | Mechanism) -> Mechanism:
+
+def get_mechanism(mechanism: str | Mechanism, *, learns: str | None = "score") -> Mechanism:
     """Return a mechanism given by name, or the mechanism itself.
 
     Parameters
     ----------
     mechanism : str or Mechanism
-        A key of `MECHANISMS`, or an instance.
+        A key of `MECHANISMS` or `METRIC_MECHANISMS`, or an instance.
+    learns : {"score", "metric", None}, default="score"
+        What it must learn; None for either.
 
     Returns
     -------
@@ -44,10 +51,19 @@ def get_mechanism(mechanism: str | Mechanism) -> Mechanism:
     --------
     >>> get_mechanism("statistics").name
     'statistics'
+    >>> get_mechanism("metric_gradient", learns=None).learns
+    'metric'
     """
+    tables = {"score": MECHANISMS, "metric": METRIC_MECHANISMS}
+    known = MECHANISMS | METRIC_MECHANISMS if learns is None else tables[learns]
     if isinstance(mechanism, Mechanism):
+        if learns not in (None, mechanism.learns):
+            raise ValueError(
+                f"{mechanism.name} learns a {mechanism.learns}; a mechanism that learns a "
+                f"{learns} is needed."
+            )
         return mechanism
-    if isinstance(mechanism, str) and mechanism in MECHANISMS:
-        return MECHANISMS[mechanism]()
-    names = ", ".join(repr(name) for name in MECHANISMS)
+    if isinstance(mechanism, str) and mechanism in known:
+        return known[mechanism]()
+    names = ", ".join(repr(name) for name in known)
     raise ValueError(f"mechanism must be one of {names} or a Mechanism, got {mechanism!r}.")

@@ -6,11 +6,13 @@ For examples x_1, ..., x_n with labels the risk is
     F_S(w) = 1/(n (n - 1)) sum over (i, j) with y_i = 1, y_j = -1 of l(w . v_ij),
     v_ij = clip_C(x_i - x_j),
 
-with l(m) = log(1 + e^-m). Clipping a *pair* to length C keeps the loss convex and (C^2/4)-smooth
-(it is the same loss at another input) and does not depend on where the origin is.
+with a convex smooth l, by default the logistic l(m) = log(1 + e^-m). Clipping a *pair* to length C
+keeps the loss convex and, for \|l''\| <= k, (k C^2)-smooth (it is the same loss at another input),
+and does not depend on where the origin is. Margins at w are at most C \|w\| in absolute value, so
+the slopes that occur are at most s = `PairLoss.slope_bound` (C \|w\|).
 
-**Pair lemma.** With slopes \|l'\| <= s, replacing one example changes the gradient of F_S by at
-most 2 C s / n.
+**Pair lemma.** With slopes \|l'\| <= s, of either sign, replacing one example changes the gradient
+of F_S by at most 2 C s / n.
 
 *Proof.* Let z = (x, y) become z' = (x', y'). Pairs without it do not change. Take any of the n - 1
 partners u. If y = y', the pair (z, u) is active in both or in neither; if active, its gradient,
@@ -33,15 +35,17 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.losses import PairLoss
+from pairlearn.losses import Logistic, PairLoss, get_loss
 
 __all__ = [
     "PairGradient",
     "average_of_descent",
+    "check_smooth",
     "clip_rows",
     "last_of_descent",
     "logistic_slope",
     "project",
+    "slopes_of",
     "stage_sizes",
 ]
 
@@ -49,6 +53,9 @@ Vector = NDArray[np.float64]
 
 # Differences are stored whole up to this many numbers, and made again in chunks beyond.
 _STORED_NUMBERS = 1 << 24
+
+# A loss that is steeper than this in second order has a kink for all practical purposes.
+_LARGEST_CURVATURE = 1e6
 
 
 def clip_rows(V: Vector, radius: float) -> Vector:
@@ -95,6 +102,81 @@ def logistic_slope(margin: float) -> float:
     0.5
     """
     return 1.0 / (1.0 + math.exp(-margin))
+
+
+def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
+    """Return a loss that gradient descent over pairs can use, or say why it cannot.
+
+    Parameters
+    ----------
+    loss : str or PairLoss
+        Name or loss.
+    margin : float
+        Largest absolute margin that can occur, possibly infinite.
+
+    Returns
+    -------
+    PairLoss
+        Convex, smooth over these margins, and of pairs with opposite labels.
+
+    Examples
+    --------
+    >>> check_smooth("square", np.inf)
+    Square(one_sided=False, margin=1.0)
+    >>> check_smooth("hinge", np.inf)
+    Traceback (most recent call last):
+        ...
+    ValueError: loss must be convex and smooth ..., got Hinge(...): its slope jumps or ...
+    """
+    chosen = get_loss(loss)
+    wanted = f"loss must be convex and smooth and act on opposite labels, got {chosen!r}"
+    if not chosen.convex:
+        raise ValueError(f"{wanted}: it is not convex, so descent may end anywhere.")
+    if not chosen.opposite_labels_only:
+        raise ValueError(f"{wanted}: it also costs something where labels are equal.")
+    chosen.slope_bound(margin)
+    if not chosen.curvature_bound(margin) <= _LARGEST_CURVATURE:
+        raise ValueError(
+            f"{wanted}: its slope jumps or changes without bound over margins up to {margin:g}. "
+            "Use 'smoothed_hinge' in place of 'hinge', and a finite radius for 'exponential'."
+        )
+    return chosen
+
+
+def slopes_of(loss: PairLoss) -> Callable[[Vector], Vector]:
+    """Return -l' as a function of an array of margins.
+
+    Parameters
+    ----------
+    loss : PairLoss
+        A loss of the library, or one of your own, which is called margin by margin.
+
+    Returns
+    -------
+    callable
+        From margins to slopes, positive where a larger margin costs less.
+
+    Examples
+    --------
+    >>> from pairlearn.losses import Square
+    >>> slopes_of(Square())(np.array([0.0, 3.0]))
+    array([ 2., -4.])
+    """
+    if type(loss) is Logistic:
+        return _logistic_slopes
+    # Imported here: the default needs none of it.
+    from pairlearn.metrics._margins import FORMS
+
+    form = FORMS.get((loss.value, loss.derivative))
+    if form is not None:
+        known = form
+        return lambda margins: -known(margins, loss.parameter)[1]
+
+    def called(margins: Vector) -> Vector:
+        derivative, parameter = loss.derivative, loss.parameter
+        return np.array([-derivative(m, 1.0, -1.0, parameter) for m in margins.tolist()])
+
+    return called
 
 
 def project(w: Vector, radius: float) -> Vector:

@@ -44,7 +44,7 @@ class Neighbours:
     other_signs: Vector
 
 
-def worst_case_neighbours(setting: PublicSetting) -> Neighbours:
+def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = False) -> Neighbours:
     """Return neighbours that are as far apart as the public bounds allow.
 
     All examples are negative and in the middle of the bounds, except for a positive one in a
@@ -55,6 +55,9 @@ def worst_case_neighbours(setting: PublicSetting) -> Neighbours:
     ----------
     setting : PublicSetting
         What is public.
+    label_is_worst : bool, default=False
+        Whether replacement makes it negative where it stands instead: a metric does not tell
+        opposite corners apart, and each of its pairs turns from far to near.
 
     Returns
     -------
@@ -77,9 +80,12 @@ def worst_case_neighbours(setting: PublicSetting) -> Neighbours:
     signs[place] = 1.0
     if setting.neighbours == "add_remove":
         return Neighbours(Z, signs, np.delete(Z, place, axis=0), np.delete(signs, place))
-    other = Z.copy()
-    other[place] = setting.to_standard(setting.lower[None, :])[0]
-    return Neighbours(Z, signs, other, signs.copy())
+    other, other_signs = Z.copy(), signs.copy()
+    if label_is_worst:
+        other_signs[place] = -1.0
+    else:
+        other[place] = setting.to_standard(setting.lower[None, :])[0]
+    return Neighbours(Z, signs, other, other_signs)
 
 
 class RecordingSource(NoiseSource):
