@@ -15,6 +15,10 @@ $(VENV)/.run: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	touch $@
 
+$(VENV)/.bench: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[benchmark]"
+	touch $@
+
 $(VENV)/.test: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
 	touch $@
@@ -49,7 +53,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/.docs
