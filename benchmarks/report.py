@@ -24,7 +24,7 @@ class Effort:
     @property
     def seconds(self) -> float:
         """CPU seconds for one set of interleaved timings, beyond the least number of rounds."""
-        return 0.6 if self.quick else 6.0
+        return 0.4 if self.quick else 6.0
 
     def pick(self, quick: int, full: int) -> int:
         """Return one of two sizes."""

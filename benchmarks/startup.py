@@ -39,7 +39,7 @@ def run(effort: Effort) -> list[Row]:
     best = best_of(
         {name: lambda program=program: _run(program) for name, program in PROGRAMS.items()},
         seconds=0.0,
-        min_rounds=effort.pick(2, 7),
+        min_rounds=effort.pick(1, 7),
         clock=_children,
     )
     ms = {name: 1e3 * seconds for name, seconds in best.items()}
