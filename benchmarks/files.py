@@ -36,7 +36,7 @@ _EXTRAS = ("pandas", "pyarrow", "polars", "matplotlib")
 
 def run(effort: Effort) -> list[Row]:
     """Compare rows per CPU second, growth of memory with the file, and the limit."""
-    n = effort.pick(20_000, 300_000)
+    n = effort.pick(60_000, 300_000)
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder, "1"), Path(folder, "3")
         write_files(large, n)
