@@ -2,6 +2,7 @@
 """Settings and fixtures of all tests."""
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("pairlearn")
+
+# A shell starts background jobs with Ctrl-C ignored, and what they start inherits that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 
