@@ -4,6 +4,7 @@
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 #: Vectorised reductions, with NaN and infinity kept as they are so that divergence is seen.
@@ -15,9 +16,30 @@ DIVERGED = 1
 LOSS_IS_NAN = 2
 
 
+class _Apart(Compiler):
+    """The usual compiler, told that no array that a kernel writes overlaps another argument.
+
+    Otherwise loops come in two forms, chosen at run time by how close the arrays lie in memory,
+    and a reduction rounds differently in each: the same stream would differ in the last bit from
+    one run to the next.
+    """
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.state.flags.noalias = True
+
+
 def kernel(function):
-    """Compile lazily, cache on disk where that is possible, release the GIL."""
-    options = {"nogil": True, "fastmath": set(FASTMATH), "error_model": "numpy"}
+    """Compile lazily, cache on disk where that is possible, release the GIL.
+
+    An array that the kernel writes must not share memory with another argument.
+    """
+    options = {
+        "nogil": True,
+        "fastmath": set(FASTMATH),
+        "error_model": "numpy",
+        "pipeline_class": _Apart,
+    }
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:

@@ -63,6 +63,7 @@ def descend(
     d = np.uintp(len(w))
     line = np.uintp(64 // X.itemsize)
     prefetched = min(d, np.uintp(8) * line)
+    end = prefetched - np.uintp(1)
     far = X.nbytes > NEAR
     radius_squared = real(radius * radius)
     base = state[0]
@@ -86,6 +87,9 @@ def descend(
                 for k in range(np.uintp(0), prefetched, line):
                     prefetch(X, a_ahead + k)
                     prefetch(X, b_ahead + k)
+                # A row that starts within a line ends in one more.
+                prefetch(X, a_ahead + end)
+                prefetch(X, b_ahead + end)
             p += 1
             score = real(0.0)
             for k in range(d):
