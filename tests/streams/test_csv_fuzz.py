@@ -57,11 +57,16 @@ def test_many_random_doubles_and_ties():
     for _ in range(5000):
         texts.append(repr(struct.unpack("<d", struct.pack("<Q", rng.getrandbits(64)))[0]))
         texts.append(f"{rng.gauss(0, 1):.{rng.randint(0, 18)}f}")
+        texts.append(f"{rng.gauss(0, 10.0 ** rng.randint(-30, 30)):.{rng.randint(0, 20)}e}")
         texts.append(f"{rng.getrandbits(rng.randint(1, 64))}e{rng.randint(-330, 308)}")
         # exactly half-way between two doubles, and one unit to each side of it
         middle = 2 * (rng.getrandbits(52) | (1 << 52)) + 1
         texts.extend(str(middle * 4 + k) + f"e{rng.randint(0, 3)}" for k in (-1, 0, 1))
         texts.append(str(middle))
+        # the same half-way, divided by a power of two
+        k = rng.randint(1, 4)
+        texts.append(f"{(middle >> 12 | 1) * 5**k}e-{k}")
+        texts.append(f"{(middle * 5**k)}E-0{k}")
     texts = [text for text in texts if math.isfinite(float(text))]
     got = read_numbers(texts)
     assert [bits(x) for x in got] == [bits(float(text)) for text in texts]
@@ -79,6 +84,8 @@ def test_every_shape_of_plain_decimals():
                 texts += [plain] if before + after else []
                 texts += [plain.replace("0", "9"), plain.replace(".", "")] * (before > 0)
                 texts += [f"{sign}{'0' * before}.{'0' * after}"] if before + after else []
+                power = rng.choice(["e-01", "E+00", "e5", "e+012", "e-0000003", "e22", "E-300"])
+                texts += [plain + power] if before + after else []
     got = read_numbers(texts)
     assert [bits(x) for x in got] == [bits(float(text)) for text in texts]
 

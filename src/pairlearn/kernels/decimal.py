@@ -19,6 +19,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 _NEWLINE, _PLUS, _MINUS, _DOT, _ZERO = 10, 43, 45, 46, 48
+_LETTER, _CAPITAL = 101, 69  # e, E
 #: `scan_field` looks at so many bytes at once, a parser's memory must reach so far.
 LOOK_AHEAD = 32
 
@@ -53,6 +54,7 @@ _FIVES = _powers_of_five()
 _TENS = np.array([10**k for k in range(20)], dtype=np.uint64)
 _ROOM = np.array([10 ** (19 - k) for k in range(9)], dtype=np.uint64)
 _SIGNS = np.array([1.0, -1.0])
+_MANY_DIGITS = np.uint64(10**17)
 _EXACT_TENS = np.array([10.0**k for k in range(23)], dtype=np.float64)
 
 
@@ -205,15 +207,15 @@ def _nearest_double(w, q):
     if q < _SMALLEST_POWER or q > _LARGEST_POWER:
         return False, 0.0
     zeros = _leading_zeros(w)
-    w = w << zeros
+    w_given, w = w, w << zeros
     k = np.uint64(q - _SMALLEST_POWER)
     high = _high_product(w, _FIVES[k, 0])
     low = w * _FIVES[k, 0]
-    if (high & np.uint64(0x1FF)) == np.uint64(0x1FF):
+    # Of numbers with more digits than a double needs, half have these bits: nothing to guess.
+    if w_given >= _MANY_DIGITS or (high & np.uint64(0x1FF)) == np.uint64(0x1FF):
         carry = _high_product(w, _FIVES[k, 1])
-        low = low + carry
-        if carry > low:
-            high = high + np.uint64(1)
+        low += carry
+        high += np.uint64(carry > low)
     if low == np.uint64(0xFFFFFFFFFFFFFFFF) and (q < -27 or q > 55):
         return False, 0.0
     upper = high >> np.uint64(63)
@@ -246,12 +248,38 @@ def _eight_digits(x):
 
 
 @jit(forceinline=True)
+def _convert(p, n, point, power):
+    """Return the value of n <= 19 digits at p, a point after the first `point`, times 10**power."""
+    before = (np.uint64(1) << (np.uint64(8) * point)) - np.uint64(1)
+    x = ((_word(p) & before) | (_word(p + 1) & ~before)) ^ _ZEROS
+    if n <= np.uint64(8):
+        w = _eight_digits(x << (np.uint64(64) - np.uint64(8) * n))
+    else:
+        # Two halves of a shift: no digits left would be a shift by all 64 bits.
+        second = min(n - np.uint64(8), np.uint64(8))
+        third = n - np.uint64(8) - second
+        w = _eight_digits(x) * _TENS[second]
+        x = (_word(p + 9) ^ _ZEROS) << (np.uint64(64) - np.uint64(8) * second)
+        w = (w + _eight_digits(x)) * _TENS[third]
+        half = np.uint64(32) - np.uint64(4) * third
+        w += _eight_digits(((_word(p + 17) ^ _ZEROS) << half) << half)
+    places = np.uint64(np.int64(n - point) - power)
+    known, value = True, 0.0
+    if n <= np.uint64(15) and places <= np.uint64(22):
+        value = np.float64(w) / _EXACT_TENS[places]
+    elif w != np.uint64(0):
+        known, value = _nearest_double(w, -np.int64(places))
+    return known, value
+
+
+@jit(forceinline=True)
 def scan_field(p, delimiter):
     """Read a plain decimal that fills the field at p; return its end, whether it is one, its value.
 
     Plain is what most files hold: an optional sign, at most 7 digits, and a point with up to 19
-    digits in all. Where the field ends is seen from all its bytes at once: the next field does not
-    wait until this one is converted. Everything else is left to `scan_number`.
+    digits in all. Where the field ends is seen from all its bytes at once:
+    the next field does not wait until this one is converted. Everything else is left to
+    `scan_scientific` and `scan_number`.
     """
     one = np.uint64(1)
     ends = _equal(p, delimiter) | _equal(p, _NEWLINE) | (one << np.uint64(LOOK_AHEAD))
@@ -272,25 +300,46 @@ def scan_field(p, delimiter):
         or size == np.uint64(LOOK_AHEAD)
     ):
         return stop, False, 0.0
-    p += np.int64(sign)
-    before = (one << (np.uint64(8) * point)) - one
-    x = ((_word(p) & before) | (_word(p + 1) & ~before)) ^ _ZEROS
-    if n <= np.uint64(8):
-        w = _eight_digits(x << (np.uint64(64) - np.uint64(8) * n))
-    else:
-        # Two halves of a shift: no digits left would be a shift by all 64 bits.
-        second = min(n - np.uint64(8), np.uint64(8))
-        third = n - np.uint64(8) - second
-        w = _eight_digits(x) * _TENS[second]
-        x = (_word(p + 9) ^ _ZEROS) << (np.uint64(64) - np.uint64(8) * second)
-        w = (w + _eight_digits(x)) * _TENS[third]
-        half = np.uint64(32) - np.uint64(4) * third
-        w += _eight_digits(((_word(p + 17) ^ _ZEROS) << half) << half)
-    known, value = True, 0.0
-    if n <= np.uint64(15):
-        value = np.float64(w) / _EXACT_TENS[n - point]
-    elif w != np.uint64(0):
-        known, value = _nearest_double(w, np.int64(point) - np.int64(n))
+    known, value = _convert(p + np.int64(sign), n, point, 0)
+    return stop, known, value * _SIGNS[np.uint64(negative)]
+
+
+@jit
+def scan_scientific(p, delimiter):
+    """Read a plain decimal with a power of ten, such as 1.5e-05, as `scan_field` does."""
+    one = np.uint64(1)
+    ends = _equal(p, delimiter) | _equal(p, _NEWLINE) | (one << np.uint64(LOOK_AHEAD))
+    letters = _equal(p, _LETTER) | _equal(p, _CAPITAL) | (one << np.uint64(LOOK_AHEAD))
+    stop = p + np.int64(_trailing_zeros(ends))
+    size = _trailing_zeros(letters)
+    q = p + np.int64(size) + 1
+    c = byte_at(p)
+    negative = c == _MINUS
+    sign = np.uint64(negative) | np.uint64(c == _PLUS)
+    c = byte_at(q)
+    down = c == _MINUS
+    q += np.int64(down) | np.int64(c == _PLUS)
+    field = ((one << size) - one) & ~sign
+    dots = _equal(p, _DOT) & field
+    point = _trailing_zeros(dots | (one << size)) - sign
+    n = size - sign - np.uint64(dots != np.uint64(0))
+    if (
+        ((_digits(p) & field) | dots) != field
+        or (dots & (dots - one)) != np.uint64(0)
+        or n - one > np.uint64(18)
+        or point > np.uint64(7)
+        or q >= stop
+        or stop - q > 3
+    ):
+        return stop, False, 0.0
+    power = 0
+    while q < stop:
+        digit = byte_at(q) - _ZERO
+        if digit < 0 or digit > 9:
+            return stop, False, 0.0
+        power = power * 10 + digit
+        q += 1
+    known, value = _convert(p + np.int64(sign), n, point, -power if down else power)
     return stop, known, value * _SIGNS[np.uint64(negative)]
 
 
@@ -333,7 +382,7 @@ def scan_number(p):
     if n_digits == 0:
         return p, False, 0.0
     c = byte_at(p)
-    if c == 101 or c == 69:  # e, E
+    if c == _LETTER or c == _CAPITAL:
         p += 1
         c = byte_at(p)
         down = c == _MINUS

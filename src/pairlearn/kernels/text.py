@@ -24,6 +24,7 @@ from pairlearn.kernels.decimal import (
     put_single,
     scan_field,
     scan_number,
+    scan_scientific,
 )
 
 # What stopped a parser.
@@ -124,7 +125,9 @@ def _read_numbers(p, j, n_columns, delimiter, places, row):
         stop, known, value = scan_field(p, delimiter)
         more = byte_at(stop) == delimiter
         if not known:
-            stop, known, value = scan_number(p)
+            stop, known, value = scan_scientific(p, delimiter)
+            if not known:
+                stop, known, value = scan_number(p)
             c = byte_at(stop)
             more = c == delimiter
             if not known or not (
