@@ -35,8 +35,9 @@ from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, 
 HINGE = 0
 #: How many pairs ahead rows are asked for.
 AHEAD = 6
-#: Examples of fewer bytes than this stay in the second-level cache: nothing is asked for.
-NEAR = 1 << 21
+#: Examples of fewer bytes than this stay in the second-level cache, with room for the rest: nothing
+#: is asked for.
+NEAR = 1 << 20
 
 
 @kernel
