@@ -24,9 +24,11 @@ def run(effort: Effort) -> list[Row]:
 
 def kernel_call(steps: Steps) -> Any:
     """Return a function that runs our kernel over the plan."""
-    from pairlearn.kernels.dense import HINGE, descend
+    from pairlearn.kernels.dense import HINGE
+    from pairlearn.solvers.descent import dense_kernel
 
-    flat, before, difference = steps.X.reshape(-1), np.zeros_like(steps.w), np.zeros_like(steps.w)
+    flat, before = steps.X.reshape(-1), np.zeros_like(steps.w)
+    descend, room = dense_kernel(len(steps.w), steps.w.dtype, hinge=True)
 
     def call() -> None:
         status = descend(
@@ -41,7 +43,7 @@ def kernel_call(steps: Steps) -> Any:
             steps.w,
             steps.weighted_sum,
             before,
-            difference,
+            room,
             steps.state,
             RADIUS,
             HINGE,

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dense kernel rounds alike wherever its arrays lie in memory."""
+"""The dense kernels: alike wherever arrays lie in memory, and alike to each other."""
 
 import numpy as np
 import pytest
 
 from pairlearn import Square
-from pairlearn.kernels.dense import descend
+from pairlearn.kernels._native import DIVERGED
+from pairlearn.kernels.dense import HINGE, descend
+from pairlearn.kernels.short import LANES, LONGEST, SHORTEST, descend_short
 
 N = 2_000
 
@@ -49,3 +51,55 @@ def test_neighbours_in_memory_do_not_change_a_bit(d, dtype):
     apart = descend_in(memory, 200, d)
     for gap in (0, 1, 3, 8, 16, 31):
         assert np.array_equal(descend_in(memory, gap, d), apart), gap
+
+
+def both_kernels(X, y, step_size, radius):
+    """Return status, iterate, sum, left iterate and state of each kernel after a pass in order."""
+    n, d = X.shape
+    steps = np.full(n - 1, step_size)
+    found = []
+    for kernel, room in ((descend, np.empty(d)), (descend_short, (0,) * -(-d // LANES))):
+        written = [np.full(d, value) for value in (0.25, -1.0, 7.0)]
+        state = np.array([0.5])
+        status = kernel(
+            X.reshape(-1),
+            y,
+            np.arange(1, n),
+            np.arange(n - 1),
+            steps,
+            np.cumsum(steps),
+            np.flatnonzero(y[1:] != y[:-1]).astype(np.int32),
+            np.count_nonzero(y[1:] != y[:-1]),
+            *written,
+            room,
+            state,
+            radius,
+            HINGE,
+            0.7,
+        )
+        found.append((status, *written, state))
+    return found
+
+
+@pytest.mark.parametrize("radius", [0.6, 50.0, np.inf])
+@pytest.mark.parametrize("d", range(SHORTEST, LONGEST + 1))
+def test_rows_in_registers_agree_with_rows_in_memory(d, radius):
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(300, d))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=len(X)) > 0, 1.0, -1.0)
+    memory, registers = both_kernels(X, y, 0.1, radius)
+    assert memory[0] == registers[0] == 0
+    for a, b in zip(memory[1:], registers[1:], strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("d", [8, 22, 64])
+def test_rows_in_registers_notice_divergence_at_the_same_step(d):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, d))
+    # One of the two is on the wrong side, whatever the iterate is.
+    X[20], X[30] = 1e200, -1e200
+    y = np.tile([1.0, -1.0], 25)
+    memory, registers = both_kernels(X, y, 1.0, np.inf)
+    assert memory[0] == registers[0]
+    assert registers[0] % 4 == DIVERGED

@@ -101,6 +101,27 @@ def test_one_by_one_and_many_give_the_same_bits(block, dtype, solver, problem, c
     assert stream.n_examples == N
 
 
+@pytest.mark.parametrize("d", [8, 13, 22, 64])
+@given(solver=solvers, cut=cuts, first=st.booleans())
+@settings(max_examples=25)
+def test_rows_in_registers_give_the_same_bits(d, solver, cut, first):
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(N, d))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=N) > 0, 1.0, -1.0)
+    problem = Problem(LinearScore(), Hinge())
+    whole = solver.start(problem, d).learn_many(X, y)
+    stream = solver.start(problem, d)
+    for k, piece in enumerate(pieces(cut)):
+        if (k % 2 == 0) == first:
+            for x, label in zip(X[piece], y[piece], strict=True):
+                stream.learn_one(x, label)
+        else:
+            stream.learn_many(X[piece], y[piece])
+        stream = pickle.loads(pickle.dumps(stream))
+    assert np.array_equal(stream.w, whole.w)
+    assert np.array_equal(stream.average, whole.average)
+
+
 @given(solver=solvers, problem=problems, cut=cuts, seed=st.integers(0, 1000))
 def test_weighted_chunks_give_the_same_bits(block, solver, problem, cut, seed):
     X, y = sample()

@@ -149,6 +149,24 @@ def test_offline_run_agrees_with_reference(loss, domain, pairing, storage):
             assert solution.trace.n_steps == N_STEPS
 
 
+@pytest.mark.parametrize("domain", DOMAIN)
+@pytest.mark.parametrize("d", [7, 8, 9, 15, 16, 22, 31, 32, 33, 41, 50, 57, 64, 65])
+@pytest.mark.parametrize("loss", ["hinge", "hinge one-sided"])
+def test_rows_that_fit_into_registers_agree_with_reference(loss, d, domain):
+    """The hinge on 8 to 64 doubles has a kernel of its own, in eight forms."""
+    X, y = sample(d=d)
+    problem = Problem(LinearScore(), LOSS[loss])
+    schedule, rule = SCHEDULE["inverse_sqrt"], "step_size"
+    iterates, step_sizes = expected_run(
+        LOSS[loss], X, y, PreviousExample(), schedule, DOMAIN[domain], N_STEPS
+    )
+    solver = PairwiseSGD(PreviousExample(), schedule, DOMAIN[domain], AVERAGING[rule])
+    solution = solver.solve(problem, X, y, n_steps=N_STEPS, rng=SEED)
+    expected = average_of(iterates, step_sizes, rule)
+    assert distance(solution.average, expected) < TOLERANCE["dense64"]
+    assert distance(solution.w, iterates[-1]) < TOLERANCE["dense64"]
+
+
 @pytest.mark.parametrize("storage", STORAGE)
 @pytest.mark.parametrize("domain", DOMAIN)
 @pytest.mark.parametrize("loss", LOSS)

@@ -34,10 +34,13 @@ def warm_learners() -> None:
     from scipy.sparse import csr_matrix
 
     from pairlearn.estimators.auc import AUCClassifier
+    from pairlearn.kernels.short import LANES, LONGEST, SHORTEST
     from pairlearn.streams import OnlineLearner
 
     X, y = np.arange(8.0).reshape(4, 2), np.array([0.0, 1.0, 0.0, 1.0])
-    for chunk in (X, X.astype(np.float32), csr_matrix(X)):
+    # Short rows have machine code of their own for each number of registers.
+    short = [np.tile(X, n // 2) for n in range(SHORTEST, LONGEST + 1, LANES)]
+    for chunk in (X, X.astype(np.float32), csr_matrix(X), *short):
         learner = OnlineLearner(AUCClassifier(step_size=0.1), classes=[0, 1], window=1000)
         for _ in range(2):
             learner.learn_many(chunk, y)

@@ -12,14 +12,13 @@ from numba.extending import intrinsic
 
 from pairlearn.kernels.decimal import jit
 
-
 #: Rows and columns of the tiles that are turned in registers.
 _TILE = 4
 
 
 @intrinsic
 def _turn_tile(typing_context, columns, place, row_bytes):
-    """Write four doubles at each of four addresses as columns of a tile; return 0 if all are finite.
+    """Write four doubles at each of four addresses as columns of a tile; 0 if all are finite.
 
     `columns` holds the addresses; the tile begins at the address `place`, and `row_bytes` lie from
     row to row.

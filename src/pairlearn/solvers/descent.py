@@ -24,7 +24,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["BLOCK", "Descent", "Parts"]
+__all__ = ["BLOCK", "Descent", "Parts", "dense_kernel"]
 
 #: Steps per block.
 BLOCK = 32768
@@ -38,6 +38,7 @@ _NO_WEIGHTS = np.empty(0)
 _NOT_COPIED = frozenset(
     [
         "_descend",
+        "_room",
         "_address",
         "_dense_address",
         "_other_left",
@@ -60,6 +61,18 @@ class Parts:
     schedule: Schedule
     domain: Domain
     averaging: Averaging
+
+
+def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[Any, Any]:
+    """Return the kernel for dense rows of d numbers, and what it takes as scratch space."""
+    if hinge and dtype == np.float64:
+        from pairlearn.kernels.short import LANES, LONGEST, SHORTEST, descend_short
+
+        if SHORTEST <= d <= LONGEST:
+            return descend_short, (0,) * -(-d // LANES)
+    from pairlearn.kernels.dense import descend
+
+    return descend, np.empty(d, dtype=dtype)
 
 
 class Descent:
@@ -102,7 +115,6 @@ class Descent:
         self.w: NDArray[Any] = start.astype(dtype)
         self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
         self.left_iterate: NDArray[Any] = self.w.copy()
-        self._difference: NDArray[Any] = np.zeros_like(self.w)
         #: The part of the weighted sum that belongs to finished blocks.
         self.total = np.zeros(n_features)
         at_start = parts.averaging.at_start(parts.schedule)
@@ -131,13 +143,13 @@ class Descent:
 
     def _prepare(self) -> None:
         """Make scratch space and look up machine code: what a copy needs anew."""
-        from pairlearn.kernels.dense import descend
-
         loss = self.parts.problem.loss
-        self._descend = descend
         self._address = loss.derivative.address
-        #: The dense kernel has the hinge built in, under an address that no function has.
+        #: The dense kernels have the hinge built in, under an address that no function has.
         self._dense_address = 0 if type(loss) is Hinge else self._address
+        self._descend, self._room = dense_kernel(
+            len(self.w), self.w.dtype, hinge=type(loss) is Hinge
+        )
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
         self._paid: NDArray[np.float64] = _NO_WEIGHTS
@@ -202,7 +214,7 @@ class Descent:
             self.w,
             self.weighted_sum,
             self.left_iterate,
-            self._difference,
+            self._room,
             self.state,
             self._radius,
             self._dense_address,
@@ -287,7 +299,7 @@ class Descent:
                 self.w,
                 self.weighted_sum,
                 self.left_iterate,
-                self._difference,
+                self._room,
                 self.state,
                 self._radius,
                 self._dense_address,

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairwise SGD with the hinge on short rows of doubles: iterate and sum stay in registers.
+
+A row of 8 to 64 numbers is one to eight vectors of eight. The last one ends where the row ends; the
+lanes that it shares with the one before are zero in it. Otherwise the loop is that of
+`pairlearn.kernels.dense.descend`, which takes all other rows and losses.
+"""
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.datamodel import models, register_default
+from numba.extending import intrinsic
+
+from pairlearn.kernels._native import DIVERGED, FINE, kernel, prefetch
+from pairlearn.kernels.dense import AHEAD, NEAR
+
+LANES = 8
+#: The shortest and the longest row.
+SHORTEST, LONGEST = LANES, 8 * LANES
+
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_LANE = ir.IntType(32)
+
+
+class _Row(types.Type):
+    """The type of a row in registers."""
+
+    def __init__(self, n_vectors):
+        self.n_vectors = n_vectors
+        super().__init__(name=f"Row({n_vectors})")
+
+
+@register_default(_Row)
+class _RowModel(models.PrimitiveModel):
+    def __init__(self, manager, row):
+        super().__init__(manager, row, ir.ArrayType(_VECTOR, row.n_vectors))
+
+
+def _split(builder, row):
+    return [builder.extract_value(row, k) for k in range(row.type.count)]
+
+
+def _joined(builder, parts):
+    row = ir.Constant(ir.ArrayType(_VECTOR, len(parts)), ir.Undefined)
+    for k, part in enumerate(parts):
+        row = builder.insert_value(row, part, k)
+    return row
+
+
+def _shuffled(builder, value, lanes):
+    order = ir.Constant(ir.VectorType(_LANE, len(lanes)), lanes)
+    return builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), order)
+
+
+def _pointers(context, builder, array_type, array, start, d, n):
+    """Return where the vectors of the row of d numbers at `start` begin."""
+    data = context.make_array(array_type)(context, builder, array).data
+    size = ir.IntType(64)
+    places = [builder.add(start, size(LANES * k)) for k in range(n - 1)]
+    places.append(builder.sub(builder.add(start, d), size(LANES)))
+    return [builder.bitcast(builder.gep(data, [place]), _VECTOR.as_pointer()) for place in places]
+
+
+@intrinsic
+def _load(typing_context, array, start, d, n_vectors):
+    """Return a row; the length of the tuple `n_vectors` tells how many vectors it takes."""
+
+    def generate(context, builder, signature, arguments):
+        array, start, d, _ = arguments
+        n = signature.return_type.n_vectors
+        pointers = _pointers(context, builder, signature.args[0], array, start, d, n)
+        parts = [builder.load(pointer, align=8) for pointer in pointers]
+        shared = builder.sub(ir.IntType(64)(LANES * n), d)
+        flags = builder.sub(builder.shl(ir.IntType(64)(1), shared), ir.IntType(64)(1))
+        flags = builder.trunc(flags, ir.IntType(LANES))
+        flags = builder.bitcast(flags, ir.VectorType(ir.IntType(1), LANES))
+        parts[-1] = builder.select(flags, ir.Constant(_VECTOR, [0.0] * LANES), parts[-1])
+        return _joined(builder, parts)
+
+    return _Row(len(n_vectors))(array, types.uintp, types.uintp, n_vectors), generate
+
+
+@intrinsic
+def _store(typing_context, array, d, row):
+    """Write a row to the beginning of an array."""
+
+    def generate(context, builder, signature, arguments):
+        array, d, row = arguments
+        parts = _split(builder, row)
+        start = ir.IntType(64)(0)
+        pointers = _pointers(context, builder, signature.args[0], array, start, d, len(parts))
+        # The last one first: its shared lanes are those of the one before.
+        for pointer, part in reversed(list(zip(pointers, parts, strict=True))):
+            builder.store(part, pointer, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.uintp, row), generate
+
+
+@intrinsic
+def _difference(typing_context, a, b):
+    def generate(context, builder, signature, arguments):
+        both = zip(*(_split(builder, row) for row in arguments), strict=True)
+        return _joined(builder, [builder.fsub(x, z) for x, z in both])
+
+    return a(a, b), generate
+
+
+def _everywhere(builder, value):
+    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, _LANE(0))
+    return _shuffled(builder, one, [0] * LANES)
+
+
+@intrinsic
+def _multiple(typing_context, factor, a):
+    def generate(context, builder, signature, arguments):
+        factors = _everywhere(builder, arguments[0])
+        return _joined(builder, [builder.fmul(factors, x) for x in _split(builder, arguments[1])])
+
+    return a(types.float64, a), generate
+
+
+@intrinsic
+def _with_multiple(typing_context, a, factor, b):
+    """Return a + factor * b."""
+
+    def generate(context, builder, signature, arguments):
+        a, factor, b = arguments
+        factors = _everywhere(builder, factor)
+        both = zip(_split(builder, a), _split(builder, b), strict=True)
+        return _joined(builder, [builder.fadd(x, builder.fmul(factors, z)) for x, z in both])
+
+    return a(a, types.float64, b), generate
+
+
+@intrinsic
+def _dot(typing_context, a, b):
+    def generate(context, builder, signature, arguments):
+        both = zip(*(_split(builder, row) for row in arguments), strict=True)
+        sums = [builder.fmul(x, z) for x, z in both]
+        while len(sums) > 1:
+            sums.append(builder.fadd(sums.pop(0), sums.pop(0)))
+        [total] = sums
+        for n in (4, 2, 1):
+            lower, upper = (_shuffled(builder, total, list(range(k, k + n))) for k in (0, n))
+            total = builder.fadd(lower, upper)
+        return builder.extract_element(total, _LANE(0))
+
+    return types.float64(a, b), generate
+
+
+@kernel
+def descend_short(
+    X,
+    y,
+    left,
+    right,
+    step_sizes,
+    paid,
+    active,
+    n_active,
+    w,
+    weighted_sum,
+    left_iterate,
+    n_vectors,
+    state,
+    radius,
+    slope_address,
+    margin,
+):
+    """Take the active steps of a plan as `descend` does with the address HINGE.
+
+    The arguments are the same, so that a solver need not know which of the two it calls; in place
+    of scratch space there is a tuple, whose length is the number of vectors of a row.
+    """
+    d = np.uintp(len(w))
+    start = np.uintp(0)
+    far = X.nbytes > NEAR
+    radius_squared = radius * radius
+    base = state[0]
+    iterate = _load(w, start, d, n_vectors)
+    total = _load(weighted_sum, start, d, n_vectors)
+    for p in range(n_active):
+        t = np.uintp(active[p])
+        i = np.uintp(left[t])
+        j = np.uintp(right[t])
+        if far and p + AHEAD < n_active:
+            t_ahead = np.uintp(active[p + AHEAD])
+            a_ahead = np.uintp(left[t_ahead]) * d
+            b_ahead = np.uintp(right[t_ahead]) * d
+            for k in range(start, d, np.uintp(LANES)):
+                prefetch(X, a_ahead + k)
+                prefetch(X, b_ahead + k)
+            prefetch(X, a_ahead + d - np.uintp(1))
+            prefetch(X, b_ahead + d - np.uintp(1))
+        if p == n_active - 1:
+            _store(left_iterate, d, iterate)
+        x = _difference(_load(X, i * d, d, n_vectors), _load(X, j * d, d, n_vectors))
+        sign = 1.0 if y[i] > y[j] else -1.0
+        if sign * _dot(iterate, x) < margin:
+            total = _with_multiple(total, paid[t] - base, iterate)
+            base = paid[t]
+            iterate = _with_multiple(iterate, sign * step_sizes[t], x)
+            norm_squared = _dot(iterate, iterate)
+            if not norm_squared < radius_squared:
+                if not norm_squared < np.inf:
+                    _store(w, d, iterate)
+                    return DIVERGED + 4 * np.int64(t)
+                iterate = _multiple(radius / math.sqrt(norm_squared), iterate)
+    _store(w, d, iterate)
+    _store(weighted_sum, d, total)
+    state[0] = base
+    return np.int64(FINE)
