@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 
 _NEWLINE, _PLUS, _MINUS, _DOT, _ZERO = 10, 43, 45, 46, 48
 _LETTER, _CAPITAL = 101, 69  # e, E
-#: `scan_field` looks at so many bytes at once, a parser's memory must reach so far.
+#: Fields are looked at in so many bytes at once, a parser's memory must reach so far.
 LOOK_AHEAD = 32
 
 _ZEROS = np.uint64(0x3030303030303030)
@@ -248,8 +248,8 @@ def _eight_digits(x):
 
 
 @jit(forceinline=True)
-def _convert(p, n, point, power):
-    """Return the value of n <= 19 digits at p, a point after the first `point`, times 10**power."""
+def _digits_of(p, n, point):
+    """Return the number that n <= 19 digits at p make, with a point after the first `point`."""
     before = (np.uint64(1) << (np.uint64(8) * point)) - np.uint64(1)
     x = ((_word(p) & before) | (_word(p + 1) & ~before)) ^ _ZEROS
     if n <= np.uint64(8):
@@ -263,74 +263,72 @@ def _convert(p, n, point, power):
         w = (w + _eight_digits(x)) * _TENS[third]
         half = np.uint64(32) - np.uint64(4) * third
         w += _eight_digits(((_word(p + 17) ^ _ZEROS) << half) << half)
-    places = np.uint64(np.int64(n - point) - power)
-    known, value = True, 0.0
-    if n <= np.uint64(15) and places <= np.uint64(22):
-        value = np.float64(w) / _EXACT_TENS[places]
-    elif w != np.uint64(0):
-        known, value = _nearest_double(w, -np.int64(places))
-    return known, value
+    return w
+
+
+@jit(forceinline=True)
+def _look_at(p, size):
+    """Return whether `size` bytes at p are a plain decimal; its sign, number of digits, and point.
+
+    Plain is what most files hold: an optional sign, at most 7 digits, and a point with up to 19
+    digits in all. All bytes are seen at once.
+    """
+    one = np.uint64(1)
+    c = byte_at(p)
+    negative = c == _MINUS
+    sign = np.uint64(negative) | np.uint64(c == _PLUS)
+    field = ((one << size) - one) & ~sign
+    dots = _equal(p, _DOT) & field
+    point = _trailing_zeros(dots | (one << size)) - sign
+    n = size - sign - np.uint64(dots != np.uint64(0))
+    plain = not (
+        ((_digits(p) & field) | dots) != field
+        or (dots & (dots - one)) != np.uint64(0)
+        or n - one > np.uint64(18)
+        or point > np.uint64(7)
+        or size == np.uint64(LOOK_AHEAD)
+    )
+    return plain, negative, np.int64(sign), n, point
+
+
+@jit(forceinline=True)
+def _first(flags):
+    """Return the place of the first flag, LOOK_AHEAD if there is none."""
+    return _trailing_zeros(flags | (np.uint64(1) << np.uint64(LOOK_AHEAD)))
 
 
 @jit(forceinline=True)
 def scan_field(p, delimiter):
     """Read a plain decimal that fills the field at p; return its end, whether it is one, its value.
 
-    Plain is what most files hold: an optional sign, at most 7 digits, and a point with up to 19
-    digits in all. Where the field ends is seen from all its bytes at once:
-    the next field does not wait until this one is converted. Everything else is left to
-    `scan_scientific` and `scan_number`.
+    Where the field ends is known at once: the next field does not wait until this one is converted.
+    What is not plain is left to `scan_scientific` and `scan_number`.
     """
-    one = np.uint64(1)
-    ends = _equal(p, delimiter) | _equal(p, _NEWLINE) | (one << np.uint64(LOOK_AHEAD))
-    size = _trailing_zeros(ends)
+    size = _first(_equal(p, delimiter) | _equal(p, _NEWLINE))
     stop = p + np.int64(size)
-    c = byte_at(p)
-    negative = c == _MINUS
-    sign = np.uint64(negative) | np.uint64(c == _PLUS)
-    field = ((one << size) - one) & ~sign
-    dots = _equal(p, _DOT) & field
-    point = _trailing_zeros(dots | (one << size)) - sign
-    n = size - sign - np.uint64(dots != np.uint64(0))
-    if (
-        ((_digits(p) & field) | dots) != field
-        or (dots & (dots - one)) != np.uint64(0)
-        or n - one > np.uint64(18)
-        or point > np.uint64(7)
-        or size == np.uint64(LOOK_AHEAD)
-    ):
+    plain, negative, sign, n, point = _look_at(p, size)
+    if not plain:
         return stop, False, 0.0
-    known, value = _convert(p + np.int64(sign), n, point, 0)
+    w = _digits_of(p + sign, n, point)
+    known, value = True, 0.0
+    if n <= np.uint64(15):
+        value = np.float64(w) / _EXACT_TENS[n - point]
+    elif w != np.uint64(0):
+        known, value = _nearest_double(w, np.int64(point) - np.int64(n))
     return stop, known, value * _SIGNS[np.uint64(negative)]
 
 
 @jit
 def scan_scientific(p, delimiter):
-    """Read a plain decimal with a power of ten, such as 1.5e-05, as `scan_field` does."""
-    one = np.uint64(1)
-    ends = _equal(p, delimiter) | _equal(p, _NEWLINE) | (one << np.uint64(LOOK_AHEAD))
-    letters = _equal(p, _LETTER) | _equal(p, _CAPITAL) | (one << np.uint64(LOOK_AHEAD))
-    stop = p + np.int64(_trailing_zeros(ends))
-    size = _trailing_zeros(letters)
+    """Read a plain decimal and a power of ten, such as 1.5e-05, as `scan_field` reads decimals."""
+    stop = p + np.int64(_first(_equal(p, delimiter) | _equal(p, _NEWLINE)))
+    size = _first(_equal(p, _LETTER) | _equal(p, _CAPITAL))
+    plain, negative, sign, n, point = _look_at(p, size)
     q = p + np.int64(size) + 1
-    c = byte_at(p)
-    negative = c == _MINUS
-    sign = np.uint64(negative) | np.uint64(c == _PLUS)
     c = byte_at(q)
     down = c == _MINUS
     q += np.int64(down) | np.int64(c == _PLUS)
-    field = ((one << size) - one) & ~sign
-    dots = _equal(p, _DOT) & field
-    point = _trailing_zeros(dots | (one << size)) - sign
-    n = size - sign - np.uint64(dots != np.uint64(0))
-    if (
-        ((_digits(p) & field) | dots) != field
-        or (dots & (dots - one)) != np.uint64(0)
-        or n - one > np.uint64(18)
-        or point > np.uint64(7)
-        or q >= stop
-        or stop - q > 3
-    ):
+    if not plain or q >= stop or stop - q > 3:
         return stop, False, 0.0
     power = 0
     while q < stop:
@@ -339,7 +337,13 @@ def scan_scientific(p, delimiter):
             return stop, False, 0.0
         power = power * 10 + digit
         q += 1
-    known, value = _convert(p + np.int64(sign), n, point, -power if down else power)
+    power = np.int64(point) - np.int64(n) + (-power if down else power)
+    w = _digits_of(p + sign, n, point)
+    known, value = True, 0.0
+    if n <= np.uint64(15) and power <= 0 and power >= -22:
+        value = np.float64(w) / _EXACT_TENS[np.uint64(-power)]
+    elif w != np.uint64(0):
+        known, value = _nearest_double(w, power)
     return stop, known, value * _SIGNS[np.uint64(negative)]
 
 
