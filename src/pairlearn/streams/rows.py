@@ -26,16 +26,16 @@ class _Refuser(Protocol):
 
 
 def chunk_rows_for(chunk_rows: int | None, n_features: int) -> int:
-    """Return the rows of a chunk: as asked, or about 4 MB and at most 8192.
+    """Return the rows of a chunk: as asked, or about 4 MB and at most 16384.
 
     Examples
     --------
     >>> chunk_rows_for(None, 28), chunk_rows_for(None, 10**6), chunk_rows_for(10, 28)
-    (8192, 1, 10)
+    (16384, 1, 10)
     """
     if chunk_rows is not None:
         return check_count("chunk_rows", chunk_rows)
-    return min(8192, max(1, (1 << 19) // max(1, n_features)))
+    return min(16384, max(1, (1 << 19) // max(1, n_features)))
 
 
 class RowChecker:
