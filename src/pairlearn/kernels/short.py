@@ -191,9 +191,9 @@ def descend_short(
             t_ahead = np.uintp(active[p + AHEAD])
             a_ahead = np.uintp(left[t_ahead]) * d
             b_ahead = np.uintp(right[t_ahead]) * d
-            for k in range(start, d, np.uintp(LANES)):
-                prefetch(X, a_ahead + k)
-                prefetch(X, b_ahead + k)
+            for k in range(len(n_vectors)):
+                prefetch(X, a_ahead + np.uintp(LANES * k))
+                prefetch(X, b_ahead + np.uintp(LANES * k))
             prefetch(X, a_ahead + d - np.uintp(1))
             prefetch(X, b_ahead + d - np.uintp(1))
         if p == n_active - 1:
