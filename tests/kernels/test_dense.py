@@ -54,12 +54,16 @@ def test_neighbours_in_memory_do_not_change_a_bit(d, dtype):
 
 
 def both_kernels(X, y, step_size, radius):
-    """Return status, iterate, sum, left iterate and state of each kernel after a pass in order."""
+    """Return status, iterate, left iterate and sum of each kernel after a pass in order.
+
+    The sum is with what the iterate is owed at the end: the kernels differ in when they pay.
+    """
     n, d = X.shape
     steps = np.full(n - 1, step_size)
     found = []
     for kernel, room in ((descend, np.empty(d)), (descend_short, (0,) * -(-d // LANES))):
-        written = [np.full(d, value) for value in (0.25, -1.0, 7.0)]
+        # The iterate starts inside the ball, as a solver sees to it.
+        written = [np.full(d, value) for value in (0.5 / d, -1.0, 7.0)]
         state = np.array([0.5])
         status = kernel(
             X.reshape(-1),
@@ -77,7 +81,9 @@ def both_kernels(X, y, step_size, radius):
             HINGE,
             0.7,
         )
-        found.append((status, *written, state))
+        w, weighted_sum, left_iterate = written
+        owed = steps.sum() - state[0]
+        found.append((status, w, left_iterate, weighted_sum + owed * w))
     return found
 
 
