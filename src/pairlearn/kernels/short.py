@@ -61,6 +61,11 @@ def _shuffled(builder, value, lanes):
     return builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), order)
 
 
+def _everywhere(builder, value):
+    lanes = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
+    return _shuffled(builder, builder.insert_element(lanes, value, _LANE(0)), [0] * LANES)
+
+
 def _pointers(context, builder, array_type, array, start, d, n):
     """Return where the vectors of the row of d numbers at `start` begin."""
     data = context.make_array(array_type)(context, builder, array).data
@@ -79,10 +84,8 @@ def _load(typing_context, array, start, d, n_vectors):
         n = signature.return_type.n_vectors
         pointers = _pointers(context, builder, signature.args[0], array, start, d, n)
         parts = [builder.load(pointer, align=8) for pointer in pointers]
-        shared = builder.sub(ir.IntType(64)(LANES * n), d)
-        flags = builder.sub(builder.shl(ir.IntType(64)(1), shared), ir.IntType(64)(1))
-        flags = builder.trunc(flags, ir.IntType(LANES))
-        flags = builder.bitcast(flags, ir.VectorType(ir.IntType(1), LANES))
+        shared = _everywhere(builder, builder.sub(ir.IntType(64)(LANES * n), d))
+        flags = builder.icmp_unsigned("<", ir.Constant(shared.type, list(range(LANES))), shared)
         parts[-1] = builder.select(flags, ir.Constant(_VECTOR, [0.0] * LANES), parts[-1])
         return _joined(builder, parts)
 
@@ -113,11 +116,6 @@ def _difference(typing_context, a, b):
         return _joined(builder, [builder.fsub(x, z) for x, z in both])
 
     return a(a, b), generate
-
-
-def _everywhere(builder, value):
-    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, _LANE(0))
-    return _shuffled(builder, one, [0] * LANES)
 
 
 @intrinsic
