@@ -68,6 +68,18 @@ def pieces(cut):
     return [slice(a, b) for a, b in itertools.pairwise(borders)]
 
 
+def learn_by_turns(stream, X, y, cut, first):
+    """Feed the pieces between cuts as single examples and as chunks by turns; copies in between."""
+    for k, piece in enumerate(pieces(cut)):
+        if (k % 2 == 0) == first:
+            for x, label in zip(X[piece], y[piece], strict=True):
+                stream.learn_one(x, label)
+        else:
+            stream.learn_many(X[piece], y[piece])
+        stream = pickle.loads(pickle.dumps(stream))
+    return stream
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @given(solver=solvers, problem=problems, cut=cuts)
 def test_chunks_of_any_sizes_give_the_same_bits(block, dtype, solver, problem, cut):
@@ -88,13 +100,7 @@ def test_one_by_one_and_many_give_the_same_bits(block, dtype, solver, problem, c
     """Chunks and single examples take turns."""
     X, y = sample(dtype)
     whole = solver.start(problem, D, dtype=dtype).learn_many(X, y)
-    stream = solver.start(problem, D, dtype=dtype)
-    for k, piece in enumerate(pieces(cut)):
-        if (k % 2 == 0) == first:
-            for x, label in zip(X[piece], y[piece], strict=True):
-                stream.learn_one(x, label)
-        else:
-            stream.learn_many(X[piece], y[piece])
+    stream = learn_by_turns(solver.start(problem, D, dtype=dtype), X, y, cut, first)
     assert np.array_equal(stream.w, whole.w)
     assert np.array_equal(stream.average, whole.average)
     assert stream.n_gradients == whole.n_gradients
@@ -110,14 +116,7 @@ def test_rows_in_registers_give_the_same_bits(d, solver, cut, first):
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=N) > 0, 1.0, -1.0)
     problem = Problem(LinearScore(), Hinge())
     whole = solver.start(problem, d).learn_many(X, y)
-    stream = solver.start(problem, d)
-    for k, piece in enumerate(pieces(cut)):
-        if (k % 2 == 0) == first:
-            for x, label in zip(X[piece], y[piece], strict=True):
-                stream.learn_one(x, label)
-        else:
-            stream.learn_many(X[piece], y[piece])
-        stream = pickle.loads(pickle.dumps(stream))
+    stream = learn_by_turns(solver.start(problem, d), X, y, cut, first)
     assert np.array_equal(stream.w, whole.w)
     assert np.array_equal(stream.average, whole.average)
 

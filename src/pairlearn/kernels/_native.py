@@ -47,6 +47,14 @@ def kernel(function):
         return numba.njit(**options)(function)
 
 
+def everywhere(builder, value, n):
+    """Return a vector with the value in all its n lanes."""
+    lane = ir.IntType(32)
+    undefined = ir.Constant(ir.VectorType(value.type, n), ir.Undefined)
+    one = builder.insert_element(undefined, value, lane(0))
+    return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(lane, n), [0] * n))
+
+
 @intrinsic
 def call_scalar(typingctx, address, score, y, y_partner, parameter):
     """Call the compiled scalar function at ``address``."""

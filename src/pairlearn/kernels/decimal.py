@@ -18,6 +18,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from pairlearn.kernels._native import everywhere
+
 _NEWLINE, _PLUS, _MINUS, _DOT, _ZERO = 10, 43, 45, 46, 48
 _LETTER, _CAPITAL = 101, 69  # e, E
 #: Fields are looked at in so many bytes at once, a parser's memory must reach so far.
@@ -86,13 +88,6 @@ def _bytes_at(builder, address):
     return builder.load(builder.inttoptr(address, vector.as_pointer()), align=1)
 
 
-def _splat(builder, byte):
-    vector, lane = ir.VectorType(ir.IntType(8), LOOK_AHEAD), ir.IntType(32)
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), byte, lane(0))
-    lanes = ir.Constant(ir.VectorType(lane, LOOK_AHEAD), [0] * LOOK_AHEAD)
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), lanes)
-
-
 def _as_bits(builder, flags):
     return builder.zext(builder.bitcast(flags, ir.IntType(LOOK_AHEAD)), ir.IntType(64))
 
@@ -102,7 +97,7 @@ def _equal(typing_context, address, byte):
     """Which of the bytes at an address equal `byte`: a bit for each, the first one the lowest."""
 
     def generate(context, builder, signature, arguments):
-        wanted = _splat(builder, builder.trunc(arguments[1], ir.IntType(8)))
+        wanted = everywhere(builder, builder.trunc(arguments[1], ir.IntType(8)), LOOK_AHEAD)
         flags = builder.icmp_unsigned("==", _bytes_at(builder, arguments[0]), wanted)
         return _as_bits(builder, flags)
 
@@ -114,9 +109,9 @@ def _digits(typing_context, address):
     """Which of the bytes at an address are digits."""
 
     def generate(context, builder, signature, arguments):
-        byte = ir.IntType(8)
-        shifted = builder.sub(_bytes_at(builder, arguments[0]), _splat(builder, byte(_ZERO)))
-        return _as_bits(builder, builder.icmp_unsigned("<", shifted, _splat(builder, byte(10))))
+        zero, ten = (everywhere(builder, ir.IntType(8)(k), LOOK_AHEAD) for k in (_ZERO, 10))
+        shifted = builder.sub(_bytes_at(builder, arguments[0]), zero)
+        return _as_bits(builder, builder.icmp_unsigned("<", shifted, ten))
 
     return types.uint64(types.intp), generate
 

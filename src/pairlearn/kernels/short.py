@@ -20,7 +20,7 @@ from numba import types
 from numba.core.datamodel import models, register_default
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import DIVERGED, FINE, kernel, prefetch
+from pairlearn.kernels._native import DIVERGED, FINE, everywhere, kernel, prefetch
 from pairlearn.kernels.dense import AHEAD, NEAR
 
 LANES = 8
@@ -61,11 +61,6 @@ def _shuffled(builder, value, lanes):
     return builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), order)
 
 
-def _everywhere(builder, value):
-    lanes = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
-    return _shuffled(builder, builder.insert_element(lanes, value, _LANE(0)), [0] * LANES)
-
-
 def _pointers(context, builder, array_type, array, start, d, n):
     """Return where the vectors of the row of d numbers at `start` begin."""
     data = context.make_array(array_type)(context, builder, array).data
@@ -84,7 +79,7 @@ def _load(typing_context, array, start, d, n_vectors):
         n = signature.return_type.n_vectors
         pointers = _pointers(context, builder, signature.args[0], array, start, d, n)
         parts = [builder.load(pointer, align=8) for pointer in pointers]
-        shared = _everywhere(builder, builder.sub(ir.IntType(64)(LANES * n), d))
+        shared = everywhere(builder, builder.sub(ir.IntType(64)(LANES * n), d), LANES)
         flags = builder.icmp_unsigned("<", ir.Constant(shared.type, list(range(LANES))), shared)
         parts[-1] = builder.select(flags, ir.Constant(_VECTOR, [0.0] * LANES), parts[-1])
         return _joined(builder, parts)
@@ -121,7 +116,7 @@ def _difference(typing_context, a, b):
 @intrinsic
 def _multiple(typing_context, factor, a):
     def generate(context, builder, signature, arguments):
-        factors = _everywhere(builder, arguments[0])
+        factors = everywhere(builder, arguments[0], LANES)
         return _joined(builder, [builder.fmul(factors, x) for x in _split(builder, arguments[1])])
 
     return a(types.float64, a), generate
@@ -133,7 +128,7 @@ def _with_multiple(typing_context, a, factor, b):
 
     def generate(context, builder, signature, arguments):
         a, factor, b = arguments
-        factors = _everywhere(builder, factor)
+        factors = everywhere(builder, factor, LANES)
         both = zip(_split(builder, a), _split(builder, b), strict=True)
         return _joined(builder, [builder.fadd(x, builder.fmul(factors, z)) for x, z in both])
 
@@ -175,7 +170,7 @@ def _moved_below(typing_context, scores, margin, a, b):
     def generate(context, builder, signature, arguments):
         scores, margin, a, b = arguments
         [score] = _split(builder, scores)
-        below = builder.fcmp_ordered("<", score, _everywhere(builder, margin))
+        below = builder.fcmp_ordered("<", score, everywhere(builder, margin, LANES))
         both = zip(_split(builder, a), _split(builder, b), strict=True)
         return _joined(builder, [builder.select(below, builder.fadd(x, z), x) for x, z in both])
 
