@@ -48,10 +48,11 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.batch import ExactSolver
 from pairlearn.solvers.localized import LocalizedSGD
 from pairlearn.solvers.moments import OPAUC
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Solution
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.passive_aggressive import PassiveAggressive
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.saddle import SOLAM, SPAUC
+from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.two_classes import check_two_classes, n_steps_of
 from pairlearn.validation import check_positive
 

@@ -18,6 +18,7 @@ __all__ = [
     "check_labels",
     "check_positive",
     "check_vector",
+    "check_weights",
 ]
 
 
@@ -126,3 +127,19 @@ def check_labels(y: ArrayLike, n: int) -> NDArray[np.float64]:
     if not np.isfinite(labels).all():
         raise ValueError("y contains NaN or infinity; remove or correct these examples.")
     return labels
+
+
+def check_weights(example_weight: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Return weights as non-negative finite numbers, one for each of `n` examples.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], 2)
+    array([1., 2.])
+    """
+    weight = np.ascontiguousarray(example_weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"example_weight must have shape ({n},), got {weight.shape}.")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("example_weight must hold finite numbers of at least 0.")
+    return weight

@@ -11,8 +11,8 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
 from pairlearn.data import load
 from pairlearn.experiments import EstimatorMethod, compare
-from pairlearn.experiments.report import write_report
-from pairlearn.experiments.reproduce import Settings, Shelf, reproduce, write_reproduction
+from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce, write_reproduction
+from pairlearn.experiments.report.sections import write_report
 
 _SPEC = importlib.util.spec_from_file_location(
     "browser_chromium", Path(__file__).with_name("chromium.py")

@@ -4,7 +4,7 @@ from click.testing import CliRunner
 
 from pairlearn.cli.reproduce import command
 from pairlearn.data.errors import DataUnavailableError
-from pairlearn.experiments import reproduce_common
+from pairlearn.experiments.paper import outcome as outcome_module
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
@@ -56,7 +56,7 @@ def test_nothing_at_hand_is_an_error(monkeypatch):
     def nothing(name):
         raise DataUnavailableError(f"{name} cannot be had")
 
-    monkeypatch.setattr(reproduce_common, "load", nothing)
+    monkeypatch.setattr(outcome_module, "load", nothing)
     answer = run("table1", "fig-hinge")
     assert answer.exit_code == 1
     assert answer.output.count("missing: mnist: mnist cannot be had") == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pairlearn.experiments import EstimatorMethod, Fitted, Method, find_method, method_names
-from pairlearn.experiments.methods import auc_of, cross_validate, parse_estimator
+from pairlearn.experiments.methods.base import auc_of, cross_validate, parse_estimator
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))

@@ -7,9 +7,9 @@ import pytest
 
 from pairlearn.averaging import DelayedByStepSize, Uniform
 from pairlearn.experiments import Fitted, Method, find_method
-from pairlearn.experiments.methods import auc_of, cross_validate
-from pairlearn.experiments.own_methods import LinearModel, SweptMethod, descend, record_steps
-from pairlearn.experiments.rival_methods import _BUFFERS, BufferMethod, SaddleMethod
+from pairlearn.experiments.methods.base import auc_of, cross_validate
+from pairlearn.experiments.methods.pairwise import LinearModel, SweptMethod, descend, record_steps
+from pairlearn.experiments.methods.rivals import _BUFFERS, BufferMethod, SaddleMethod
 from pairlearn.losses import Hinge
 from pairlearn.pairings import PreviousExample, RandomPair
 from pairlearn.problem import Problem

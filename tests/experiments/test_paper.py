@@ -2,7 +2,7 @@
 import pytest
 
 from pairlearn.data import PAPER_SETS
-from pairlearn.experiments.paper import TABLES, beside, format_beside, published_table
+from pairlearn.experiments.published import TABLES, beside, format_beside, published_table
 
 
 def test_tables_have_the_papers_shape():

@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
-from pairlearn.experiments.page import Cell, Facts, Figure, Page, Table, Text, write_page
-from pairlearn.experiments.report import write_report
-from pairlearn.experiments.runner import HONEST, PAPER, Comparison, Failure
-from pairlearn.experiments.store import Result
-from pairlearn.experiments.tables import auc_rows, cost_rows, difference_rows, paper_rows
-from pairlearn.experiments.trajectories import trajectories
+from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, Failure
+from pairlearn.experiments.comparison.store import Result
+from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows, paper_rows
+from pairlearn.experiments.comparison.trajectories import trajectories
+from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Table, Text, write_page
+from pairlearn.experiments.report.sections import write_report
 
 
 def result(dataset, split, method, auc, **changes):

@@ -9,9 +9,9 @@ import pytest
 from pairlearn.data import load
 from pairlearn.data.dataset import Dataset
 from pairlearn.data.errors import DataUnavailableError
-from pairlearn.experiments import reproduce_common
-from pairlearn.experiments.reproduce import TARGETS, reproduce, write_reproduction
-from pairlearn.experiments.reproduce_common import QUICK_EXAMPLES, Settings, Shelf
+from pairlearn.experiments.paper import outcome as outcome_module
+from pairlearn.experiments.paper.outcome import QUICK_EXAMPLES, Settings, Shelf
+from pairlearn.experiments.paper.targets import TARGETS, reproduce, write_reproduction
 from pairlearn.privacy.table import PUBLIC_FACTS
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
@@ -90,7 +90,7 @@ def test_missing_sets_are_named_and_the_rest_goes_on(tmp_path, monkeypatch):
             return load(name)
         raise DataUnavailableError(f"{name} is not here")
 
-    monkeypatch.setattr(reproduce_common, "load", only_one)
+    monkeypatch.setattr(outcome_module, "load", only_one)
     settings, shelf = setup(tmp_path, methods=("ours",), datasets=("mnist", "breast_cancer"))
     (outcome,) = reproduce(["table1"], settings, shelf)
     assert shelf.missing == {"mnist": "mnist is not here"}
@@ -103,7 +103,7 @@ def test_missing_sets_are_named_and_the_rest_goes_on(tmp_path, monkeypatch):
 def test_quick_takes_a_part_under_its_own_digest(tmp_path, monkeypatch):
     n = QUICK_EXAMPLES + 500
     big = Dataset(np.zeros((n, 2)), np.ones(n), "big", "made", (1.0,), "test", "a" * 64)
-    monkeypatch.setattr(reproduce_common, "load", lambda name: big)
+    monkeypatch.setattr(outcome_module, "load", lambda name: big)
     (taken,) = setup(tmp_path, datasets=("big",))[1].take(())
     assert taken.n == QUICK_EXAMPLES
     assert taken.sha256 != big.sha256

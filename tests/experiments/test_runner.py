@@ -22,10 +22,10 @@ from pairlearn.experiments import (
     Protocol,
     compare,
 )
-from pairlearn.experiments.methods import Checkpoint
-from pairlearn.experiments.runner import ComparisonError
-from pairlearn.experiments.store import Store, StoreError
-from pairlearn.experiments.work import child_seed, split_of
+from pairlearn.experiments.comparison.cell import child_seed, split_of
+from pairlearn.experiments.comparison.runner import ComparisonError
+from pairlearn.experiments.comparison.store import Store, StoreError
+from pairlearn.experiments.methods.base import Checkpoint
 
 SVC = EstimatorMethod(name="svc", path="sklearn.svm.LinearSVC", grid={"C": [0.01, 1.0]})
 SGD = EstimatorMethod(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pairlearn.experiments.sampling import SCHEMES, draw_pairs, measure_sampling
+from pairlearn.experiments.paper.sampling import SCHEMES, draw_pairs, measure_sampling
 
 
 @given(st.integers(2, 10), st.integers(0, 1000))

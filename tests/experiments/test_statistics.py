@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pairlearn.experiments.statistics import holm, paired_difference, resampled_mean
+from pairlearn.experiments.comparison.statistics import holm, paired_difference, resampled_mean
 
 values = st.lists(st.floats(0, 1), min_size=2, max_size=30)
 

@@ -7,7 +7,7 @@ import pytest
 from pairlearn import Square
 from pairlearn.kernels._native import DIVERGED
 from pairlearn.kernels.dense import HINGE, descend
-from pairlearn.kernels.short import LANES, LONGEST, SHORTEST, descend_short
+from pairlearn.kernels.short_rows import LANES, LONGEST, SHORTEST, descend_short
 
 N = 2_000
 

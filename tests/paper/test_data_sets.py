@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from pairlearn import AUCClassifier, Hinge, LinearScore, Problem
-from pairlearn.estimators.selection import pair_scale
+from pairlearn.estimators.auc_choice import pair_scale
 from pairlearn.solvers.rows import as_rows
 from pairlearn.solvers.sweep import Sweep
 

@@ -5,7 +5,7 @@ import pytest
 
 from pairlearn.data import load
 from pairlearn.experiments import compare, find_method
-from pairlearn.experiments.tables import auc_rows, paper_rows
+from pairlearn.experiments.comparison.tables import auc_rows, paper_rows
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.privacy.accounting import (
+from pairlearn.privacy.accounting.gaussian import (
     compose,
     epsilon_curve,
     epsilon_of_mu,

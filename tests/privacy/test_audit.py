@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pairlearn.privacy.statistics as statistics_module
-from pairlearn.privacy.audit import (
+import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
+from pairlearn.privacy.audit.attack import (
     Neighbours,
     audit,
     audit_statistics,
@@ -19,12 +19,12 @@ from pairlearn.privacy.audit import (
     release_distances,
     worst_case_neighbours,
 )
-from pairlearn.privacy.centred import CentredStatistics
-from pairlearn.privacy.mechanism import PublicSetting
-from pairlearn.privacy.mechanisms import MECHANISMS as SCORE_MECHANISMS
-from pairlearn.privacy.mechanisms import METRIC_MECHANISMS
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.by_name import MECHANISMS as SCORE_MECHANISMS
+from pairlearn.privacy.mechanisms.by_name import METRIC_MECHANISMS
+from pairlearn.privacy.mechanisms.centred import CentredStatistics
+from pairlearn.privacy.mechanisms.sufficient_statistics import Weights
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.statistics import Weights
 
 N_RUNS = 1000
 CONFIDENCE = 0.999

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pairlearn.privacy.pairs as pairs_module
+import pairlearn.privacy.mechanisms.clipped_pairs as pairs_module
 from pairlearn.losses import (
     DistanceLogistic,
     Logistic,
@@ -17,23 +17,23 @@ from pairlearn.losses import (
     get_loss,
     scalar,
 )
-from pairlearn.privacy.audit import audit, release_distances, worst_case_neighbours
-from pairlearn.privacy.gradient import (
-    AllPairsGradient,
-    LocalizedGradient,
-    OutputPerturbation,
-)
-from pairlearn.privacy.mechanism import PublicSetting
-from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.pairs import (
+from pairlearn.privacy.audit.attack import audit, release_distances, worst_case_neighbours
+from pairlearn.privacy.audit.replay import Neighbours
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.clipped_pairs import (
     PairGradient,
     clip_rows,
     logistic_slope,
     slopes_of,
     stage_sizes,
 )
-from pairlearn.privacy.replay import Neighbours
-from pairlearn.privacy.single_pass import SinglePass
+from pairlearn.privacy.mechanisms.gradient import (
+    AllPairsGradient,
+    LocalizedGradient,
+    OutputPerturbation,
+)
+from pairlearn.privacy.mechanisms.single_pass import SinglePass
+from pairlearn.privacy.noise import NoiseSource
 
 SMOOTH = [
     Logistic(),

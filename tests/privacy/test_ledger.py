@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
-from pairlearn.privacy.accounting import epsilon_of_mu, mu_of
-from pairlearn.privacy.certificate import Certificate, Release
-from pairlearn.privacy.ledger import BudgetExceededError, PrivacyLedger
+from pairlearn.privacy.accounting.certificate import Certificate, Release
+from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
+from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 
 
 def test_whole_budget_fits_and_no_more():

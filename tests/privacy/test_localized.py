@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn.losses import Hinge, Logistic, LogLink, SmoothedHinge
-from pairlearn.privacy.accounting import mixture_noise_scale, touch_distribution
-from pairlearn.privacy.localized_hinge import LARGEST_N, HingeStage, LocalizedHinge
-from pairlearn.privacy.localized_sgd import LocalizedPairSGD
-from pairlearn.privacy.mechanism import PublicSetting
+from pairlearn.privacy.accounting.gaussian import mixture_noise_scale, touch_distribution
+from pairlearn.privacy.accounting.touches import touch_law, touch_noise
+from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows, stage_sizes
+from pairlearn.privacy.mechanisms.localized_hinge import LARGEST_N, HingeStage, LocalizedHinge
+from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.pairs import clip_rows, stage_sizes
-from pairlearn.privacy.replay import RecordingSource, ReplayingSource
-from pairlearn.privacy.touches import touch_law, touch_noise
 
 
 def make_setting(n, d=3, epsilon=1.0, delta=1e-3, neighbours="replace"):

@@ -6,12 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pairlearn.privacy.metric_gradient as module
+import pairlearn.privacy.mechanisms.metric_gradient as module
 from pairlearn.losses import DistanceLogistic
-from pairlearn.privacy.audit import Neighbours, audit, release_distances, worst_case_neighbours
-from pairlearn.privacy.mechanism import PublicSetting
-from pairlearn.privacy.mechanisms import get_mechanism
-from pairlearn.privacy.metric_gradient import (
+from pairlearn.privacy.audit.attack import (
+    Neighbours,
+    audit,
+    release_distances,
+    worst_case_neighbours,
+)
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.by_name import get_mechanism
+from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows
+from pairlearn.privacy.mechanisms.metric_gradient import (
     MetricGradient,
     MetricPairGradient,
     PairLengths,
@@ -19,7 +25,6 @@ from pairlearn.privacy.metric_gradient import (
     to_upper,
 )
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.pairs import clip_rows
 
 
 def make_setting(n=12, d=2, epsilon=1.0, neighbours="replace", delta=1e-2):

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pairlearn.privacy.ledger import PrivacyLedger
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.planner import expected_auc, main, plan, simulated_auc
 from pairlearn.privacy.selection import pair_utility, select_privately
@@ -103,8 +103,8 @@ def test_selection_is_paid_for():
 
 
 def test_regimes(capsys):
-    from pairlearn.privacy.centred import CentredStatistics
-    from pairlearn.privacy.regimes import REGIMES, Regime, main, regime_auc
+    from pairlearn.experiments.paper.private_regimes import REGIMES, Regime, main, regime_auc
+    from pairlearn.privacy.mechanisms.centred import CentredStatistics
 
     assert {regime.n_features for regime in REGIMES} >= {8, 64, 200}
     correlated = Regime(20_000, 3, correlation=0.5)
@@ -119,7 +119,7 @@ def test_regimes(capsys):
 
 
 def test_number_of_rounds():
-    from pairlearn.privacy.centred import CentredStatistics
+    from pairlearn.privacy.mechanisms.centred import CentredStatistics
 
     with pytest.raises(ValueError, match="n_rounds"):
         CentredStatistics(n_rounds=4)

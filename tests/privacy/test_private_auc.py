@@ -15,11 +15,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from pairlearn.estimators.private_auc import PrivacyWarning, PrivateAUCClassifier
-from pairlearn.privacy.accounting import mu_of
-from pairlearn.privacy.centred import CentredStatistics
-from pairlearn.privacy.certificate import Certificate
-from pairlearn.privacy.ledger import BudgetExceededError, PrivacyLedger
-from pairlearn.privacy.mechanism import PublicSetting
+from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.table import PUBLIC_FACTS, auc_over_splits, load_table_data
 

@@ -14,10 +14,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from pairlearn import PrivacyWarning, PrivateAUCClassifier, PrivateMetricLearner
-from pairlearn.privacy.accounting import mu_of
-from pairlearn.privacy.certificate import Certificate
-from pairlearn.privacy.ledger import BudgetExceededError, PrivacyLedger
-from pairlearn.privacy.metric_gradient import MetricGradient
+from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
+from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
 from pairlearn.privacy.noise import NoiseSource
 
 

@@ -11,8 +11,8 @@ from sklearn.metrics import roc_auc_score
 
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream
 from pairlearn.estimators.private_auc import PrivacyWarning
-from pairlearn.privacy.ledger import BudgetExceededError, PrivacyLedger
-from pairlearn.privacy.single_pass import SinglePass
+from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
+from pairlearn.privacy.mechanisms.single_pass import SinglePass
 
 
 def gaussian(n=4000, d=4, seed=0):

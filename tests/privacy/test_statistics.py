@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.statistics import (
+from pairlearn.privacy.mechanisms.sufficient_statistics import (
     Weights,
     _summed,
     clip_to_ball,
     record_statistics,
     release_moments,
 )
+from pairlearn.privacy.noise import NoiseSource
 
 weights_strategy = st.builds(
     lambda b, k, r, share: Weights(b, k, r, share * (1 + b * b) / 2),

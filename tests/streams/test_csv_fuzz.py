@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.streams import blocks as blocks_module
-from pairlearn.streams.base import ReadError
-from pairlearn.streams.delimited import CsvReader
-from pairlearn.streams.fields import RefusedFieldError, parse_number
-from pairlearn.streams.schema import Schema, bucket_of
+from pairlearn.streams.readers import byte_window as blocks_module
+from pairlearn.streams.readers.base import ReadError
+from pairlearn.streams.readers.csv import CsvReader
+from pairlearn.streams.readers.row_buffer import RefusedFieldError, parse_number
+from pairlearn.streams.readers.schema import Schema, bucket_of
 
 TOKENS = Schema().missing_tokens
 

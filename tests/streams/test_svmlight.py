@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy.sparse import vstack
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from pairlearn.streams import blocks as blocks_module
-from pairlearn.streams import svmlight as svmlight_module
-from pairlearn.streams.base import ReadError
-from pairlearn.streams.svmlight import SvmlightReader
+from pairlearn.streams.readers import byte_window as blocks_module
+from pairlearn.streams.readers import svmlight as svmlight_module
+from pairlearn.streams.readers.base import ReadError
+from pairlearn.streams.readers.svmlight import SvmlightReader
 
 VALUE = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),

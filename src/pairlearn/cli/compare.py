@@ -82,9 +82,9 @@ def command(
     from pairlearn.data import load
     from pairlearn.data.errors import DataError
     from pairlearn.experiments import HONEST, PAPER, compare, method_names
+    from pairlearn.experiments.comparison.runner import ComparisonError
+    from pairlearn.experiments.comparison.store import StoreError
     from pairlearn.experiments.progress import cell_bar
-    from pairlearn.experiments.runner import ComparisonError
-    from pairlearn.experiments.store import StoreError
 
     if methods == "list":
         click.echo("\n".join(method_names()))
@@ -117,7 +117,7 @@ def command(
         computed = comparison.n_computed
         click.echo(f"{computed} cells computed, {len(comparison.results)} in all, in {store}")
     if report is not None and comparison.results:
-        from pairlearn.experiments.report import write_report
+        from pairlearn.experiments.report.sections import write_report
 
         page = write_report(comparison, report, commands=[typed])
         click.echo(f"report: {page}", err=as_json)
@@ -129,8 +129,8 @@ def command(
 
 
 def _methods(methods: str, estimators: tuple[str, ...]) -> list[Method]:
-    from pairlearn.experiments.contestants import find_method
-    from pairlearn.experiments.methods import parse_estimator
+    from pairlearn.experiments.methods.base import parse_estimator
+    from pairlearn.experiments.methods.table import find_method
 
     named = [name.strip() for name in methods.split(",") if name.strip()]
     if not named and not estimators:
@@ -142,7 +142,7 @@ def _methods(methods: str, estimators: tuple[str, ...]) -> list[Method]:
 
 
 def _print(comparison: Comparison) -> None:
-    from pairlearn.experiments.tables import auc_rows, cost_rows, difference_rows
+    from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows
 
     costs = {(row.dataset, row.method): row for row in cost_rows(comparison)}
     gaps = {(row.dataset, row.method): row for row in difference_rows(comparison)}
@@ -167,7 +167,7 @@ def _print(comparison: Comparison) -> None:
 def _as_json(comparison: Comparison) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from pairlearn.experiments.tables import auc_rows, cost_rows, difference_rows
+    from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows
 
     found = {
         "seed": comparison.seed,

@@ -86,7 +86,7 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
       pairlearn privacy certify model.safetensors --delta 1e-9 --json
     """
     from pairlearn.models import ModelFileError, read_model
-    from pairlearn.privacy.certificate import Certificate
+    from pairlearn.privacy.accounting.certificate import Certificate
 
     record = read_model(model, allow_unregistered=True)
     if record.certificate is None:
@@ -115,7 +115,7 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
 
 def _problems(certificate: Any) -> list[str]:
     """Return what is wrong with a certificate by itself."""
-    from pairlearn.privacy.accounting import epsilon_of_mu
+    from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
 
     found = []
     if not certificate.private:
@@ -175,9 +175,9 @@ def audit_command(
     """
     import numpy as np
 
-    from pairlearn.privacy.audit import audit
-    from pairlearn.privacy.mechanism import PublicSetting
-    from pairlearn.privacy.mechanisms import get_mechanism
+    from pairlearn.privacy.audit.attack import audit
+    from pairlearn.privacy.mechanisms.base import PublicSetting
+    from pairlearn.privacy.mechanisms.by_name import get_mechanism
 
     setting = PublicSetting.make(
         rows, lower=np.full(features, -1.0), upper=np.full(features, 1.0), epsilon=epsilon,

@@ -173,7 +173,7 @@ def schema_of(reading: Reading, base: Schema | None = None) -> Schema:
 
 def format_of(data: Sequence[str], reading: Reading) -> str:
     """Return the format of the data."""
-    from pairlearn.streams.opening import find_format
+    from pairlearn.streams.readers.open import find_format
 
     if reading.format is not None:
         return reading.format
@@ -269,7 +269,7 @@ def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
 def size_of(data: Sequence[str]) -> int | None:
     """Return the size of one plain text file in bytes, in which positions count; otherwise None."""
     from pairlearn.streams import ReadError
-    from pairlearn.streams.source import sniff
+    from pairlearn.streams.readers.byte_source import sniff
 
     try:
         if len(data) != 1 or data[0] == "-" or sniff(data[0]) != "text":

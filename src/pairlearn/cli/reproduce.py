@@ -11,7 +11,7 @@ import click
 
 __all__ = ["NAMES", "command"]
 
-#: As in `pairlearn.experiments.reproduce`, which help must not have to import.
+#: As in `pairlearn.experiments.paper.targets`, which help must not have to import.
 NAMES = (
     "table1",
     "table-rs1",
@@ -88,11 +88,11 @@ def command(
       pairlearn reproduce table1 --quick
       pairlearn reproduce all --workers 2 --report report
     """
-    from pairlearn.experiments.contestants import find_method
+    from pairlearn.experiments.comparison.runner import ComparisonError
+    from pairlearn.experiments.comparison.store import StoreError
+    from pairlearn.experiments.methods.table import find_method
+    from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce, write_reproduction
     from pairlearn.experiments.progress import cell_bar
-    from pairlearn.experiments.reproduce import Settings, Shelf, reproduce, write_reproduction
-    from pairlearn.experiments.runner import ComparisonError
-    from pairlearn.experiments.store import StoreError
 
     done = []
     try:

@@ -34,7 +34,7 @@ def warm_learners() -> None:
     from scipy.sparse import csr_matrix
 
     from pairlearn.estimators.auc import AUCClassifier
-    from pairlearn.kernels.short import LANES, LONGEST, SHORTEST
+    from pairlearn.kernels.short_rows import LANES, LONGEST, SHORTEST
     from pairlearn.streams import OnlineLearner
 
     X, y = np.arange(8.0).reshape(4, 2), np.array([0.0, 1.0, 0.0, 1.0])

@@ -13,12 +13,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.advised import advice_for
-from pairlearn.estimators.auc_storage import StoredDecisions
+from pairlearn.estimators.auc_choice import (
+    advice_for,
+    choose,
+    is_plain,
+    pair_scale,
+    relative_radii,
+    relative_steps,
+    two_classes,
+    uneven_scales,
+)
 from pairlearn.estimators.auc_stream import StreamLearner
-from pairlearn.estimators.exact import fit_exact, smooth_relative
-from pairlearn.estimators.inputs import is_plain, two_classes
-from pairlearn.estimators.parts import (
+from pairlearn.estimators.by_name import (
     as_averaging,
     as_ball,
     as_generator,
@@ -26,9 +32,9 @@ from pairlearn.estimators.parts import (
     as_schedule,
     auto_steps,
 )
+from pairlearn.estimators.decisions import StoredDecisions
+from pairlearn.estimators.exact import fit_exact, smooth_relative
 from pairlearn.estimators.progress import ProgressBar
-from pairlearn.estimators.scales import uneven_scales
-from pairlearn.estimators.selection import choose, pair_scale, relative_radii, relative_steps
 from pairlearn.estimators.storage import register_storable
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.models.provenance import data_fingerprint
@@ -36,9 +42,10 @@ from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Trace, check_weights
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
-from pairlearn.validation import check_fraction, check_positive
+from pairlearn.solvers.solution import Trace
+from pairlearn.validation import check_fraction, check_positive, check_weights
 
 __all__ = ["AUCClassifier"]
 

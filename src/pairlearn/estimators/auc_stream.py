@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.parts import as_ball
+from pairlearn.estimators.by_name import as_ball
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem

@@ -13,9 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.entropy_stream import EntropyStream, pair_loss, pair_scale
-from pairlearn.estimators.location import INTERCEPTS, locate, pair_quartile, start_from
-from pairlearn.estimators.parts import (
+from pairlearn.estimators.by_name import (
     as_averaging,
     as_ball,
     as_generator,
@@ -24,6 +22,8 @@ from pairlearn.estimators.parts import (
     auto_steps,
     named,
 )
+from pairlearn.estimators.entropy_start import INTERCEPTS, locate, pair_quartile, start_from
+from pairlearn.estimators.entropy_stream import EntropyStream, pair_loss, pair_scale
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, representatives, weigh
 from pairlearn.losses import PairLoss

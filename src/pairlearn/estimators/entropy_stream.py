@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.location import locate, start_from
-from pairlearn.estimators.parts import as_averaging, as_ball, as_generator, as_schedule
+from pairlearn.estimators.by_name import as_averaging, as_ball, as_generator, as_schedule
+from pairlearn.estimators.entropy_start import locate, start_from
 from pairlearn.estimators.weights import representatives
 from pairlearn.losses import Epanechnikov, PairLoss, Welsch
 from pairlearn.metrics.entropy import error_entropy

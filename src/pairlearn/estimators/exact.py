@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.selection import hold_out
+from pairlearn.estimators.auc_choice import hold_out
 from pairlearn.losses import Hinge, PairLoss, Square, SquaredHinge
 from pairlearn.metrics import roc_auc
 from pairlearn.solvers.batch import ExactSolver
 from pairlearn.solvers.moments import ClassMoments
-from pairlearn.solvers.pairwise_sgd import Trace
 from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.solution import Trace
 
 __all__ = ["ExactFit", "fit_exact", "smooth_relative"]
 

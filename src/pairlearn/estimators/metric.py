@@ -14,15 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
-from pairlearn.estimators.metric_start import (
-    components_of,
-    sample_differences,
-    start_from,
-    unit_step,
-)
-from pairlearn.estimators.metric_training import Examples, Training, choose, hold_out
-from pairlearn.estimators.pairs import PairMixin, check_pair_labels, check_pairs
-from pairlearn.estimators.parts import (
+from pairlearn.estimators.by_name import (
     as_averaging,
     as_generator,
     as_radius,
@@ -30,6 +22,14 @@ from pairlearn.estimators.parts import (
     auto_steps,
     named,
 )
+from pairlearn.estimators.metric_mixin import PairMixin, check_pair_labels, check_pairs
+from pairlearn.estimators.metric_start import (
+    components_of,
+    sample_differences,
+    start_from,
+    unit_step,
+)
+from pairlearn.estimators.metric_training import Examples, Training, choose, hold_out
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss

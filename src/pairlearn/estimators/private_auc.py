@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.private import PrivacyWarning, PrivateMixin, as_labels, as_rows
+from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin, as_labels, as_rows
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.privacy.ledger import PrivacyLedger
-from pairlearn.privacy.mechanism import Mechanism, PrivateFit, PublicSetting, certify
-from pairlearn.privacy.mechanisms import get_mechanism
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
+from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.noise import NoiseSource
 
 __all__ = ["PrivacyWarning", "PrivateAUCClassifier"]
@@ -44,7 +44,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     labels : tuple (negative, positive), default=(0, 1)
         The two labels, public.
     mechanism : str or Mechanism, default="statistics"
-        How to learn; see `pairlearn.privacy.mechanisms`.
+        How to learn; see `privacy.mechanisms.by_name`.
     neighbours : {"replace", "add_remove"}, default="replace"
         Whether data sets are neighbours if one example is replaced, or added or removed. In the
         second case the number of rows is used as if it were a public constant.

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from pairlearn.estimators.metric_mixin import MetricMixin, check_pairs
 from pairlearn.estimators.metric_start import components_of
-from pairlearn.estimators.pairs import MetricMixin, check_pairs
-from pairlearn.estimators.private import PrivateMixin, as_labels, as_rows
+from pairlearn.estimators.private_mixin import PrivateMixin, as_labels, as_rows
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.privacy.ledger import PrivacyLedger
-from pairlearn.privacy.mechanism import certify
-from pairlearn.privacy.metric_gradient import MetricGradient
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.mechanisms.base import certify
+from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
 from pairlearn.scores import MahalanobisScore
 
 __all__ = ["PrivateMetricLearner"]
@@ -41,7 +41,7 @@ class PrivateMetricLearner(
     .. math:: \log(1 + e^{\tau (h_W(x, x') - b)}),
 
     with :math:`\tau = 1` for equal and -1 for different labels, over all pairs, by noisy gradient
-    descent (`pairlearn.privacy.metric_gradient`). It starts from the Euclidean metric in units of
+    descent (`privacy.mechanisms.metric_gradient`). It starts from the Euclidean metric in units of
     the public ranges, and moves the less the more noise there is: with a small budget it stays near
     that metric.
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.estimators.private import as_rows
 from pairlearn.estimators.private_auc import PrivateAUCClassifier
+from pairlearn.estimators.private_mixin import as_rows
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.privacy.ledger import PrivacyLedger
-from pairlearn.privacy.mechanism import PublicSetting
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.single_pass import Pass, SinglePass
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.single_pass import Pass, SinglePass
 from pairlearn.validation import check_count
 
 __all__ = ["PrivateAUCStream"]

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.parts import (
+from pairlearn.estimators.by_name import (
     as_averaging,
     as_ball,
     as_generator,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.solvers.pairwise_sgd import check_weights
+from pairlearn.validation import check_weights
 
 __all__ = ["chunk_weights", "representatives", "weigh"]
 

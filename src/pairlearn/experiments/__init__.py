@@ -8,9 +8,9 @@ numbers do not depend on the number of worker processes.
 
 from __future__ import annotations
 
-from pairlearn.experiments.contestants import find_method, method_names
-from pairlearn.experiments.methods import EstimatorMethod, Fitted, Method
-from pairlearn.experiments.runner import HONEST, PAPER, Comparison, Protocol, compare
+from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, Protocol, compare
+from pairlearn.experiments.methods.base import EstimatorMethod, Fitted, Method
+from pairlearn.experiments.methods.table import find_method, method_names
 
 __all__ = [
     "HONEST",

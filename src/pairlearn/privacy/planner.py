@@ -26,9 +26,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlearn.privacy.accounting import mu_of
-from pairlearn.privacy.centred import CentredStatistics
-from pairlearn.privacy.mechanism import Mechanism, PublicSetting
+from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
+from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.validation import check_count, check_fraction, check_positive
 

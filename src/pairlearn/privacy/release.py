@@ -5,7 +5,7 @@ With a secure source the vector is rounded to the grid h Z^p before integer nois
 released law then depends on the data through whole numbers only, and two rounded vectors are at
 most h sqrt(p) further apart than the vectors themselves (half a step for each of the two and each
 coordinate). The discrete Gaussian with parameter s = 2^20 h or more has the same log-likelihood
-ratio as the continuous one, linear in the output; see `pairlearn.privacy.statistics`.
+ratio as the continuous one, linear in the output; see `privacy.mechanisms.sufficient_statistics`.
 
 Rounding *inside* an iterative computation is not covered by a grid: `rounding_drift` bounds it,
 and mechanisms that make many steps add it to their sensitivity.
@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.privacy.certificate import Release
+from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.noise import NoiseSource
 
 __all__ = ["GRID_STEPS", "protect_on_grid", "release_vector", "rounding_drift"]

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.privacy.localized_sgd import LocalizedPairSGD
-from pairlearn.privacy.mechanism import Mechanism, PublicSetting
-from pairlearn.privacy.mechanisms import MECHANISMS, get_mechanism
+from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
+from pairlearn.privacy.mechanisms.by_name import MECHANISMS, get_mechanism
+from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.noise import NoiseSource
 
 __all__ = ["EPSILONS", "PUBLIC_FACTS", "PublicFacts", "auc_over_splits", "load_table_data", "main"]

@@ -25,7 +25,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.iterates import iterate_weights
-from pairlearn.solvers.pairwise_sgd import Solution, Trace
+from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.two_classes import check_finished, dense_two_classes, n_steps_of
 from pairlearn.validation import check_generator, check_positive
 

@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.losses import PairLoss, Square, SquaredHinge, get_loss
 from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.moments import ClassMoments
-from pairlearn.solvers.pairwise_sgd import Solution, Trace
 from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.two_classes import check_two_classes
 from pairlearn.validation import check_count, check_positive
 

@@ -66,7 +66,7 @@ class Parts:
 def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[Any, Any]:
     """Return the kernel for dense rows of d numbers, and what it takes as scratch space."""
     if hinge and dtype == np.float64:
-        from pairlearn.kernels.short import LANES, LONGEST, SHORTEST, descend_short
+        from pairlearn.kernels.short_rows import LANES, LONGEST, SHORTEST, descend_short
 
         if SHORTEST <= d <= LONGEST:
             return descend_short, (0,) * -(-d // LANES)

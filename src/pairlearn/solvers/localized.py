@@ -23,8 +23,8 @@ from pairlearn.pairings import PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import StronglyConvex
 from pairlearn.solvers.iterates import iterate_weights
-from pairlearn.solvers.pairwise_sgd import Solution, Trace
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
+from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.validation import (
     DivergenceError,
     check_count,

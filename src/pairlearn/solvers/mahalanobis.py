@@ -15,42 +15,9 @@ from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent import Descent, Parts, _PairPlan
 from pairlearn.solvers.rows import DenseRows, Rows
 
-__all__ = ["MahalanobisDescent", "descent_for"]
+__all__ = ["MahalanobisDescent"]
 
 _NO_WEIGHTS = np.empty(0)
-
-
-def descent_for(parts: Parts, n_features: int, **keywords: Any) -> Descent:
-    """Return the running state that the score of a problem needs.
-
-    Parameters
-    ----------
-    parts : Parts
-        Problem, schedule, domain and averaging rule.
-    n_features : int
-        Number of features of an example.
-    **keywords
-        As of `Descent`.
-
-    Returns
-    -------
-    Descent
-        The state before the first step.
-    """
-    is_psd = isinstance(parts.domain, PsdCone | PsdBall)
-    if isinstance(parts.problem.score, MahalanobisScore):
-        if not is_psd:
-            raise ValueError(
-                f"A Mahalanobis score needs a positive semi-definite matrix, got the domain "
-                f"{parts.domain!r}; use PsdCone() or PsdBall(radius)."
-            )
-        return MahalanobisDescent(parts, n_features, **keywords)
-    if is_psd:
-        raise ValueError(
-            f"{type(parts.domain).__name__} is a set of matrices; the linear score needs "
-            "WholeSpace() or Ball(radius)."
-        )
-    return Descent(parts, n_features, **keywords)
 
 
 class MahalanobisDescent(Descent):

@@ -22,8 +22,8 @@ from pairlearn.averaging import Averaging, LastIterate
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.iterates import iterate_weights
-from pairlearn.solvers.pairwise_sgd import Solution, Trace
 from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.two_classes import (
     check_finished,
     check_two_classes,

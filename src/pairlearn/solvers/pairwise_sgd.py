@@ -16,18 +16,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
-from pairlearn.domains import Domain, WholeSpace
+from pairlearn.domains import Domain, PsdBall, PsdCone, WholeSpace
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
+from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
 from pairlearn.solvers.interrupts import deferred_interrupt
-from pairlearn.solvers.mahalanobis import descent_for
+from pairlearn.solvers.mahalanobis import MahalanobisDescent
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
-from pairlearn.validation import check_count, check_generator, check_labels, check_positive
+from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.validation import (
+    check_count,
+    check_generator,
+    check_labels,
+    check_positive,
+    check_weights,
+)
 
-__all__ = ["Callback", "PairwiseSGD", "Solution", "Stream", "Trace"]
+__all__ = ["Callback", "PairwiseSGD", "Stream"]
 
 #: Called between blocks with the step, the seconds since the start and the running pair risk.
 Callback = Callable[[int, float, float], None]
@@ -37,33 +45,6 @@ _SMALL = 1 << 15
 _NO_WEIGHTS = np.empty(0)
 #: How many pairs of a block the running risk is estimated from.
 _RISK_PAIRS = 1024
-
-
-@dataclass
-class Trace:
-    """What happened on the way."""
-
-    n_steps: int = 0
-    #: Pairs whose loss was differentiated.
-    n_gradients: int = 0
-    #: Steps at which an example met itself (i_t = i_{t-1}).
-    n_repeats: int = 0
-    seconds: float = 0.0
-    #: (step, seconds, running pair risk) after each block, when callbacks were given.
-    history: list[tuple[int, float, float]] = field(default_factory=list)
-    #: Whether Ctrl-C ended the run.
-    interrupted: bool = False
-
-
-@dataclass(frozen=True)
-class Solution:
-    """The result of a run."""
-
-    #: The average by the averaging rule: the output of Algorithm 1.
-    average: NDArray[np.float64]
-    #: The last iterate.
-    w: NDArray[np.float64]
-    trace: Trace
 
 
 @dataclass(frozen=True)
@@ -167,7 +148,7 @@ class PairwiseSGD:
         n_steps = check_count("n_steps", n_steps, minimum=0)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
-        descent = descent_for(
+        descent = _descent_for(
             self._parts(problem),
             rows.shape[1],
             dtype=_iterate_dtype(rows),
@@ -233,7 +214,7 @@ class PairwiseSGD:
             An online learner with `learn_one` and `learn_many`.
         """
         n_features = check_count("n_features", n_features)
-        descent = descent_for(self._parts(problem), n_features, dtype=dtype, w_start=w_start)
+        descent = _descent_for(self._parts(problem), n_features, dtype=dtype, w_start=w_start)
         return Stream(self.pairing, descent, check_generator(rng))
 
 
@@ -480,22 +461,6 @@ def _in_order(m: int) -> Plan:
     return Plan(order[1:], order[:-1])
 
 
-def check_weights(example_weight: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Return weights as non-negative finite numbers, one for each of `n` examples.
-
-    Examples
-    --------
-    >>> check_weights([1, 2], 2)
-    array([1., 2.])
-    """
-    weight = np.ascontiguousarray(example_weight, dtype=np.float64)
-    if weight.shape != (n,):
-        raise ValueError(f"example_weight must have shape ({n},), got {weight.shape}.")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("example_weight must hold finite numbers of at least 0.")
-    return weight
-
-
 def _iterate_dtype(rows: Rows) -> Any:
     return rows.X.dtype if isinstance(rows, DenseRows) else np.float64
 
@@ -520,3 +485,36 @@ def _running_risk(
             continue
         total += loss.value(float(s), float(y[i]), float(y[j]), loss.parameter)
     return total / max(len(current), 1)
+
+
+def _descent_for(parts: Parts, n_features: int, **keywords: Any) -> Descent:
+    """Return the running state that the score of a problem needs.
+
+    Parameters
+    ----------
+    parts : Parts
+        Problem, schedule, domain and averaging rule.
+    n_features : int
+        Number of features of an example.
+    **keywords
+        As of `Descent`.
+
+    Returns
+    -------
+    Descent
+        The state before the first step.
+    """
+    is_psd = isinstance(parts.domain, PsdCone | PsdBall)
+    if isinstance(parts.problem.score, MahalanobisScore):
+        if not is_psd:
+            raise ValueError(
+                f"A Mahalanobis score needs a positive semi-definite matrix, got the domain "
+                f"{parts.domain!r}; use PsdCone() or PsdBall(radius)."
+            )
+        return MahalanobisDescent(parts, n_features, **keywords)
+    if is_psd:
+        raise ValueError(
+            f"{type(parts.domain).__name__} is a set of matrices; the linear score needs "
+            "WholeSpace() or Ball(radius)."
+        )
+    return Descent(parts, n_features, **keywords)

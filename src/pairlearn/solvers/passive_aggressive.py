@@ -20,7 +20,7 @@ from pairlearn.pairings import ClassReservoirs, FifoBuffer, Pairing, ReservoirBu
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.iterates import iterate_weights
-from pairlearn.solvers.pairwise_sgd import Solution, Trace
+from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.two_classes import check_finished, dense_two_classes, n_steps_of
 from pairlearn.validation import check_generator
 
@@ -88,7 +88,7 @@ class PassiveAggressive:
         Solution
             Average, last iterate and trace.
         """
-        from pairlearn.kernels.sequential import descend_sequential
+        from pairlearn.kernels.passive_aggressive import descend_sequential
 
         rows, labels = dense_two_classes(X, y, "PassiveAggressive")
         n, d = rows.shape

@@ -25,7 +25,7 @@ from pairlearn.averaging import Averaging, Uniform
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.schedules import InverseSqrt, Schedule
 from pairlearn.solvers.iterates import iterate_weights
-from pairlearn.solvers.pairwise_sgd import Solution, Trace
+from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.two_classes import check_finished, dense_two_classes, draw_path, n_steps_of
 from pairlearn.validation import check_generator
 

@@ -16,14 +16,16 @@ from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Solution, check_weights
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
+from pairlearn.solvers.solution import Solution
 from pairlearn.validation import (
     DivergenceError,
     check_count,
     check_generator,
     check_labels,
     check_positive,
+    check_weights,
 )
 
 __all__ = ["Sweep", "SweepSolution"]

@@ -9,17 +9,17 @@ Examples
 (2, 2) [ 1. -1.]
 """
 
-from pairlearn.streams.arrow import ArrowReader
-from pairlearn.streams.base import Chunk, Position, Reader, ReadError, Refusal, Refusals
 from pairlearn.streams.checkpoint import CheckpointError, CheckpointWarning
-from pairlearn.streams.delimited import CsvReader
-from pairlearn.streams.iterator import IteratorReader
-from pairlearn.streams.npy import NpyReader
 from pairlearn.streams.online import OnlineLearner
-from pairlearn.streams.opening import open_reader
 from pairlearn.streams.progressive import ProgressiveAUC
-from pairlearn.streams.schema import Schema
-from pairlearn.streams.svmlight import SvmlightReader
+from pairlearn.streams.readers.arrow import ArrowReader
+from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, Refusal, Refusals
+from pairlearn.streams.readers.csv import CsvReader
+from pairlearn.streams.readers.iterator import IteratorReader
+from pairlearn.streams.readers.npy import NpyReader
+from pairlearn.streams.readers.open import open_reader
+from pairlearn.streams.readers.schema import Schema
+from pairlearn.streams.readers.svmlight import SvmlightReader
 
 __all__ = [
     "ArrowReader",

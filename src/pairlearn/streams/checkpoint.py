@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pairlearn.atomic import atomic_write, read_newest
-from pairlearn.streams.base import Position, ReadError
+from pairlearn.streams.readers.base import Position, ReadError
 from pairlearn.streams.state import StateError, pack, unpack
 
 __all__ = ["CHECKPOINT_VERSION", "Checkpoint", "CheckpointError", "CheckpointWarning",

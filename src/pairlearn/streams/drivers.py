@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.estimators.by_name import as_generator
 from pairlearn.estimators.entropy import EntropyRegressor
 from pairlearn.estimators.entropy_stream import EntropyStream
 from pairlearn.estimators.metric import MetricLearner
-from pairlearn.estimators.parts import as_generator
 from pairlearn.estimators.ranker import PairwiseRanker
 from pairlearn.pairings import PreviousExample
 from pairlearn.pairings.queries import PreviousOfQuery

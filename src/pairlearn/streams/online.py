@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.atomic import remove_leftovers
 from pairlearn.solvers.interrupts import deferred_interrupt
-from pairlearn.streams.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -25,6 +24,7 @@ from pairlearn.streams.checkpoint import (
 )
 from pairlearn.streams.driving import driver_of
 from pairlearn.streams.progressive import ProgressiveAUC
+from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.state import pack, unpack
 from pairlearn.validation import check_count, check_fraction
 

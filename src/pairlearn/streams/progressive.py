@@ -74,7 +74,7 @@ class ProgressiveAUC:
         is_positive : array-like of shape (n,)
             Whether each example is positive: True or 1, False or 0.
         """
-        from pairlearn.kernels import window
+        from pairlearn.kernels import progressive_auc
 
         new = np.atleast_1d(np.asarray(scores, dtype=np.float64))
         labels = np.atleast_1d(np.asarray(is_positive))
@@ -91,7 +91,7 @@ class ProgressiveAUC:
             self._exchange(new, labels.astype(np.int8))
         else:
             self._refresh()
-            window.slide(
+            progressive_auc.slide(
                 new, labels.astype(np.int8), self._ring_scores, self._ring_labels, self._order,
                 self._free, self._state, self._keys, self._labels, self._sizes, self._positives,
                 self._spare_keys, self._spare_labels,
@@ -118,12 +118,12 @@ class ProgressiveAUC:
         """Sort the window into the blocks, and count its pairs."""
         if not self._stale:
             return
-        from pairlearn.kernels import window
+        from pairlearn.kernels import progressive_auc
 
         size = int(self._state[1])
         order = np.argsort(self._ring_scores[:size])
         scores, labels = self._ring_scores[order], self._ring_labels[order]
-        window.fill_blocks(
+        progressive_auc.fill_blocks(
             size, scores, labels, self._order, self._free, self._state, self._keys,
             self._labels, self._sizes, self._positives,
         )  # fmt: skip

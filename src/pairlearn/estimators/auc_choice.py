@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the classifier chooses: what it takes as data, and its step size and radius.
+
+A grid of models is trained on one sample path (`solvers.sweep`) on a part of the training data and
+scored by AUC on the rest. The grid is relative to the data: with v the mean squared distance of two
+examples of opposite labels, a step of c / v moves the score of a typical pair by about c, and a
+ball of radius rho / sqrt(v) allows typical scores of about rho. So the choice does not depend on
+the unit of the features. ``step_size="theory"`` reads of the data only the number of examples and
+the largest norm of a row, which stands for the bound B of the theorems.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from pairlearn.averaging import Averaging, DelayedByStepSize
+from pairlearn.metrics import roc_auc
+from pairlearn.pairings import Pairing, PreviousExample
+from pairlearn.problem import Problem
+from pairlearn.schedules import Constant, Schedule
+from pairlearn.solvers.rows import DenseRows, Rows
+from pairlearn.solvers.sweep import Sweep
+
+if TYPE_CHECKING:
+    from pairlearn.theory import Advice
+
+__all__ = [
+    "Choice",
+    "advice_for",
+    "choose",
+    "hold_out",
+    "is_plain",
+    "pair_scale",
+    "relative_radii",
+    "relative_steps",
+    "two_classes",
+    "uneven_scales",
+]
+
+
+def is_plain(X: Any, y: Any, model: Any) -> bool:
+    """Tell an array that needs none of scikit-learn's conversions, which cost more than a chunk."""
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.ndim == 2
+        and y.shape == (len(X),)
+        and len(X) > 0
+        and X.shape[1] == model.n_features_in_
+        and X.dtype == (X.dtype if model.dtype is None else model.dtype)
+        and X.dtype in (np.float64, np.float32)
+        and y.dtype.kind in "iufUS"
+        and not hasattr(model, "feature_names_in_")
+    )
+
+
+def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the two kinds of labels, sorted, or say why there are not two.
+
+    Examples
+    --------
+    >>> two_classes(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    if labels.dtype.kind in "iuf":
+        # Two numbers are found without sorting all of them.
+        low, high = labels.min(), labels.max()
+        if low != high and ((labels == low) | (labels == high)).all():
+            return np.array([low, high])
+    classes = np.unique(labels)
+    if len(classes) > 2:
+        check_classification_targets(labels)
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"y has {len(classes)} classes. Train one classifier per pair of classes "
+            "(sklearn.multiclass.OneVsOneClassifier)."
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            f"AUC needs examples of both classes, but y has one class: {classes.tolist()}. "
+            "Add examples of the other class."
+        )
+    return np.asarray(classes)
+
+
+#: Ratio of standard deviations from which gradient descent hardly sees the small features.
+_UNEVEN = 1e3
+
+
+def uneven_scales(
+    rows: Rows, rng: np.random.Generator, *, copes: bool
+) -> NDArray[np.float64] | None:
+    """Return the scale of each feature if they differ by more than 1000, with a warning.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+        Examples; sparse ones are left alone.
+    rng : numpy.random.Generator
+        Chooses the 1000 rows that are looked at.
+    copes : bool
+        Whether the caller divides by the scales, which the warning then says.
+
+    Returns
+    -------
+    ndarray of shape (d,) or None
+        Standard deviations, 1 for a feature that does not vary.
+    """
+    if not isinstance(rows, DenseRows):
+        return None
+    n = rows.shape[0]
+    part = rows.X if n <= 1000 else rows.X[rng.integers(0, n, 1000)]
+    deviation = part.std(axis=0, dtype=np.float64)
+    moving = deviation[deviation > 0]
+    if len(moving) < 2 or moving.max() <= _UNEVEN * moving.min():
+        return None
+    what = (
+        "step sizes follow the scale of each feature in this fit"
+        if copes
+        else "gradient descent hardly sees the small ones"
+    )
+    warnings.warn(
+        f"The standard deviations of the features range from {moving.min():.2g} to "
+        f"{moving.max():.2g}; {what}. Better scale the features yourself, for example with "
+        "sklearn.preprocessing.StandardScaler.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return np.where(deviation > 0, deviation, 1.0)
+
+
+#: Relative step sizes c, half a decade apart.
+_STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
+#: Relative radii rho.
+_RADII = (3.0, 10.0, 30.0, np.inf)
+#: At most so many examples of each class are used to train the grid, and so many to score it.
+_TRAIN_CAP, _SCORE_CAP = 10_000, 1_000
+#: At most so many active pairs are used to train the grid.
+_PAIR_CAP = 25_000
+#: With fewer held-out examples of the rarer class than this, the folds take turns.
+_ENOUGH = 200
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A chosen step size and radius, and the AUC that chose them."""
+
+    step_size: float
+    radius: float
+    auc: float
+
+
+def pair_scale(rows: Rows, y: NDArray[np.float64], rng: np.random.Generator) -> float:
+    """Return the mean squared distance of opposite examples, from at most 1000 of each class."""
+    spreads = []
+    for label in (-1.0, 1.0):
+        members = np.flatnonzero(y == label)
+        if len(members) > 1000:
+            members = rng.choice(members, 1000, replace=False)
+        spreads.append(rows.take(members).spread())
+    (mean_a, spread_a), (mean_b, spread_b) = spreads
+    scale = spread_a + spread_b + float(((mean_a - mean_b) ** 2).sum())
+    return max(scale, float(np.finfo(float).tiny))
+
+
+def relative_steps(scale: float) -> tuple[float, ...]:
+    """Return the step sizes of the grid for data of pair scale `scale`."""
+    return tuple(float(step / scale) for step in _STEPS)
+
+
+def relative_radii(scale: float) -> tuple[float, ...]:
+    """Return the radii of the grid for data of pair scale `scale`."""
+    return tuple(float(radius / np.sqrt(scale)) for radius in _RADII)
+
+
+def choose(
+    problem: Problem,
+    rows: Rows,
+    y: NDArray[np.float64],
+    *,
+    n_steps: int,
+    pairing: Pairing,
+    schedule: Schedule,
+    averaging: Averaging,
+    step_sizes: tuple[float, ...],
+    radii: tuple[float, ...],
+    validation_fraction: float,
+    example_weight: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> Choice:
+    """Return the best of a grid by held-out AUC.
+
+    Parameters
+    ----------
+    problem : Problem
+        Score and loss.
+    rows : DenseRows or CsrRows
+        Training examples.
+    y : ndarray of shape (n,)
+        Labels -1 and +1, both present.
+    n_steps : int
+        The number of steps of the final run. If the grid is trained with fewer active pairs, the
+        chosen constant step size is divided by the square root of their ratio (the optimal
+        constant step of Theorem 6a is proportional to 1/sqrt(T)).
+    pairing, schedule, averaging : Pairing, Schedule, Averaging
+        The other parts, as in the final run.
+    step_sizes, radii : tuple of float
+        The two sides of the grid.
+    validation_fraction : float
+        The share of each class that is held out.
+    example_weight : ndarray of shape (n,) or (0,)
+        Weights.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    Choice
+        The best model's step size and radius, and its held-out AUC.
+    """
+    grid = [(step, radius) for step in step_sizes for radius in radii]
+    folds = hold_out(y, validation_fraction, rng)
+    total = np.zeros(len(grid))
+    n_active = n_steps * 2.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
+    shrink = 1.0
+    for train, held in folds:
+        share = 2.0 * float(np.mean(y[train] > 0)) * float(np.mean(y[train] < 0))
+        n_pairs = min(n_active, _PAIR_CAP)
+        if schedule.is_constant:
+            shrink = float(np.sqrt(n_pairs / n_active))
+        sweep = Sweep(
+            tuple(step / shrink for step, _ in grid),
+            tuple(radius for _, radius in grid),
+            pairing,
+            schedule,
+            averaging,
+        )
+        solution = sweep.solve(
+            problem,
+            rows.take(train),
+            y[train],
+            n_steps=max(int(n_pairs / share), 1),
+            rng=rng,
+            example_weight=example_weight[train] if len(example_weight) else example_weight,
+        )
+        scores = rows.take(held).scores(solution.averages)
+        for model, model_scores in enumerate(scores):
+            lost = solution.diverged[model] or not np.isfinite(model_scores).all()
+            total[model] += 0.0 if lost else roc_auc(y[held], model_scores)
+    best = int(np.argmax(total))
+    step, radius = grid[best]
+    return Choice(step, radius, float(total[best] / len(folds)))
+
+
+def hold_out(
+    y: NDArray[np.float64], fraction: float, rng: np.random.Generator
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return (train, held-out) index pairs: one, or all in turn when the rarer class is small."""
+    members = [rng.permutation(np.flatnonzero(y == label)) for label in (-1.0, 1.0)]
+    # Case-control sampling leaves the distribution of opposite pairs as it is.
+    members = [m[: _TRAIN_CAP + _SCORE_CAP] for m in members]
+    sizes = [min(max(round(fraction * len(m)), 1), _SCORE_CAP) for m in members]
+    rarer = min(len(m) for m in members)
+    n_folds = 1 if min(sizes) >= _ENOUGH else min(max(round(1.0 / fraction), 2), rarer)
+    if rarer == 1:
+        # A class of one example cannot be divided: it is both trained on and scored.
+        everything = np.concatenate(members)
+        return [(everything, everything)]
+    folds = []
+    for fold in range(n_folds):
+        train, held = [], []
+        for m, size in zip(members, sizes, strict=True):
+            if n_folds == 1:
+                out = np.zeros(len(m), dtype=bool)
+                out[:size] = True
+            else:
+                out = np.arange(len(m)) % n_folds == fold
+            held.append(m[out])
+            train.append(m[~out])
+        folds.append((np.concatenate(train), np.concatenate(held)))
+    return folds
+
+
+def advice_for(
+    problem: Problem,
+    rows: Rows,
+    *,
+    radius: float | None,
+    n_steps: int,
+    pairing: Any,
+    schedule: Any,
+    averaging: Any,
+    weighted: bool,
+    warm: bool,
+) -> Advice:
+    """Return what Theorem 1 or 2 recommends, refusing what the theorems do not cover.
+
+    Parameters
+    ----------
+    problem : Problem
+        The score and a convex loss.
+    rows : DenseRows or CsrRows
+        The training examples.
+    radius : float or None
+        Radius of the ball; it must be finite.
+    n_steps : int
+        The number of steps that will be taken.
+    pairing, schedule, averaging : object
+        They must be the previous example, a constant step and the paper's average.
+    weighted : bool
+        Whether pairs have weights, which the constants do not know of.
+    warm : bool
+        Whether the run starts elsewhere than at zero.
+
+    Returns
+    -------
+    Advice
+        The step size, and the bound on the expected excess risk.
+    """
+    from pairlearn.theory import advise_auc
+
+    if radius is None or math.isinf(radius):
+        raise ValueError(
+            'step_size="theory" needs a finite radius (the bounds grow with it), got '
+            f"radius={'auto' if radius is None else radius!r}; pass for example radius=1.0."
+        )
+    wrong = [
+        text
+        for is_wrong, text in (
+            (not isinstance(pairing, PreviousExample), 'pairing="previous"'),
+            (schedule != Constant(1.0), 'schedule="constant"'),
+            (not isinstance(averaging, DelayedByStepSize), 'averaging="step_size"'),
+            (weighted, "no sample_weight and no class_weight"),
+            (warm, "warm_start=False"),
+        )
+        if is_wrong
+    ]
+    if wrong:
+        raise ValueError(f'step_size="theory" is for Algorithm 1: use {", ".join(wrong)}.')
+    norm = rows.largest_norm()
+    if norm == 0.0:
+        raise ValueError('step_size="theory" needs an example that is not zero.')
+    return advise_auc(problem, rows.shape[0], norm_bound=norm, radius=radius, n_steps=n_steps)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""AUC on the way: curves against time or gradients, and what the paper's reporting makes of them.
+
+The paper's published code reports, for a method, the highest mean AUC over its recorded times and
+the lowest standard deviation over these times, which need not be the same time. Both, and the
+honest final pair, are computed here from the same checkpoints, so that a reader sees how much the
+reporting alone changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.experiments.comparison.runner import Comparison
+
+__all__ = ["Trajectory", "trajectories"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Means over splits at each checkpoint of one method on one data set.
+
+    Attributes
+    ----------
+    dataset, method : str
+        Whose.
+    cpu_seconds, n_gradients : ndarray of shape (k,)
+        Mean cost at each checkpoint.
+    auc_mean, auc_sd : ndarray of shape (k,)
+        Test AUC over splits at each checkpoint; the deviation is NaN for one split.
+    n_splits : int
+        How many splits.
+    """
+
+    dataset: str
+    method: str
+    cpu_seconds: NDArray[np.float64]
+    n_gradients: NDArray[np.float64]
+    auc_mean: NDArray[np.float64]
+    auc_sd: NDArray[np.float64]
+    n_splits: int
+
+    @property
+    def final(self) -> tuple[float, float]:
+        """Mean and standard deviation at the last checkpoint."""
+        return float(self.auc_mean[-1]), float(self.auc_sd[-1])
+
+    @property
+    def as_published(self) -> tuple[float, float]:
+        """The highest mean and the lowest standard deviation over all checkpoints."""
+        return float(self.auc_mean.max()), float(self.auc_sd.min())
+
+
+def trajectories(comparison: Comparison) -> list[Trajectory]:
+    """Return the trajectories of a comparison, for methods that record checkpoints.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The results.
+
+    Returns
+    -------
+    list of Trajectory
+        By data set and method.
+
+    Raises
+    ------
+    ValueError
+        If a method records different numbers of checkpoints on different splits, so that there is
+        no common time to average at.
+    """
+    found = []
+    for dataset in comparison.datasets:
+        for method in comparison.methods:
+            paths = [
+                result.checkpoints
+                for result in comparison.values(dataset, method).values()
+                if result.checkpoints
+            ]
+            if not paths:
+                continue
+            lengths = sorted({len(path) for path in paths})
+            if len(lengths) > 1:
+                raise ValueError(
+                    f"{method} recorded {', '.join(map(str, lengths))} checkpoints on different "
+                    f"splits of {dataset}; record at the same steps on every split."
+                )
+            points = np.asarray(paths, dtype=np.float64)
+            n_splits = len(points)
+            found.append(
+                Trajectory(
+                    dataset=dataset,
+                    method=method,
+                    cpu_seconds=points[:, :, 0].mean(axis=0),
+                    n_gradients=points[:, :, 1].mean(axis=0),
+                    auc_mean=points[:, :, 2].mean(axis=0),
+                    auc_sd=(
+                        points[:, :, 2].std(axis=0, ddof=1)
+                        if n_splits > 1
+                        else np.full(points.shape[1], np.nan)
+                    ),
+                    n_splits=n_splits,
+                )
+            )
+    return found

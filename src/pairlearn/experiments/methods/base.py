@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a comparison compares: something that tunes itself and fits.
+
+A method sees training examples only. `tune` chooses parameters, `fit` learns with them; both get
+their own random numbers, so that a result does not depend on how many of them tuning took.
+Methods get their names in `table`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.data.splits import folds
+from pairlearn.validation import DivergenceError
+
+__all__ = [
+    "Checkpoint",
+    "EstimatorMethod",
+    "Fitted",
+    "Method",
+    "auc_of",
+    "cross_validate",
+    "parse_estimator",
+    "powers",
+    "scores",
+]
+
+Params = dict[str, Any]
+
+
+def powers(first: int, last: int) -> tuple[float, ...]:
+    """Return the powers of ten from 10^first to 10^last, the grids of the paper.
+
+    Examples
+    --------
+    >>> powers(-1, 1)
+    (0.1, 1.0, 10.0)
+    """
+    return tuple(10.0**k for k in range(first, last + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A model on the way: what it had cost when it stood."""
+
+    model: Any
+    cpu_seconds: float
+    n_gradients: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What `Method.fit` returns: a model and the counts that only the method knows.
+
+    Parameters
+    ----------
+    model : object
+        Has `decision_function`, or else `predict_proba`.
+    n_gradients : int, optional
+        Gradients of one pair that were computed; None where the notion does not apply.
+    state_bytes : int, optional
+        Bytes that the algorithm keeps while it learns: parameters, averages, buffers.
+    checkpoints : tuple of Checkpoint
+        Earlier models, for curves of AUC against time.
+    """
+
+    model: Any
+    n_gradients: int | None = None
+    state_bytes: int | None = None
+    checkpoints: tuple[Checkpoint, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """Base class of everything that can join a comparison.
+
+    Parameters
+    ----------
+    name : str
+        The name in tables.
+
+    Notes
+    -----
+    A subclass is a frozen dataclass whose fields are its settings: they go, as JSON, into the key
+    under which a result is stored. It must be picklable.
+    """
+
+    name: str
+
+    #: Whether parameters are chosen once for each data set and not on every split.
+    tuned_once: ClassVar[bool] = False
+    #: The most examples that tuning may use; None for all.
+    max_tuning_examples: ClassVar[int | None] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return what identifies the method, ready for JSON."""
+        return {
+            "class": type(self).__qualname__,
+            **asdict(self),
+            "tuned_once": self.tuned_once,
+            "max_tuning_examples": self.max_tuning_examples,
+        }
+
+    def warm_up(self) -> None:
+        """Do what must not be timed, such as compiling; called once in each process."""
+
+    def tune(self, X: Any, y: NDArray[np.float64], rng: np.random.Generator) -> Params:
+        """Return the parameters to fit with; by default there are none."""
+        return {}
+
+    def fit(
+        self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
+    ) -> Fitted:
+        """Return a fitted model."""
+        raise TypeError(f"{type(self).__name__} must define fit(X, y, params, rng).")
+
+
+def scores(model: Any, X: Any) -> NDArray[np.float64]:
+    """Return one score for each example; higher means more positive."""
+    if hasattr(model, "decision_function"):
+        values = model.decision_function(X)
+    elif hasattr(model, "predict_proba"):
+        values = model.predict_proba(X)[:, 1]
+    else:
+        raise TypeError(
+            f"{type(model).__name__} has neither decision_function nor predict_proba, so it "
+            "cannot rank; choose another estimator."
+        )
+    return np.asarray(values, dtype=np.float64).ravel()
+
+
+def auc_of(model: Any, X: Any, y: NDArray[np.float64]) -> float:
+    """Return the AUC of a model on examples."""
+    from sklearn.metrics import roc_auc_score
+
+    if len(np.unique(y)) != 2:
+        raise ValueError(f"AUC needs both classes, but all {len(y)} examples have one; use more.")
+    return float(roc_auc_score(y, scores(model, X)))
+
+
+def cross_validate(
+    method: Method,
+    candidates: Sequence[Mapping[str, Any]],
+    X: Any,
+    y: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    n_folds: int = 5,
+) -> Params:
+    """Return the candidate of the highest mean AUC over stratified folds; ties go to the first.
+
+    Parameters
+    ----------
+    method : Method
+        What is fitted.
+    candidates : sequence of mappings
+        Parameters to choose from. A single one is returned without fitting.
+    X, y : arrays
+        Training examples.
+    rng : Generator
+        Deals out the folds. All candidates see the same folds and the same random numbers.
+    n_folds : int, default=5
+        The number of folds.
+
+    Returns
+    -------
+    dict
+        The chosen parameters.
+    """
+    if len(candidates) == 1:
+        return dict(candidates[0])
+    parts = folds(len(y), n_folds, y=y, rng=rng)
+    seeds = rng.integers(2**63, size=n_folds)
+    means = []
+    for params in candidates:
+        values = []
+        for part, seed in zip(parts, seeds, strict=True):
+            generator = np.random.default_rng(seed)
+            try:
+                fitted = method.fit(X[part.train], y[part.train], params, generator)
+            except DivergenceError:
+                # A candidate that diverges ranks nothing.
+                values.append(0.0)
+            else:
+                values.append(auc_of(fitted.model, X[part.test], y[part.test]))
+        means.append(float(np.mean(values)))
+    return dict(candidates[int(np.argmax(means))])
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimatorMethod(Method):
+    """Any scikit-learn estimator by its import path, tuned by 5-fold cross-validation.
+
+    Parameters
+    ----------
+    name : str
+        The name in tables.
+    path : str
+        Such as ``"sklearn.linear_model.LogisticRegression"``.
+    grid : mapping
+        Lists of values; every combination is a candidate.
+    fixed : mapping
+        Constructor arguments that are not tuned.
+
+    Examples
+    --------
+    >>> ridge = EstimatorMethod(
+    ...     name="ridge", path="sklearn.linear_model.RidgeClassifier", grid={"alpha": [0.1, 1.0]}
+    ... )
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> y = np.where(X[:, 0] + 0.1 * X[:, 1] > 0, 1.0, -1.0)
+    >>> sorted(ridge.tune(X, y, np.random.default_rng(0)))
+    ['alpha']
+    """
+
+    path: str
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def candidates(self) -> list[Params]:
+        """Return every combination of the grid, the first key varying slowest."""
+        keys = list(self.grid)
+        return [
+            dict(zip(keys, values, strict=True))
+            for values in itertools.product(*(self.grid[key] for key in keys))
+        ]
+
+    def estimator(self) -> type[Any]:
+        """Return the class that the path names."""
+        module_name, _, class_name = self.path.rpartition(".")
+        try:
+            return getattr(importlib.import_module(module_name), class_name)  # type: ignore[no-any-return]
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ValueError(
+                f"cannot import {self.path!r} ({error}); give a path such as "
+                "sklearn.linear_model.LogisticRegression."
+            ) from error
+
+    def tune(self, X: Any, y: NDArray[np.float64], rng: np.random.Generator) -> Params:
+        """Return the best candidate by 5-fold cross-validation."""
+        return cross_validate(self, self.candidates(), X, y, rng)
+
+    def fit(
+        self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
+    ) -> Fitted:
+        """Return the fitted estimator; a `random_state` is drawn where it takes one."""
+        estimator = self.estimator()(**self.fixed, **params)
+        takes = estimator.get_params() if hasattr(estimator, "get_params") else {}
+        if takes.get("random_state", 0) is None:
+            estimator.set_params(random_state=int(rng.integers(2**31 - 1)))
+        return Fitted(model=estimator.fit(X, y))
+
+
+def parse_estimator(text: str) -> EstimatorMethod:
+    """Return the method that a text such as ``path.to.Class {"C": [1, 10]}`` describes.
+
+    Parameters
+    ----------
+    text : str
+        An optional ``name=``, the import path, and an optional JSON object: lists are tuned over,
+        single values are fixed.
+
+    Examples
+    --------
+    >>> method = parse_estimator('knn=sklearn.neighbors.KNeighborsClassifier {"n_neighbors": [5]}')
+    >>> method.name, method.candidates()
+    ('knn', [{'n_neighbors': 5}])
+    """
+    head, _, tail = text.strip().partition(" ")
+    name, equals, path = head.rpartition("=")
+    try:
+        given = json.loads(tail) if tail.strip() else {}
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"the grid {tail.strip()!r} is not JSON ({error}); write it as "
+            """'path.to.Class {"C": [0.1, 1, 10]}'."""
+        ) from error
+    if not isinstance(given, dict):
+        raise ValueError(f"the grid must be a JSON object, got {tail.strip()!r}.")
+    method = EstimatorMethod(
+        name=name if equals else path.rpartition(".")[2],
+        path=path,
+        grid={key: value for key, value in given.items() if isinstance(value, list)},
+        fixed={key: value for key, value in given.items() if not isinstance(value, list)},
+    )
+    if any(not values for values in method.grid.values()):
+        raise ValueError(f"a list of the grid is empty in {text!r}; give at least one value.")
+    method.estimator()
+    return method

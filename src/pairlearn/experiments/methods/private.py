@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private learners as methods of a comparison: the same epsilon in the name and in the proof."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.experiments.methods.base import Fitted, Method
+from pairlearn.privacy.table import PUBLIC_FACTS
+
+__all__ = ["PrivateMethod"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateMethod(Method):
+    """A private AUC learner on one of the two data sets whose public bounds are written down.
+
+    Parameters
+    ----------
+    name : str
+        The name in tables.
+    facts : {"diabetes", "german"}
+        Whose public bounds and kinds of features are used; features must not be scaled before.
+    epsilon, delta : float
+        What the mechanism promises when one example is replaced.
+    mechanism : str, default="statistics"
+        See `privacy.mechanisms.by_name`.
+    """
+
+    facts: str
+    epsilon: float
+    delta: float
+    mechanism: str = "statistics"
+
+    def warm_up(self) -> None:
+        """Load and, where there is something to compile, compile."""
+        facts = PUBLIC_FACTS[self.facts]
+        rng = np.random.default_rng(0)
+        X = rng.uniform(facts.lower, facts.upper, size=(40, len(facts.lower)))
+        self.fit(X, np.where(X[:, 0] > np.median(X[:, 0]), 1.0, -1.0), {}, rng)
+
+    def fit(
+        self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
+    ) -> Fitted:
+        """Return the private model; its noise is seeded, as a simulation must be."""
+        from pairlearn.estimators.private_auc import PrivacyWarning, PrivateAUCClassifier
+
+        facts = PUBLIC_FACTS[self.facts]
+        model = PrivateAUCClassifier(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            bounds=(facts.lower, facts.upper),
+            levels=facts.levels,
+            labels=(-1.0, 1.0),
+            mechanism=self.mechanism,
+            random_state=int(rng.integers(2**31 - 1)),
+        )
+        with warnings.catch_warnings():
+            # That seeded noise and delta = 1/n promise little is said once, beside the table.
+            warnings.simplefilter("ignore", PrivacyWarning)
+            return Fitted(model=model.fit(X, y))

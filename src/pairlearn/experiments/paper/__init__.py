@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's tables and figures, computed again; by name in `targets`."""

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every reproduction shares: its settings, its data, its outcome."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from pairlearn.data import load
+from pairlearn.data.dataset import Dataset
+from pairlearn.data.errors import DataError
+from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, Protocol, compare
+from pairlearn.experiments.comparison.tables import cost_rows
+from pairlearn.experiments.methods.base import Method
+from pairlearn.experiments.report.page import Facts, Figure, Table, Text
+
+__all__ = [
+    "Outcome",
+    "Settings",
+    "Shelf",
+    "cost_text",
+    "named_parts",
+    "paragraph",
+    "run_comparison",
+    "text_table",
+]
+
+#: With `quick`, at most so many examples of a data set and so many splits.
+QUICK_EXAMPLES, QUICK_SPLITS = 2_000, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How to reproduce.
+
+    Parameters
+    ----------
+    store : Path
+        The SQLite file of results; what is in it is not computed again.
+    quick : bool, default=False
+        At most 2,000 examples of each data set and 2 splits: a look, not a result.
+    protocol : {"honest", "paper"}, default="honest"
+        See `Protocol`.
+    n_splits : int, optional
+        Splits of each data set; by default what the table or figure takes.
+    seed : int, default=0
+        Determines all numbers but times.
+    workers : int, default=1
+        Processes.
+    datasets : tuple of str
+        Data sets instead of the paper's.
+    methods : tuple of str
+        Only these of the methods.
+    command : str
+        What was typed, for the record.
+    progress : callable, optional
+        See `compare`.
+    """
+
+    store: Path
+    quick: bool = False
+    protocol: str = "honest"
+    n_splits: int | None = None
+    seed: int = 0
+    workers: int = 1
+    datasets: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    command: str = ""
+    progress: Callable[[int, int, str], None] | None = field(default=None, compare=False)
+
+    def splits(self, usual: int) -> int:
+        """Return the number of splits where `usual` is what the table or figure takes."""
+        if self.n_splits is not None:
+            return self.n_splits
+        return min(usual, QUICK_SPLITS) if self.quick else usual
+
+    @property
+    def rules(self) -> Protocol:
+        """The protocol as an object."""
+        return {"honest": HONEST, "paper": PAPER}[self.protocol]
+
+    def chosen(self, methods: Sequence[Method]) -> list[Method]:
+        """Return the methods that were asked for, of those that a table or figure has."""
+        return [m for m in methods if not self.methods or m.name in self.methods]
+
+
+class Shelf:
+    """Data sets that were loaded, and one line for each that could not be.
+
+    Parameters
+    ----------
+    settings : Settings
+        Says whether sets are cut down.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._loaded: dict[str, Dataset] = {}
+        #: Why a set is missing, by name.
+        self.missing: dict[str, str] = {}
+
+    def take(self, names: Sequence[str]) -> list[Dataset]:
+        """Return the data sets of these names (or those of the settings) that can be had."""
+        found = []
+        for name in self._settings.datasets or names:
+            if name not in self._loaded and name not in self.missing:
+                try:
+                    data = load(name)
+                except DataError as error:
+                    self.missing[name] = str(error)
+                else:
+                    self._loaded[name] = _at_most(data) if self._settings.quick else data
+            if name in self._loaded:
+                found.append(self._loaded[name])
+        return found
+
+
+def _at_most(data: Dataset) -> Dataset:
+    """Return a random part of a large data set, under a digest of its own."""
+    if data.n <= QUICK_EXAMPLES:
+        return data
+    rows = np.sort(np.random.default_rng(0).choice(data.n, QUICK_EXAMPLES, replace=False))
+    digest = hashlib.sha256(data.sha256.encode() + rows.tobytes()).hexdigest()
+    return replace(data, X=data.X[rows], y=data.y[rows], sha256=digest)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one reproduction has to say.
+
+    Attributes
+    ----------
+    name, title : str
+        Which table or figure.
+    text : str
+        For the terminal.
+    parts : tuple
+        For the page.
+    seconds : float
+        Wall-clock time, data included.
+    n_failures : int
+        Cells that failed.
+    """
+
+    name: str
+    title: str
+    text: str
+    parts: tuple[Text | Facts | Table | Figure, ...]
+    seconds: float = 0.0
+    n_failures: int = 0
+
+
+def run_comparison(
+    datasets: Sequence[Dataset],
+    methods: Sequence[Method],
+    *,
+    settings: Settings,
+    n_splits: int,
+    protocol: Protocol | None = None,
+) -> Comparison:
+    """Run a comparison with the settings of a reproduction."""
+    return compare(
+        datasets,
+        methods,
+        store=settings.store,
+        n_splits=settings.splits(n_splits),
+        seed=settings.seed,
+        protocol=settings.rules if protocol is None else protocol,
+        workers=settings.workers,
+        command=settings.command,
+        progress=settings.progress,
+    )
+
+
+def paragraph(text: str) -> str:
+    """Return a text in lines that fit a terminal."""
+    return textwrap.fill(text, 100)
+
+
+def text_table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """Return a table in plain text.
+
+    Examples
+    --------
+    >>> print(text_table(("method", "AUC"), [("ours", "0.93")]))
+    method  AUC
+    ours    0.93
+    """
+    lines = [tuple(head), *(tuple(line) for line in body)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def cost_text(comparison: Comparison) -> str:
+    """Return the median CPU seconds of training and tuning, methods by data sets."""
+    found = {(row.method, row.dataset): row for row in cost_rows(comparison)}
+    body = []
+    for method in comparison.methods:
+        cells = []
+        for dataset in comparison.datasets:
+            row = found.get((method, dataset))
+            cells.append(
+                "-" if row is None else f"{row.cpu_seconds:.3g} ({row.tune_cpu_seconds:.3g})"
+            )
+        body.append((method, *cells))
+    return text_table(("CPU s (tuning)", *comparison.datasets), body)
+
+
+def named_parts(target: str, parts: Sequence[Table | Figure]) -> list[Table | Figure]:
+    """Return parts under names and identifiers of their own on a page of many targets."""
+    found: list[Table | Figure] = []
+    for part in parts:
+        name = f"{target}-{part.name}"
+        if isinstance(part, Figure):
+            svg = re.sub(r'((?<=\s)id="|url\(#|href="#)', rf"\g<1>{target}-", part.svg)
+            found.append(replace(part, name=name, svg=svg))
+        else:
+            found.append(replace(part, name=name))
+    return found

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the default mechanism is weak: a comparison on Gaussian models with a known best AUC.
+
+``python -m pairlearn.experiments.paper.private_regimes`` draws data with many features, with few
+positive examples, and in between, and prints the mean AUC of the default with five rounds, with
+fewer rounds, and of the pair mechanisms. It served to see whether a rule on public quantities (n,
+d, epsilon, delta) should choose among them; no such rule is used, see the documentation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
+from pairlearn.privacy.mechanisms.centred import CentredStatistics
+from pairlearn.privacy.mechanisms.gradient import AllPairsGradient
+from pairlearn.privacy.mechanisms.single_pass import SinglePass
+from pairlearn.privacy.noise import NoiseSource
+
+__all__ = ["REGIMES", "Regime", "main", "regime_auc"]
+
+CONTESTANTS: dict[str, Mechanism] = {
+    "5 rounds": CentredStatistics(),
+    "3 rounds": CentredStatistics(n_rounds=3),
+    "2 rounds": CentredStatistics(n_rounds=2),
+    "1 round": CentredStatistics(n_rounds=1),
+    "all_pairs": AllPairsGradient(),
+    "single_pass": SinglePass(),
+}
+
+
+@dataclass(frozen=True)
+class Regime:
+    """A Gaussian model: two classes with equal covariances.
+
+    Parameters
+    ----------
+    n_examples, n_features : int
+        Size of the data.
+    positives : float, default=0.5
+        Share of positive examples.
+    correlation : float, default=0.0
+        Correlation of any two features within a class.
+    """
+
+    n_examples: int
+    n_features: int
+    positives: float = 0.5
+    correlation: float = 0.0
+
+
+#: Balanced and in the middle; many features; five positives in 256; correlated features.
+REGIMES = (
+    Regime(256, 8),
+    Regime(256, 24),
+    Regime(256, 64),
+    Regime(256, 200),
+    Regime(256, 8, positives=0.02),
+    Regime(256, 24, positives=0.02),
+    Regime(1000, 24, positives=0.02),
+    Regime(256, 24, correlation=0.5),
+    Regime(1000, 64, correlation=0.5),
+)
+
+
+def regime_auc(
+    regime: Regime,
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    best_auc: float = 0.85,
+    n_runs: int = 100,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return the mean AUC of a mechanism and its standard error; delta is 1/n.
+
+    The AUC of a direction w is Phi(w . g / sqrt(2 w' S w)) for a gap g between the class means and
+    a covariance S. Features have a standard deviation of 0.75 standard units, means lie 0.5 units
+    off the middle of their bounds, and the direction of the gap is random.
+
+    Parameters
+    ----------
+    regime : Regime
+        The model.
+    mechanism : Mechanism
+        The private learner.
+    epsilon : float
+        The privacy parameter.
+    best_auc : float, default=0.85
+        AUC of the best linear score.
+    n_runs : int, default=100
+        Number of data sets.
+    seed : int, default=0
+        Seed of data and noise; the data do not depend on the mechanism.
+
+    Returns
+    -------
+    mean, error : float
+        Mean and its standard error.
+
+    Examples
+    --------
+    >>> mean, _ = regime_auc(Regime(20_000, 3), CentredStatistics(), epsilon=1.0, n_runs=2)
+    >>> bool(mean > 0.84)
+    True
+    """
+    from scipy.special import ndtr, ndtri
+
+    n, d = regime.n_examples, regime.n_features
+    setting = PublicSetting.make(
+        n, lower=np.full(d, -3.0), upper=np.full(d, 3.0), epsilon=epsilon, delta=1.0 / n
+    )
+    rho = regime.correlation
+    found = np.empty(n_runs)
+    for run in range(n_runs):
+        rng = np.random.default_rng([seed, run])
+        axis = rng.normal(size=d)
+        # S^{-1} of S = (1 - rho) I + rho 1 1'.
+        solved = (axis - rho * axis.sum() / (1.0 - rho + rho * d)) / (1.0 - rho)
+        gap = axis * math.sqrt(2.0) * float(ndtri(best_auc)) / math.sqrt(float(axis @ solved))
+        signs = np.where(rng.random(n) < regime.positives, 1.0, -1.0)
+        Z = math.sqrt(1.0 - rho) * rng.normal(size=(n, d))
+        Z += math.sqrt(rho) * rng.normal(size=(n, 1)) + np.outer(signs > 0, gap)
+        Z = 0.75 * Z + 0.5 * np.sign(rng.normal(size=d))
+        noise = NoiseSource(seed=rng)
+        fit = mechanism.fit(setting.to_standard(Z), signs, setting=setting, noise=noise)
+        w = fit.direction
+        spread = (1.0 - rho) * float(w @ w) + rho * float(w.sum()) ** 2
+        found[run] = ndtr(float(w @ gap) / math.sqrt(2.0 * spread))
+    return float(found.mean()), float(found.std() / math.sqrt(n_runs))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the comparison.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Command line; that of the process by default.
+    """
+    parser = argparse.ArgumentParser(prog="python -m pairlearn.experiments.paper.private_regimes")
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--epsilon", type=float, action="append", help="repeat for several")
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    options = parser.parse_args(arguments)
+    heads = ["n", "d", "positive", "correlation", "epsilon", *CONTESTANTS]
+    rows = [heads, ["---"] * len(heads)] if options.markdown else [heads]
+    for row in rows:
+        _show(row, options.markdown)
+    largest = 0.0
+    for regime in REGIMES:
+        for epsilon in options.epsilon or (0.2, 1.0):
+            results = [
+                regime_auc(regime, mechanism, epsilon=epsilon, n_runs=options.runs)
+                for mechanism in CONTESTANTS.values()
+            ]
+            largest = max(largest, *(error for _, error in results))
+            facts = [regime.n_examples, regime.n_features, regime.positives, regime.correlation]
+            cells = [f"{fact:g}" for fact in [*facts, epsilon]]
+            _show([*cells, *(f"{mean:.3f}" for mean, _ in results)], options.markdown)
+    print(f"Standard errors are at most {largest:.3f}; {options.runs} data sets each.")
+
+
+def _show(cells: Sequence[str], markdown: bool) -> None:
+    if markdown:
+        print("|", " | ".join(cells), "|", flush=True)
+    else:
+        print("".join(f"{cell:>13s}" for cell in cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()

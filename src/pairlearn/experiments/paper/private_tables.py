@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's tables on private learning, with learners of a proven epsilon beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from pairlearn.data.dataset import Dataset
+from pairlearn.experiments.comparison.runner import Comparison, Protocol
+from pairlearn.experiments.comparison.tables import auc_rows, cost_rows
+from pairlearn.experiments.methods.pairwise import SweptMethod
+from pairlearn.experiments.methods.private import PrivateMethod
+from pairlearn.experiments.paper.outcome import (
+    Outcome,
+    Settings,
+    Shelf,
+    named_parts,
+    paragraph,
+    run_comparison,
+    text_table,
+)
+from pairlearn.experiments.published import (
+    Published,
+    PublishedTable,
+    beside,
+    format_beside,
+    published_table,
+)
+from pairlearn.experiments.report.page import Cell, Facts, Figure, Table, Text
+from pairlearn.experiments.report.sections import beside_table
+
+__all__ = ["private_auc", "private_time"]
+
+_MECHANISMS = ("statistics", "all_pairs", "localized_gradient")
+_N = 256
+#: More than the paper's 25, since the noise of a single private fit is large and a fit is fast.
+_SPLITS = 100
+
+WHAT_DIFFERS = (
+    "Published rows are as printed in the paper; their epsilon is nominal. The published code "
+    "scales features and chooses step sizes on all examples without counting this as privacy "
+    "loss, leaves the Lipschitz constant of Algorithm 3 out of the noise, takes 20 passes where "
+    "the algorithm has log(4/delta), and reports the best stage by test AUC.",
+    "Rows marked 'here' are (epsilon, delta)-private for one example replaced, by the analytic "
+    "Gaussian mechanism, with public bounds of the features written down from the documentation "
+    "of the data, nothing tuned on the data, and the final model. 'statistics' is the library's "
+    "default; the constants inside it were chosen with these two data sets in view. 'all_pairs' "
+    "and 'localized_gradient' are noisy gradient methods with a corrected sensitivity. delta is "
+    "1/n as in the paper, which is a weak promise; the noise is seeded, so the models themselves "
+    "are simulations.",
+)
+
+
+def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
+    """Reproduce table-dp-diabetes or table-dp-german."""
+    table = published_table(name)
+    dataset = name.removeprefix("table-dp-")
+    title = f"{table.caption} ({table.where})"
+    data = _data(dataset, settings, shelf)
+    if data is None:
+        return Outcome(name, title, f"{dataset} is not at hand, so nothing was run.", ())
+    methods = [
+        PrivateMethod(
+            name=f"{mechanism} {column}",
+            facts=dataset,
+            epsilon=float(column),
+            delta=1.0 / _N,
+            mechanism=mechanism,
+        )
+        for column in table.columns
+        for mechanism in _MECHANISMS
+    ]
+    private = _sized(data, methods, _N, settings)
+    open_ = run_comparison(
+        [data],
+        [SweptMethod(name="non-private", loss="logistic")],
+        settings=settings,
+        n_splits=_SPLITS,
+        protocol=Protocol(test_fraction=1.0 - _N / data.n),
+    )
+    found = {row.method: (row.auc.mean, row.auc.sd) for row in auc_rows(private)}
+    base = [(row.auc.mean, row.auc.sd) for row in auc_rows(open_)]
+    rows = {
+        f"here: {mechanism}": {c: found.get(f"{mechanism} {c}") for c in table.columns}
+        for mechanism in _MECHANISMS
+    }
+    rows["here: non-private"] = {c: base[0] if base else None for c in table.columns}
+    remark = f"{private.n_splits} splits with {_N} training examples, seed {settings.seed}."
+    ours = {
+        (row, column): value
+        for row, source in (("ours", "here: statistics"), ("non-private", "here: non-private"))
+        for column, value in rows[source].items()
+        # The line without privacy is the same in every column.
+        if value is not None and (row == "ours" or column == table.columns[0])
+    }
+    compared = beside(table, ours)
+    grid = _grid(table, rows)
+    parts = [
+        _grid_table(table, rows, "epsilon", note=remark),
+        beside_table(compared, name="beside", column="epsilon"),
+    ]
+    return _outcome(name, title, [remark, grid, format_beside(compared)], parts, [private, open_])
+
+
+def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
+    """Reproduce table-dp-time: AUC and CPU seconds at epsilon = 1 by training size."""
+    auc_table, time_table = published_table("table-dp-time-auc"), published_table("table-dp-time")
+    title = f"Private AUC and CPU seconds at epsilon = 1 by training size ({time_table.where})"
+    aucs: dict[str, dict[str, tuple[float, float] | None]] = {}
+    seconds: dict[str, dict[str, tuple[float, float] | None]] = {}
+    runs: list[Comparison] = []
+    for column in time_table.columns:
+        dataset, _, size = column.partition(" n=")
+        data = _data(dataset, settings, shelf)
+        if data is None:
+            continue
+        n = int(size)
+        methods = [
+            PrivateMethod(
+                name=mechanism, facts=dataset, epsilon=1.0, delta=1.0 / n, mechanism=mechanism
+            )
+            for mechanism in _MECHANISMS
+        ]
+        run = _sized(data, methods, n, settings)
+        runs.append(run)
+        for row in auc_rows(run):
+            aucs.setdefault(f"here: {row.method}", {})[column] = (row.auc.mean, row.auc.sd)
+        for cost in cost_rows(run):
+            cell = (cost.cpu_seconds, math.nan)
+            seconds.setdefault(f"here: {cost.method}", {})[column] = cell
+    if not runs:
+        return Outcome(name, title, "neither data set is at hand, so nothing was run.", ())
+    remark = (
+        f"{runs[0].n_splits} splits, seed {settings.seed}. Published seconds are of the authors' "
+        "machine and Python code; ours are medians on this machine, so their ratio compares "
+        "programs and machines, not algorithms alone."
+    )
+    ours = {("ours", c): v for c, v in aucs["here: statistics"].items() if v is not None}
+    compared = beside(auc_table, ours)
+    parts = [
+        _grid_table(auc_table, aucs, "training size", note=remark),
+        _grid_table(time_table, seconds, "seconds", note=remark, digits=4),
+        beside_table(compared, name="beside", column="training size"),
+    ]
+    blocks = [
+        paragraph(remark),
+        "AUC:",
+        _grid(auc_table, aucs),
+        "CPU seconds:",
+        _grid(time_table, seconds, digits=4),
+        format_beside(compared),
+    ]
+    return _outcome(name, title, blocks, parts, runs)
+
+
+def _data(dataset: str, settings: Settings, shelf: Shelf) -> Dataset | None:
+    if settings.datasets and dataset not in settings.datasets:
+        return None
+    return next((data for data in shelf.take([dataset]) if data.name == dataset), None)
+
+
+def _sized(
+    data: Dataset, methods: Sequence[PrivateMethod], n: int, settings: Settings
+) -> Comparison:
+    """Run with n training examples and the rest for testing; bounds are public, not fitted."""
+    rules = Protocol(scaling="none", test_fraction=1.0 - n / data.n)
+    return run_comparison([data], methods, settings=settings, n_splits=_SPLITS, protocol=rules)
+
+
+def _lines(
+    table: PublishedTable, ours: Mapping[str, Mapping[str, tuple[float, float] | None]]
+) -> list[tuple[str, list[tuple[float, float] | None]]]:
+    lines: list[tuple[str, list[tuple[float, float] | None]]] = [
+        (f"paper: {row}", [_pair(value) for value in values]) for row, values in table.rows.items()
+    ]
+    return [*((row, [v.get(c) for c in table.columns]) for row, v in ours.items()), *lines]
+
+
+def _pair(value: Published) -> tuple[float, float]:
+    return value.mean, value.sd
+
+
+def _cell(value: tuple[float, float] | None, digits: int) -> str:
+    if value is None:
+        return "-"
+    mean, sd = value
+    return f"{mean:.{digits}f}" if math.isnan(sd) else f"{mean:.{digits}f} +- {sd:.{digits}f}"
+
+
+def _grid(
+    table: PublishedTable,
+    ours: Mapping[str, Mapping[str, tuple[float, float] | None]],
+    *,
+    digits: int = 3,
+) -> str:
+    body = [(row, *(_cell(v, digits) for v in values)) for row, values in _lines(table, ours)]
+    return text_table(("", *table.columns), body)
+
+
+def _grid_table(
+    table: PublishedTable,
+    ours: Mapping[str, Mapping[str, tuple[float, float] | None]],
+    what: str,
+    *,
+    note: str,
+    digits: int = 3,
+) -> Table:
+    lines = _lines(table, ours)
+    return Table(
+        title="CPU seconds" if what == "seconds" else f"Test AUC by {what}",
+        name="seconds" if what == "seconds" else "auc",
+        note=note,
+        columns=["row", *table.columns],
+        rows=[
+            [
+                row,
+                *(
+                    Cell(_cell(v, digits).replace("+-", "±"), math.nan if v is None else v[0])
+                    for v in values
+                ),
+            ]
+            for row, values in lines
+        ],
+        csv_columns=["row", "column", "mean", "sd"],
+        csv_rows=[
+            [row, column, *v]
+            for row, values in lines
+            for column, v in zip(table.columns, values, strict=True)
+            if v is not None
+        ],
+    )
+
+
+def _outcome(
+    name: str,
+    title: str,
+    blocks: list[str],
+    parts: list[Table],
+    runs: Sequence[Comparison],
+) -> Outcome:
+    failures = [failure for run in runs for failure in run.failures]
+    lines = [f"failed: {f.dataset} split {f.split} {f.method}: {f.message}" for f in failures]
+    shown: list[Text | Facts | Table | Figure] = [
+        Text(title=f"{name}: {title.partition(' (tab:')[0]}", paragraphs=WHAT_DIFFERS),
+        *named_parts(name, parts),
+    ]
+    text = "\n".join([*blocks, *lines, *map(paragraph, WHAT_DIFFERS)])
+    return Outcome(name, title, text, tuple(shown), n_failures=len(failures))

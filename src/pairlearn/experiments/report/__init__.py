@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One self-contained page: tables, figures, environment, commands."""

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures as SVG text that takes the colour of the page around it.
+
+Axes and text are drawn in one marker colour, which becomes ``currentColor``; series have colours
+that are legible on light and dark paper, and a marker each, so that colour is never the only cue.
+The text is the same for the same numbers: no dates, no random identifiers.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pairlearn.experiments.comparison.statistics import Interval
+
+__all__ = [
+    "auc_figure",
+    "curves_figure",
+    "difference_figure",
+    "new_figure",
+    "svg_text",
+    "trade_off_figure",
+]
+
+_INK = "#010203"
+#: Inches; narrow, so that the text stays legible on a phone.
+_WIDTH = 5.4
+_COLOURS = (
+    "#2f81c7", "#d9652b", "#2b9a66", "#a965c9", "#b8860b", "#c2477f", "#5b8a8f", "#8c6d4f",
+)  # fmt: skip
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
+
+
+def _style(index: int) -> dict[str, str]:
+    return {
+        "color": _COLOURS[index % len(_COLOURS)],
+        "marker": _MARKERS[index % len(_MARKERS)],
+    }
+
+
+def new_figure(
+    width: float, height: float, *, n_rows: int = 1, n_columns: int = 1
+) -> tuple[Any, list[Any]]:
+    """Return a figure and its axes, row by row, drawn in the colour of the page."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.patch.set_alpha(0.0)
+    axes = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
+    for ax in axes:
+        ax.patch.set_alpha(0.0)
+        ax.tick_params(which="both", colors=_INK)
+        for side, spine in ax.spines.items():
+            spine.set_color(_INK)
+            spine.set_visible(side in ("left", "bottom"))
+        for label in (ax.xaxis.label, ax.yaxis.label, ax.title):
+            label.set_color(_INK)
+    return figure, axes
+
+
+def svg_text(figure: Any, *, name: str) -> str:
+    """Return the figure as SVG to stand inside a page.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        A figure of `new_figure`.
+    name : str
+        Put before every identifier, so that several figures can share one page.
+
+    Returns
+    -------
+    str
+        The ``<svg>`` element.
+    """
+    import matplotlib
+
+    out = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+    text = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    # The page sets the size; the view box keeps the proportions.
+    text = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px system-ui, sans-serif", text)
+    return text.replace(_INK, "currentColor")
+
+
+def auc_figure(
+    intervals: Mapping[tuple[str, str], Interval], *, methods: Sequence[str], name: str = "auc"
+) -> str:
+    """Draw mean test AUC with its interval, one row for each data set and method.
+
+    Parameters
+    ----------
+    intervals : mapping
+        By (data set, method), in drawing order.
+    methods : sequence of str
+        All methods, so that each has the same colour and marker in every figure.
+    name : str
+        See `svg_text`.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
+    label = "test AUC (mean, 95 % interval)"
+    return _intervals(intervals, methods=methods, name=name, label=label, zero=False)
+
+
+def difference_figure(
+    intervals: Mapping[tuple[str, str], Interval],
+    *,
+    methods: Sequence[str],
+    baseline: str,
+    name: str = "differences",
+) -> str:
+    """Draw paired differences to a baseline with their intervals; a line marks zero."""
+    label = f"test AUC less that of {baseline} (mean, 95 % interval)"
+    return _intervals(intervals, methods=methods, name=name, label=label, zero=True)
+
+
+def _intervals(
+    intervals: Mapping[tuple[str, str], Interval],
+    *,
+    methods: Sequence[str],
+    name: str,
+    label: str,
+    zero: bool,
+) -> str:
+    figure, (ax,) = new_figure(_WIDTH, 0.7 + 0.27 * max(len(intervals), 2))
+    for row, ((_, method), interval) in enumerate(intervals.items()):
+        style = _style(methods.index(method))
+        if not math.isnan(interval.low):
+            ax.plot([interval.low, interval.high], [row, row], color=style["color"], linewidth=2)
+        ax.plot([interval.mean], [row], linestyle="none", markersize=7, **style)
+    if zero:
+        ax.axvline(0.0, color=_INK, linewidth=1, linestyle=(0, (4, 3)))
+    ax.set_yticks(range(len(intervals)), [f"{data}  {method}" for data, method in intervals])
+    ax.set_ylim(len(intervals) - 0.5, -0.5)
+    ax.set_xlabel(label)
+    return svg_text(figure, name=name)
+
+
+def trade_off_figure(
+    points: Mapping[tuple[str, str], tuple[float, float]],
+    *,
+    methods: Sequence[str],
+    name: str = "trade-off",
+) -> str:
+    """Draw mean test AUC against training CPU seconds (log axis), one panel for each data set.
+
+    Parameters
+    ----------
+    points : mapping
+        (CPU seconds, AUC) by (data set, method).
+    methods : sequence of str
+        All methods, so that each has the same colour and marker in every figure.
+    name : str
+        See `svg_text`.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
+    curves = {key: [point] for key, point in points.items()}
+    return curves_figure(
+        curves,
+        series=methods,
+        name=name,
+        xlabel="training CPU seconds (log)",
+        ylabel="test AUC",
+    )
+
+
+def curves_figure(
+    curves: Mapping[tuple[str, str], Sequence[tuple[float, float]]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    name: str,
+    series: Sequence[str] = (),
+    log_x: bool = True,
+    log_y: bool = False,
+) -> str:
+    """Draw one curve for each method in one panel for each data set, as the paper's figures do.
+
+    Parameters
+    ----------
+    curves : mapping
+        Points (x, y) by (panel, series).
+    xlabel, ylabel : str
+        Axis labels.
+    name : str
+        See `svg_text`.
+    series : sequence of str
+        All series, so that each has the same colour and marker in every figure; by default those
+        of `curves`.
+    log_x, log_y : bool, default=True and False
+        Whether x, and whether y, has a logarithmic axis.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
+    panels = list(dict.fromkeys(panel for panel, _ in curves))
+    series = series or list(dict.fromkeys(label for _, label in curves))
+    columns = min(2, len(panels))
+    n_rows = math.ceil(len(panels) / columns)
+    figure, axes = new_figure(
+        _WIDTH,
+        2.3 * n_rows + 0.3 * math.ceil(len(series) / (4 if max(map(len, series)) < 16 else 2)),
+        n_rows=n_rows,
+        n_columns=columns,
+    )
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    handles: dict[str, Any] = {}
+    for index, ax in enumerate(axes):
+        if index >= len(panels):
+            ax.set_visible(False)
+            continue
+        ax.set_title(panels[index], fontsize=10)
+        for (panel, label), points in curves.items():
+            if panel != panels[index]:
+                continue
+            xs, ys = zip(*points, strict=True)
+            (handles[label],) = ax.plot(
+                xs, ys, label=label, markersize=6, linewidth=1.5, **_style(series.index(label))
+            )
+        if log_y:
+            ax.set_yscale("log")
+        if log_x:
+            _log_axis(ax)
+        ax.set_xlabel(xlabel)
+        if index % columns == 0:
+            ax.set_ylabel(ylabel)
+    legend = figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        # Long names would not fit side by side.
+        ncols=min(4 if max(map(len, handles)) < 16 else 2, len(handles)),
+        frameon=False,
+        fontsize=9,
+    )
+    for text in legend.get_texts():
+        text.set_color(_INK)
+    return svg_text(figure, name=name)
+
+
+def _log_axis(ax: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    span = high / low
+    # On a short axis, powers of ten alone would leave one number or none.
+    subs = (1.0, 2.0, 5.0) if span < 15 else (1.0, 3.0) if span < 300 else (1.0,)
+    ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=6))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())

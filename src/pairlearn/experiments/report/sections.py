@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report of a comparison: tables, figures, environment, seeds and commands on one page."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from pairlearn.experiments.comparison.environment import environment
+from pairlearn.experiments.comparison.runner import Comparison
+from pairlearn.experiments.comparison.statistics import Interval
+from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows, paper_rows
+from pairlearn.experiments.comparison.trajectories import trajectories
+from pairlearn.experiments.published import CITATION, Beside
+from pairlearn.experiments.report.figures import (
+    auc_figure,
+    curves_figure,
+    difference_figure,
+    trade_off_figure,
+)
+from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Table, Text, write_page
+
+__all__ = [
+    "beside_table",
+    "comparison_page",
+    "comparison_parts",
+    "how_it_was_run",
+    "write_report",
+]
+
+_INTERVAL_NOTE = (
+    "Intervals are 95 % t intervals whose variance is (1/J + n_test/n_train) s^2 for J splits: "
+    "training parts of different splits overlap, and the usual s^2/J would be too small (Nadeau "
+    "and Bengio, Machine Learning 52, 2003)."
+)
+
+
+def write_report(
+    comparison: Comparison,
+    folder: str | Path,
+    *,
+    commands: Sequence[str] = (),
+    baseline: str | None = None,
+) -> Path:
+    """Write the report of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `compare` returned.
+    folder : str or Path
+        Where ``index.html`` and the CSV files go.
+    commands : sequence of str
+        What was typed to get there.
+    baseline : str, optional
+        The method that differences are taken to; by default the first.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    page = comparison_page(comparison, commands=commands, baseline=baseline)
+    return write_page(page, folder)
+
+
+def comparison_page(
+    comparison: Comparison, *, commands: Sequence[str] = (), baseline: str | None = None
+) -> Page:
+    """Return the page of a comparison; see `write_report`."""
+    if not comparison.results:
+        raise ValueError("no cell of the comparison has a result, so there is nothing to report.")
+    parts: list[Text | Facts | Table | Figure] = [*comparison_parts(comparison, baseline=baseline)]
+    parts += how_it_was_run(
+        {
+            "seed": str(comparison.seed),
+            "splits": str(comparison.n_splits),
+            "protocol": json.dumps(asdict(comparison.protocol)),
+            "data sets": ", ".join(comparison.datasets),
+            "methods": ", ".join(comparison.methods),
+        },
+        commands=commands,
+    )
+    n_methods, n_sets = len(comparison.methods), len(comparison.datasets)
+    return Page(
+        title="Comparison of methods by test AUC",
+        introduction=(
+            f"{n_methods} method{'s' * (n_methods != 1)} on {n_sets} data "
+            f"set{'s' * (n_sets != 1)}, {comparison.n_splits} "
+            f"split{'s' * (comparison.n_splits != 1)} each, seed {comparison.seed}. "
+            + _protocol_text(comparison)
+        ),
+        parts=parts,
+    )
+
+
+def comparison_parts(
+    comparison: Comparison, *, baseline: str | None = None, beside_paper: bool = True
+) -> list[Table | Figure]:
+    """Return the tables and figures of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `compare` returned, with at least one result.
+    baseline : str, optional
+        The method that differences are taken to; by default the first.
+    beside_paper : bool, default=True
+        Whether to add the published numbers where there are any.
+
+    Returns
+    -------
+    list of Table and Figure
+        In the order of the page.
+    """
+    parts: list[Table | Figure] = [_auc_table(comparison), _auc_figure(comparison)]
+    if len(comparison.methods) > 1:
+        parts += _differences(comparison, baseline)
+    published = paper_rows(comparison) if beside_paper else []
+    if published:
+        parts.append(beside_table(published))
+    parts += _curves(comparison)
+    parts += [_trade_off(comparison), _cost_table(comparison), _all_results(comparison)]
+    return parts + _troubles(comparison)
+
+
+def how_it_was_run(settings: Mapping[str, str], *, commands: Sequence[str]) -> list[Text | Facts]:
+    """Return the parts that let a reader repeat a run: settings, commands, environment."""
+    parts: list[Text | Facts] = [Facts("Settings", tuple(settings.items()))]
+    if commands:
+        numbered = tuple((f"command {k}", text) for k, text in enumerate(commands, start=1))
+        parts.append(Facts("Commands", numbered))
+    parts.append(Facts("Environment", tuple(environment().items())))
+    return parts
+
+
+def _protocol_text(comparison: Comparison) -> str:
+    protocol = comparison.protocol
+    splits = (
+        f"Random splits with {protocol.test_fraction:.0%} for testing"
+        if protocol.splits == "random"
+        else "Repeated 5-fold splits"
+    )
+    scaling = {
+        "train": "features scaled to [-1, 1] by the training part",
+        "paper": "features scaled to [-1, 1] by all examples, test ones included",
+        "none": "features not scaled",
+    }[protocol.scaling]
+    tuning = (
+        "parameters chosen by cross-validation inside the training part"
+        if protocol.tuning == "train"
+        else "parameters chosen once on all examples, test ones included"
+    )
+    return f"{splits}; {scaling}; {tuning}."
+
+
+def _interval_text(interval: Interval, *, signed: bool = False) -> str:
+    if math.isnan(interval.low):
+        return "one split"
+    sign = "+" if signed else ""
+    return f"[{interval.low:{sign}.4f}, {interval.high:{sign}.4f}]"
+
+
+def _number(value: float | None, pattern: str = "{:.4f}") -> Cell:
+    if value is None or math.isnan(value):
+        return Cell("-", math.nan)
+    return Cell(pattern.format(value), value)
+
+
+def _mean_sd(mean: float, sd: float) -> str:
+    return f"{mean:.3f}" if math.isnan(sd) else f"{mean:.3f} ± {sd:.3f}"
+
+
+def _seconds(value: float) -> Cell:
+    return Cell("<0.001" if value < 1e-3 else f"{value:.3g}", value)
+
+
+def _auc_table(comparison: Comparison) -> Table:
+    rows = auc_rows(comparison)
+    return Table(
+        title="Test AUC",
+        name="auc",
+        note=_INTERVAL_NOTE,
+        columns=["data set", "method", "mean", "sd", "95 % interval", "splits"],
+        rows=[
+            [
+                row.dataset,
+                row.method,
+                _number(row.auc.mean),
+                _number(row.auc.sd),
+                Cell(_interval_text(row.auc), row.auc.low),
+                Cell(str(row.auc.n), row.auc.n),
+            ]
+            for row in rows
+        ],
+        csv_columns=["dataset", "method", "mean", "sd", "low", "high", "n_splits"],
+        csv_rows=[
+            [r.dataset, r.method, r.auc.mean, r.auc.sd, r.auc.low, r.auc.high, r.auc.n]
+            for r in rows
+        ],
+    )
+
+
+def _auc_figure(comparison: Comparison) -> Figure:
+    rows = auc_rows(comparison)
+    return Figure(
+        title="Test AUC with intervals",
+        svg=auc_figure(
+            {(row.dataset, row.method): row.auc for row in rows}, methods=comparison.methods
+        ),
+        name="figure-auc",
+        csv_columns=["dataset", "method", "mean", "low", "high"],
+        csv_rows=[[r.dataset, r.method, r.auc.mean, r.auc.low, r.auc.high] for r in rows],
+        alt="Mean test AUC and its 95 % interval for each data set and method.",
+    )
+
+
+def _differences(comparison: Comparison, baseline: str | None) -> list[Table | Figure]:
+    rows = difference_rows(comparison, baseline=baseline)
+    if not rows:
+        return []
+    base = rows[0].baseline
+    columns = ["dataset", "method", "baseline", "mean", "low", "high", "p_holm", "wins", "n_splits"]
+    data = [
+        [
+            r.dataset, r.method, base, r.difference.mean, r.difference.low, r.difference.high,
+            r.p_adjusted, r.wins, r.difference.n,
+        ]
+        for r in rows
+    ]  # fmt: skip
+    table = Table(
+        title=f"Paired differences to {base}",
+        name="differences",
+        note=(
+            "Positive: the method's test AUC is higher. Differences are taken split by split, "
+            "intervals are corrected as above, and p-values are adjusted by Holm's rule over all "
+            "rows of this table."
+        ),
+        columns=["data set", "method", "difference", "95 % interval", "p (Holm)", "splits won"],
+        rows=[
+            [
+                row.dataset,
+                row.method,
+                _number(row.difference.mean, "{:+.4f}"),
+                Cell(_interval_text(row.difference, signed=True), row.difference.low),
+                _number(row.p_adjusted, "{:.3g}"),
+                Cell(f"{row.wins} of {row.difference.n}", row.wins / row.difference.n),
+            ]
+            for row in rows
+        ],
+        csv_columns=columns,
+        csv_rows=data,
+    )
+    drawing = difference_figure(
+        {(row.dataset, row.method): row.difference for row in rows},
+        methods=comparison.methods,
+        baseline=base,
+    )
+    figure = Figure(
+        title=f"Differences to {base} with intervals",
+        svg=drawing,
+        name="figure-differences",
+        csv_columns=columns[:6],
+        csv_rows=[line[:6] for line in data],
+        alt=f"Difference in test AUC to {base} with its 95 % interval; the line marks zero.",
+    )
+    return [table, figure]
+
+
+def beside_table(
+    rows: Sequence[Beside], *, name: str = "beside-the-paper", column: str = "data set"
+) -> Table:
+    """Return the table of our numbers beside the published ones; `column` says what columns are."""
+    return Table(
+        title="Beside the paper's numbers",
+        name=name,
+        note=f"Published: {CITATION} A row is 'within' if the difference is at most one "
+        "published standard deviation.",
+        columns=[column, "method", "here", "paper", "difference", "one published sd"],
+        rows=[
+            [
+                row.column,
+                row.row,
+                Cell(_mean_sd(row.mean, row.sd), row.mean),
+                Cell(_mean_sd(row.published.mean, row.published.sd), row.published.mean),
+                _number(row.difference, "{:+.3f}"),
+                row.verdict,
+            ]
+            for row in rows
+        ],
+        csv_columns=[
+            "dataset" if column == "data set" else column.replace(" ", "_"), "method", "mean", "sd",
+            "published_mean", "published_sd", "difference", "verdict",
+        ],
+        csv_rows=[
+            [
+                r.column, r.row, r.mean, r.sd, r.published.mean, r.published.sd, r.difference,
+                r.verdict,
+            ]
+            for r in rows
+        ],
+    )  # fmt: skip
+
+
+def _trade_off(comparison: Comparison) -> Figure:
+    auc = {(row.dataset, row.method): row.auc.mean for row in auc_rows(comparison)}
+    points = {
+        # A training below the clock's resolution still has a place on a log axis.
+        (row.dataset, row.method): (max(row.cpu_seconds, 1e-6), auc[row.dataset, row.method])
+        for row in cost_rows(comparison)
+    }
+    return Figure(
+        title="AUC against training time",
+        svg=trade_off_figure(points, methods=comparison.methods),
+        name="figure-trade-off",
+        csv_columns=["dataset", "method", "cpu_seconds", "auc"],
+        csv_rows=[[*key, *point] for key, point in points.items()],
+        alt="Mean test AUC against median training CPU seconds on a log axis.",
+        note="Median CPU seconds of one training with the chosen parameters, on one thread.",
+    )
+
+
+def _curves(comparison: Comparison) -> list[Figure]:
+    paths = trajectories(comparison)
+    if not paths:
+        return []
+    curves = {
+        (path.dataset, path.method): [
+            (max(float(seconds), 1e-6), float(auc))
+            for seconds, auc in zip(path.cpu_seconds, path.auc_mean, strict=True)
+        ]
+        for path in paths
+    }
+    drawing = curves_figure(
+        curves,
+        series=comparison.methods,
+        name="curves",
+        xlabel="training CPU seconds (log)",
+        ylabel="test AUC",
+    )
+    return [
+        Figure(
+            title="AUC on the way",
+            svg=drawing,
+            name="figure-curves",
+            csv_columns=["dataset", "method", "cpu_seconds", "n_gradients", "auc_mean", "auc_sd"],
+            csv_rows=[
+                [path.dataset, path.method, *point]
+                for path in paths
+                for point in zip(
+                    path.cpu_seconds, path.n_gradients, path.auc_mean, path.auc_sd, strict=True
+                )
+            ],
+            alt="Mean test AUC against training CPU seconds on a log axis, a curve per method.",
+            note="Means over splits at each checkpoint; evaluation is not timed.",
+        )
+    ]
+
+
+def _cost_table(comparison: Comparison) -> Table:
+    rows = cost_rows(comparison)
+    return Table(
+        title="What training costs",
+        name="costs",
+        note=(
+            "Medians over splits. Training excludes compilation, tuning and evaluation. Gradients "
+            "and state are what a method reports of itself; peak memory is resident memory above "
+            "that at the start of training, where the system tells."
+        ),
+        columns=[
+            "data set", "method", "CPU s", "tuning CPU s", "gradients", "peak MiB", "state KiB",
+        ],
+        rows=[
+            [
+                row.dataset,
+                row.method,
+                _seconds(row.cpu_seconds),
+                _seconds(row.tune_cpu_seconds),
+                _number(row.n_gradients, "{:,.0f}"),
+                _number(None if row.peak_bytes is None else row.peak_bytes / 2**20, "{:.1f}"),
+                _number(None if row.state_bytes is None else row.state_bytes / 2**10, "{:.1f}"),
+            ]
+            for row in rows
+        ],
+        csv_columns=list(asdict(rows[0])),
+        csv_rows=[list(asdict(row).values()) for row in rows],
+    )  # fmt: skip
+
+
+def _all_results(comparison: Comparison) -> Table:
+    return Table(
+        title="Every split",
+        name="results",
+        folded=True,
+        columns=["data set", "split", "method", "AUC", "CPU s", "parameters"],
+        rows=[
+            [
+                r.dataset,
+                Cell(str(r.split), r.split),
+                r.method,
+                _number(r.auc),
+                _seconds(r.cpu_seconds),
+                ", ".join(f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+                          for name, value in r.params.items()) or "-",
+            ]
+            for r in comparison.results
+        ],
+        csv_columns=list(asdict(comparison.results[0])),
+        csv_rows=[
+            [
+                json.dumps(value) if isinstance(value, (dict, list)) else value
+                for value in asdict(r).values()
+            ]
+            for r in comparison.results
+        ],
+    )  # fmt: skip
+
+
+def _troubles(comparison: Comparison) -> list[Table]:
+    failed = [(f.dataset, f.method, f.message) for f in comparison.failures]
+    warned = [
+        (result.dataset, result.method, message)
+        for result in comparison.results
+        for message in result.warnings
+    ]
+    return [
+        Table(
+            title=title,
+            name=name,
+            columns=["data set", "method", "splits", "message"],
+            rows=[
+                [dataset, method, Cell(str(count), count), message]
+                for (dataset, method, message), count in Counter(entries).items()
+            ],
+        )
+        for title, name, entries in (
+            ("Cells that failed", "failures", failed),
+            ("Warnings that methods gave", "warnings", warned),
+        )
+        if entries
+    ]

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Columns that stand apart in memory, written side by side as rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from pairlearn.kernels.parsing.decimal import jit
+
+#: Rows and columns of the tiles that are turned in registers.
+_TILE = 4
+
+
+@intrinsic
+def _turn_tile(typing_context, columns, place, row_bytes):
+    """Write four doubles at each of four addresses as columns of a tile; 0 if all are finite.
+
+    `columns` holds the addresses; the tile begins at the address `place`, and `row_bytes` lie from
+    row to row.
+    """
+
+    def generate(context, builder, signature, arguments):
+        addresses, place, row_bytes = arguments
+        vector = ir.VectorType(ir.DoubleType(), _TILE)
+        lanes = ir.VectorType(ir.IntType(32), _TILE)
+
+        def shuffled(a, b, order):
+            return builder.shuffle_vector(a, b, ir.Constant(lanes, order))
+
+        read = []
+        for k in range(_TILE):
+            address = builder.extract_value(addresses, k)
+            read.append(builder.load(builder.inttoptr(address, vector.as_pointer()), align=1))
+        # x - x is 0, but NaN where x is not finite, and the sum stays NaN.
+        checks = [builder.fsub(column, column) for column in read]
+        check = builder.fadd(builder.fadd(*checks[:2]), builder.fadd(*checks[2:]))
+        a, b, c, d = read
+        low = shuffled(a, b, [0, 4, 2, 6]), shuffled(c, d, [0, 4, 2, 6])
+        high = shuffled(a, b, [1, 5, 3, 7]), shuffled(c, d, [1, 5, 3, 7])
+        for order in ([0, 1, 4, 5], [2, 3, 6, 7]):
+            for both in (low, high):
+                row = shuffled(*both, order)
+                builder.store(row, builder.inttoptr(place, vector.as_pointer()), align=8)
+                place = builder.add(place, row_bytes)
+        flags = builder.bitcast(builder.fcmp_unordered("uno", check, check), ir.IntType(_TILE))
+        return builder.zext(flags, ir.IntType(64))
+
+    return types.intp(types.UniTuple(types.intp, _TILE), types.intp, types.intp), generate
+
+
+@intrinsic
+def _double_at(typing_context, address):
+    def generate(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.DoubleType().as_pointer())
+        return builder.load(pointer, align=1)
+
+    return types.float64(types.intp), generate
+
+
+@jit
+def _gather_tiles(addresses, place, n, d):
+    """Write whole tiles to the rows that begin at `place`; return 0 if all are finite."""
+    flaws = 0
+    tile = np.uintp(_TILE)
+    for i in range(0, n - _TILE + 1, _TILE):
+        for k in range(np.uintp(0), np.uintp(d) // tile * tile, tile):
+            columns = (
+                addresses[k] + 8 * i,
+                addresses[k + np.uintp(1)] + 8 * i,
+                addresses[k + np.uintp(2)] + 8 * i,
+                addresses[k + np.uintp(3)] + 8 * i,
+            )
+            flaws |= _turn_tile(columns, place + 8 * (i * d + np.int64(k)), 8 * d)
+    return flaws
+
+
+@jit
+def gather(addresses, rows):
+    """Write the doubles at each address into a column of `rows`; return whether all are finite.
+
+    Row by row: a line of the cache that is read from a column serves the next rows as well, while
+    lines written from several sides would be fetched before they are written. Tiles of four rows
+    and four columns are turned in registers.
+    """
+    n, d = rows.shape
+    whole_rows = whole_columns = flaws = 0
+    if rows.itemsize == 8:
+        whole_rows, whole_columns = n // _TILE * _TILE, d // _TILE * _TILE
+        flaws = _gather_tiles(addresses, rows.ctypes.data, n, d)
+    finite = flaws == 0
+    for i in range(n):
+        for k in range(whole_columns if i < whole_rows else 0, d):
+            value = _double_at(addresses[np.uintp(k)] + 8 * i)
+            rows[np.uintp(i), np.uintp(k)] = value
+            finite &= math.isfinite(value)
+    return finite

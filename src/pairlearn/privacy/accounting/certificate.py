@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a private fit promises, in a form that a person and a program can read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["NEIGHBOURS", "Certificate", "Release"]
+
+#: The neighbouring relations, and what each protects.
+NEIGHBOURS = {
+    "replace": "one example replaced by another (the number of examples is public)",
+    "add_remove": "one example added or removed (the number n that scales the release is a "
+    "public constant, not read from the data)",
+}
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Release:
+    """One noisy quantity that left the data.
+
+    Parameters
+    ----------
+    name : str
+        What was released.
+    dimension : int
+        How many numbers.
+    sensitivity : float
+        Proved bound on the L2 distance between neighbouring data sets, rounding included.
+    noise_scale : float
+        Standard deviation of the Gaussian noise in each coordinate.
+
+    Examples
+    --------
+    >>> Release("mean", 3, 0.5, 2.0).mu
+    0.25
+    """
+
+    name: str
+    dimension: int
+    sensitivity: float
+    noise_scale: float
+
+    @property
+    def mu(self) -> float:
+        """The Gaussian-DP parameter of this release alone."""
+        return self.sensitivity / self.noise_scale
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The promise of one private fit and the facts it rests on.
+
+    Parameters
+    ----------
+    mechanism : str
+        Name of the mechanism.
+    neighbours : str
+        The neighbouring relation, a key of `NEIGHBOURS`.
+    epsilon, delta : float
+        The differential-privacy promise.
+    n_examples, n_features : int
+        Public sizes.
+    releases : tuple of Release
+        Every noisy quantity computed from the data.
+    generator : str
+        Where the noise came from.
+    private : bool
+        False if the noise can be reproduced, for instance because a seed was given.
+    secure : bool
+        Whether the noise was discrete, on a grid, with rounding counted in the sensitivity.
+    mu : float or None
+        Gaussian-DP parameter of all releases together, or None where the accounting is of another
+        kind and (epsilon, delta) is all that is claimed.
+    public : mapping of str to str
+        What was taken as public knowledge.
+    accounting : str
+        The argument from noise to (epsilon, delta).
+    warnings : tuple of str
+        What the reader should know.
+
+    Examples
+    --------
+    >>> certificate = Certificate(
+    ...     mechanism="example", neighbours="replace", epsilon=1.0, delta=1e-6, n_examples=100,
+    ...     n_features=2, releases=(Release("mean", 2, 0.01, 0.05),), generator="test",
+    ...     private=False, secure=False, mu=0.2, public={}, accounting="Gaussian-DP")
+    >>> Certificate.from_dict(certificate.to_dict()) == certificate
+    True
+    """
+
+    mechanism: str
+    neighbours: str
+    epsilon: float
+    delta: float
+    n_examples: int
+    n_features: int
+    releases: tuple[Release, ...]
+    generator: str
+    private: bool
+    secure: bool
+    mu: float | None
+    public: Mapping[str, str]
+    accounting: str
+    warnings: tuple[str, ...] = field(default=())
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the epsilon that holds at another delta.
+
+        Parameters
+        ----------
+        delta : float
+            The failure probability.
+
+        Returns
+        -------
+        float
+            epsilon(delta). Where only one point is known, a delta of at least that point gives
+            the certified epsilon and a smaller one infinity.
+        """
+        if self.mu is None:
+            return self.epsilon if delta >= self.delta else float("inf")
+        from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
+
+        return epsilon_of_mu(self.mu, delta)
+
+    def statement(self) -> str:
+        """Return the certificate as text.
+
+        Returns
+        -------
+        str
+            A few lines that say what is promised, to whom, and under which assumptions.
+        """
+        if self.private:
+            head = (
+                f"This model is ({self.epsilon:g}, {self.delta:g})-differentially private "
+                f"with respect to {NEIGHBOURS[self.neighbours]}."
+            )
+        else:
+            head = (
+                "NOT PRIVATE: the noise of this model can be reproduced. With secret noise it "
+                f"would be ({self.epsilon:g}, {self.delta:g})-differentially private with "
+                f"respect to {NEIGHBOURS[self.neighbours]}."
+            )
+        lines = [
+            head,
+            f"Mechanism: {self.mechanism}; {self.n_examples} examples, {self.n_features} features.",
+        ]
+        for release in self.releases:
+            lines.append(
+                f"Released: {release.name}, {release.dimension} numbers, L2 sensitivity "
+                f"{release.sensitivity:.6g}, Gaussian noise of standard deviation "
+                f"{release.noise_scale:.6g}."
+            )
+        lines.append(f"Accounting: {self.accounting}.")
+        if self.mu is not None:
+            lines.append(f"Gaussian-DP parameter: mu = {self.mu:.6g}.")
+        lines.append(f"Noise: {self.generator}.")
+        if not self.secure:
+            lines.append(
+                "Floating-point noise: the promise is about real numbers; use secure=True "
+                "against an adversary who studies the last bits."
+            )
+        lines.extend(f"Public: {name}: {what}." for name, what in self.public.items())
+        lines.append(
+            "Not covered: running time and memory, scores published on private data, other "
+            "releases from the same data (compose them in a ledger)."
+        )
+        lines.extend(f"Warning: {warning}" for warning in self.warnings)
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dictionary of plain values that JSON can hold."""
+        plain = asdict(self)
+        plain["public"] = dict(self.public)
+        plain["releases"] = [asdict(release) for release in self.releases]
+        plain["warnings"] = list(self.warnings)
+        plain["format"] = _FORMAT
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Certificate:
+        """Return the certificate that `to_dict` described.
+
+        Parameters
+        ----------
+        plain : mapping
+            The result of `to_dict`.
+
+        Returns
+        -------
+        Certificate
+            An equal certificate.
+        """
+        values = dict(plain)
+        version = values.pop("format", None)
+        if version != _FORMAT:
+            raise ValueError(
+                f"the certificate has format {version!r}; this version reads format {_FORMAT}."
+            )
+        if values.get("neighbours") not in NEIGHBOURS:
+            raise ValueError(f"unknown neighbouring relation {values.get('neighbours')!r}.")
+        values["releases"] = tuple(Release(**release) for release in values["releases"])
+        values["warnings"] = tuple(values["warnings"])
+        values["public"] = dict(values["public"])
+        return cls(**values)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Attacks on a mechanism that bound its epsilon from below."""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Measure the noise of a mechanism: as strong as it states, and fresh each time.
+
+A recorded run shows what was to be protected, what came out and the stated scale. The residuals
+z = (output - value) / scale should be independent standard normal. Two things are bounded:
+
+    level        the sum of N squared residuals has the chi-square law with N degrees of freedom,
+                 so sigma <= sqrt(sum z^2 / chi2_error(N)) with confidence 1 - error, in units of
+                 what is stated;
+    correlation  the mean product of the residuals of successive runs is normal with variance 1 / N
+                 if the noise is fresh; if a seed is used again it is 1.
+
+An attack on the outputs misses quiet noise where a proof is far from tight, as with secret draws;
+this does not depend on the proof.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.privacy.audit.replay import RecordingSource
+
+__all__ = ["NoiseCheck"]
+
+
+class NoiseCheck:
+    """Residuals of many runs, summed as they come.
+
+    Examples
+    --------
+    >>> from pairlearn.privacy.noise import NoiseSource
+    >>> def check(seed_of):
+    ...     noise = NoiseCheck()
+    ...     for run in range(200):
+    ...         record = RecordingSource(NoiseSource(seed=seed_of(run)))
+    ...         _ = record.protect(np.zeros(5), 2.0)
+    ...         noise.add(record)
+    ...     return noise
+    >>> check(lambda run: run).correlation_lower(0.99) > 0
+    False
+    >>> check(lambda run: 7).correlation_lower(0.99) > 0.9
+    True
+    """
+
+    def __init__(self) -> None:
+        self._squares = self._products = 0.0
+        self._count = self._n_products = 0
+        self._last: NDArray[np.float64] | None = None
+
+    def add(self, record: RecordingSource) -> None:
+        """Add the residuals of a run."""
+        z = np.concatenate(
+            [
+                (output - value) / scale
+                for output, value, scale in zip(
+                    record.outputs, record.values, record.scales, strict=True
+                )
+            ]
+        )
+        self._squares += float(z @ z)
+        self._count += len(z)
+        if self._last is not None:
+            shared = min(len(z), len(self._last))
+            self._products += float(z[:shared] @ self._last[:shared])
+            self._n_products += shared
+        self._last = z
+
+    def level_upper(self, confidence: float) -> float:
+        """Return an upper bound on the noise in units of the stated noise."""
+        from scipy.special import gammaincinv
+
+        half = 0.5 * self._count
+        return math.sqrt(self._squares / (2.0 * float(gammaincinv(half, 1.0 - confidence))))
+
+    def correlation_lower(self, confidence: float) -> float:
+        """Return a lower bound on the correlation of the noise of successive runs."""
+        from scipy.special import ndtri
+
+        if self._n_products == 0 or self._squares == 0.0:
+            return 0.0
+        variance = self._squares / self._count
+        error = float(ndtri(confidence)) / math.sqrt(self._n_products)
+        return self._products / (self._n_products * variance) - error

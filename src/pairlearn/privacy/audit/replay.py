@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run a mechanism on two neighbouring data sets with the same noise and the same draws.
+
+The tools of the audit and of the tests: worst-case neighbours, a noise source that writes down a
+run, and one that plays it back on the other data set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
+from pairlearn.privacy.noise import NoiseSource
+
+__all__ = [
+    "Neighbours",
+    "RecordingSource",
+    "ReplayingSource",
+    "release_distances",
+    "worst_case_neighbours",
+]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two neighbouring data sets in standard coordinates.
+
+    Parameters
+    ----------
+    Z, signs : ndarray
+        The first data set.
+    other, other_signs : ndarray
+        The second one.
+    """
+
+    Z: Vector
+    signs: Vector
+    other: Vector
+    other_signs: Vector
+
+
+def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = False) -> Neighbours:
+    """Return neighbours that are as far apart as the public bounds allow.
+
+    All examples are negative and in the middle of the bounds, except for a positive one in a
+    corner. Replacement moves it to the opposite corner: every pair with it is active and turns
+    round. For add or remove it is the one that is missing.
+
+    Parameters
+    ----------
+    setting : PublicSetting
+        What is public.
+    label_is_worst : bool, default=False
+        Whether replacement makes it negative where it stands instead: a metric does not tell
+        opposite corners apart, and each of its pairs turns from far to near.
+
+    Returns
+    -------
+    Neighbours
+        The two data sets.
+
+    Examples
+    --------
+    >>> setting = PublicSetting.make(4, lower=[0], upper=[1], epsilon=1, delta=0.01)
+    >>> pair = worst_case_neighbours(setting)
+    >>> pair.Z.ravel().tolist(), pair.other.ravel().tolist()
+    ([0.0, 3.0, 0.0, 0.0], [0.0, -3.0, 0.0, 0.0])
+    """
+    n = setting.n_examples
+    Z = np.zeros((n, setting.n_features))
+    signs = -np.ones(n)
+    # Not the first row: in a pass, it would have one neighbour only.
+    place = min(1, n - 1)
+    Z[place] = setting.to_standard(setting.upper[None, :])[0]
+    signs[place] = 1.0
+    if setting.neighbours == "add_remove":
+        return Neighbours(Z, signs, np.delete(Z, place, axis=0), np.delete(signs, place))
+    other, other_signs = Z.copy(), signs.copy()
+    if label_is_worst:
+        other_signs[place] = -1.0
+    else:
+        other[place] = setting.to_standard(setting.lower[None, :])[0]
+    return Neighbours(Z, signs, other, other_signs)
+
+
+class RecordingSource(NoiseSource):
+    """A source that writes down what it was asked to protect and what it gave out.
+
+    Parameters
+    ----------
+    inner : NoiseSource
+        Where the noise comes from.
+    """
+
+    def __init__(self, inner: NoiseSource) -> None:
+        self.secure = inner.secure
+        self.private = False
+        self.values: list[Vector] = []
+        self.outputs: list[Vector] = []
+        self.scales: list[float] = []
+        self.draws: list[NDArray[np.int64]] = []
+        self._inner = inner
+
+    def protect(self, values: Vector, scale: float) -> Vector:
+        """Record values, scale and output of the inner source."""
+        output = self._inner.protect(values, scale)
+        self._note(values, output, scale)
+        return output
+
+    def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
+        """Record values, scale and output of the inner source."""
+        output = self._inner.protect_integers(values, scale)
+        self._note(values.astype(np.float64), output.astype(np.float64), float(scale))
+        return output
+
+    def draw_indices(self, n: int, size: int) -> NDArray[np.int64]:
+        """Record the indices of the inner source."""
+        self.draws.append(self._inner.draw_indices(n, size))
+        return self.draws[-1]
+
+    def _note(self, values: Vector, output: Vector, scale: float) -> None:
+        self.values.append(np.array(values, dtype=np.float64))
+        self.outputs.append(np.array(output, dtype=np.float64))
+        self.scales.append(scale)
+
+
+class ReplayingSource(NoiseSource):
+    """A source that gives out the outputs of an earlier run.
+
+    Parameters
+    ----------
+    record : RecordingSource
+        The earlier run.
+    """
+
+    def __init__(self, record: RecordingSource) -> None:
+        self.secure = record.secure
+        self.private = False
+        self.values: list[Vector] = []
+        self._outputs = iter(record.outputs)
+        self._draws = iter(record.draws)
+
+    def protect(self, values: Vector, scale: float) -> Vector:
+        """Record the values and return the earlier output."""
+        self.values.append(np.array(values, dtype=np.float64))
+        return next(self._outputs)
+
+    def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
+        """Record the values and return the earlier output."""
+        self.values.append(values.astype(np.float64))
+        return next(self._outputs).astype(np.int64)
+
+    def draw_indices(self, n: int, size: int) -> NDArray[np.int64]:
+        """Return the earlier indices."""
+        return next(self._draws)
+
+
+def release_distances(
+    mechanism: Mechanism,
+    neighbours: Neighbours,
+    *,
+    setting: PublicSetting,
+    noise: NoiseSource,
+) -> list[tuple[float, float]]:
+    """Return, for each release of one run, the distance between neighbours and its bound.
+
+    Both are in units of the noise: distance / scale, and sensitivity / scale as claimed in the
+    fit's releases. The first must never exceed the second.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism.
+    neighbours : Neighbours
+        Two data sets.
+    setting : PublicSetting
+        What is public.
+    noise : NoiseSource
+        The noise of the run.
+
+    Returns
+    -------
+    list of (float, float)
+        Distance and bound of each release.
+    """
+    record = RecordingSource(noise)
+    fit = mechanism.fit(neighbours.Z, neighbours.signs, setting=setting, noise=record)
+    replay = ReplayingSource(record)
+    mechanism.fit(neighbours.other, neighbours.other_signs, setting=setting, noise=replay)
+    return [
+        (float(np.linalg.norm(mine - theirs)) / scale, release.mu)
+        for mine, theirs, scale, release in zip(
+            record.values, replay.values, record.scales, fit.releases, strict=True
+        )
+    ]

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every private learner has in common.
+
+A `Mechanism` sees three things: examples in standard coordinates, labels as signs (of a metric, as
+numbers), and a `PublicSetting`. Whatever it decides (radii, step sizes, budget shares) may depend
+on the setting and on its own earlier noisy releases, never on the raw data. It returns a
+`PrivateFit`, from which `certify` makes the certificate.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.privacy.accounting.certificate import NEIGHBOURS, Certificate, Release
+from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.validation import check_count, check_fraction, check_positive
+
+__all__ = ["Mechanism", "PrivateFit", "PublicSetting", "certify", "relative_slack"]
+
+Vector = NDArray[np.float64]
+
+#: Factor on every proved sensitivity that absorbs floating-point rounding.
+relative_slack = 1.0 + 1e-9
+
+# A public range is taken to reach three standard deviations either side of its middle.
+_RANGE_IN_DEVIATIONS = 3.0
+
+
+@dataclass(frozen=True)
+class PublicSetting:
+    """Everything that is known without looking at the data.
+
+    Parameters
+    ----------
+    n_examples : int
+        Number of examples.
+    lower, upper : ndarray
+        Public bounds of each feature; values outside are clipped.
+    levels : ndarray of int
+        0 for a continuous feature, k for a code of k equally spaced levels.
+    epsilon, delta : float
+        The promise to keep.
+    neighbours : str
+        "replace" or "add_remove".
+    centre : ndarray, optional
+        Public guess of a typical value of each feature; the middle of the range by default.
+
+    Examples
+    --------
+    >>> setting = PublicSetting.make(100, lower=[0, 0], upper=[1, 10], epsilon=1, delta=1e-3)
+    >>> setting.to_standard([[0.5, np.nan], [9.0, 10.0]])
+    array([[0., 0.],
+           [3., 3.]])
+    """
+
+    n_examples: int
+    lower: Vector
+    upper: Vector
+    levels: NDArray[np.int64]
+    epsilon: float
+    delta: float
+    neighbours: str = "replace"
+    centre: Vector | None = None
+
+    @classmethod
+    def make(
+        cls,
+        n_examples: int,
+        *,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        epsilon: float,
+        delta: float,
+        levels: ArrayLike | None = None,
+        neighbours: str = "replace",
+        centre: ArrayLike | None = None,
+    ) -> PublicSetting:
+        """Check and collect public facts; all errors come from these facts alone.
+
+        Parameters
+        ----------
+        n_examples : int
+            Number of examples.
+        lower, upper : array-like
+            Bounds of each feature.
+        epsilon, delta : float
+            The promise to keep.
+        levels : array-like of int, optional
+            Kinds of the features; all continuous by default.
+        neighbours : str, default="replace"
+            The neighbouring relation.
+        centre : array-like, optional
+            Public typical values.
+
+        Returns
+        -------
+        PublicSetting
+            The setting.
+        """
+        low = np.atleast_1d(np.asarray(lower, dtype=np.float64))
+        high = np.atleast_1d(np.asarray(upper, dtype=np.float64))
+        if low.shape != high.shape or low.ndim != 1:
+            raise ValueError(
+                f"bounds must be two vectors of one length, got shapes {low.shape} and "
+                f"{high.shape}; give one lower and one upper bound for each feature."
+            )
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+            raise ValueError(
+                "each feature needs finite public bounds with lower < upper; features without "
+                "known bounds cannot be used privately."
+            )
+        kinds = np.zeros(len(low), dtype=np.int64)
+        if levels is not None:
+            kinds = np.asarray(levels, dtype=np.int64)
+            if kinds.shape != low.shape or (kinds < 0).any() or (kinds == 1).any():
+                raise ValueError(
+                    "levels must hold, for each feature, 0 (continuous) or the number of levels "
+                    f"(2 or more), got {levels!r}."
+                )
+        if neighbours not in NEIGHBOURS:
+            names = ", ".join(repr(name) for name in NEIGHBOURS)
+            raise ValueError(f"neighbours must be one of {names}, got {neighbours!r}.")
+        point = None
+        if centre is not None:
+            point = np.clip(np.asarray(centre, dtype=np.float64), low, high)
+            if point.shape != low.shape or not np.isfinite(point).all():
+                raise ValueError("the public centre must hold one finite value for each feature.")
+        return cls(
+            n_examples=check_count("n_examples", n_examples),
+            lower=low,
+            upper=high,
+            levels=kinds,
+            epsilon=check_positive("epsilon", epsilon),
+            delta=check_fraction("delta", delta),
+            neighbours=neighbours,
+            centre=point,
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.lower)
+
+    @property
+    def mu(self) -> float:
+        """The Gaussian-DP budget of (epsilon, delta)."""
+        return mu_of(self.epsilon, self.delta)
+
+    @property
+    def middle(self) -> Vector:
+        """The middle of each feature's range."""
+        return 0.5 * (self.lower + self.upper)
+
+    @property
+    def unit(self) -> Vector:
+        """One standard unit of each feature: its standard deviation as far as one can guess.
+
+        A third of the half-range for a continuous feature; the deviation of a uniform choice
+        among k equally spaced levels, sqrt((k + 1) / (3 (k - 1))) half-ranges, for a code.
+        """
+        k = np.maximum(self.levels, 2)
+        coded = np.sqrt((k + 1.0) / (3.0 * (k - 1.0)))
+        share = np.where(self.levels > 0, coded, 1.0 / _RANGE_IN_DEVIATIONS)
+        unit: Vector = 0.5 * (self.upper - self.lower) * share
+        return unit
+
+    @property
+    def standard_centre(self) -> Vector:
+        """The public centre in standard coordinates."""
+        if self.centre is None:
+            return np.zeros(self.n_features)
+        start: Vector = (self.centre - self.middle) / self.unit
+        return start
+
+    def to_standard(self, X: ArrayLike) -> Vector:
+        """Return examples in standard coordinates: NaN to the middle, clipped to the bounds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples.
+
+        Returns
+        -------
+        ndarray
+            (x - middle) / unit, each row computed from that row alone.
+        """
+        rows = np.asarray(X, dtype=np.float64)
+        missing = np.isnan(rows)
+        if missing.any():
+            rows = np.where(missing, self.middle, rows)
+        standard: Vector = (np.clip(rows, self.lower, self.upper) - self.middle) / self.unit
+        return standard
+
+
+@dataclass(frozen=True)
+class PrivateFit:
+    """What a mechanism releases.
+
+    Parameters
+    ----------
+    direction : ndarray
+        The linear score in standard coordinates, or the rows of a metric's matrix W.
+    threshold : float
+        Score above which an example is called positive, or squared distance above which a pair
+        counts as far.
+    releases : tuple of Release
+        Every noisy quantity taken from the data.
+    mu : float or None
+        Gaussian-DP parameter of all of them, None if only (epsilon, delta) is claimed.
+    accounting : str
+        The argument from noise to (epsilon, delta).
+    secure : bool
+        Whether the noise was discrete.
+    details : mapping
+        Further released or public numbers (never raw statistics).
+
+    Examples
+    --------
+    >>> PrivateFit(np.ones(2), 0.0, (), 0.1, "none").secure
+    False
+    """
+
+    direction: Vector
+    threshold: float
+    releases: tuple[Release, ...]
+    mu: float | None
+    accounting: str
+    secure: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Mechanism(ABC):
+    """Base class of private learners of a linear score or of a metric.
+
+    A subclass sets `name`, states the proof of its sensitivity in its docstring, and implements
+    `fit`. It must not raise on account of the data, must run through on one class or constant
+    columns, and must take noise from the given source only.
+    """
+
+    name: str
+
+    #: What `PrivateFit.direction` holds: a linear "score", or the rows of the matrix of a "metric".
+    learns: str = "score"
+    #: Whether an auditor gets furthest by changing a label, and not the features, of an example.
+    label_is_worst: bool = False
+    #: The neighbouring relations for which the sensitivity is proved.
+    relations: tuple[str, ...] = ("replace", "add_remove")
+    #: Why a relation that is not among them has no proof.
+    missing_relation: str = ""
+    #: Whether noise on an integer grid is available.
+    offers_secure: bool = True
+    #: Whether secret random choices of examples are part of the protection. An auditor must then
+    #: not look at them.
+    secret_draws: bool = False
+
+    @abstractmethod
+    def fit(
+        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+    ) -> PrivateFit:
+        """Learn privately.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, d)
+            Examples in standard coordinates.
+        signs : ndarray of shape (n,)
+            +1 for a positive example and -1 for any other.
+        setting : PublicSetting
+            What is public.
+        noise : NoiseSource
+            The only source of randomness that protects the data.
+
+        Returns
+        -------
+        PrivateFit
+            What is released.
+        """
+
+    def cost(self, setting: PublicSetting) -> dict[str, float]:
+        """Return what a fit costs, as keyword arguments of `PrivacyLedger.spend`.
+
+        Parameters
+        ----------
+        setting : PublicSetting
+            What is public.
+
+        Returns
+        -------
+        dict
+            ``{"mu": ...}``, or ``{"epsilon": ..., "delta": ...}`` where no mu is claimed.
+        """
+        return {"mu": setting.mu}
+
+    def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
+        """Refuse a setting outside of what is proved.
+
+        Parameters
+        ----------
+        setting : PublicSetting
+            What is public.
+        noise : NoiseSource
+            The source of noise.
+        """
+        if setting.neighbours not in self.relations:
+            raise ValueError(
+                f"{self.name} is proved for neighbours in {self.relations}, got "
+                f"{setting.neighbours!r}. {self.missing_relation}".rstrip()
+            )
+        if noise.secure and not self.offers_secure:
+            raise ValueError(
+                f"{self.name} has no discrete noise; use secure=False or the mechanism "
+                "'statistics'."
+            )
+
+
+def certify(
+    fit: PrivateFit,
+    mechanism: str,
+    *,
+    setting: PublicSetting,
+    noise: NoiseSource,
+    public: Mapping[str, str] | None = None,
+    warnings: tuple[str, ...] = (),
+) -> Certificate:
+    """Return the certificate of a private fit.
+
+    Parameters
+    ----------
+    fit : PrivateFit
+        What was released.
+    mechanism : str
+        Name of the mechanism.
+    setting : PublicSetting
+        What was public.
+    noise : NoiseSource
+        Where the noise came from.
+    public : mapping, optional
+        Further public facts.
+    warnings : tuple of str, optional
+        What the reader should know.
+
+    Returns
+    -------
+    Certificate
+        The promise and the facts it rests on.
+    """
+    facts = {
+        "number of examples": str(setting.n_examples),
+        "bounds": "lower and upper bound of each feature, given by the caller",
+        "kinds": "number of levels of each feature (0 = continuous), given by the caller",
+        "centre": "middle of the bounds" if setting.centre is None else "given by the caller",
+    }
+    return Certificate(
+        mechanism=mechanism,
+        neighbours=setting.neighbours,
+        epsilon=setting.epsilon,
+        delta=setting.delta,
+        n_examples=setting.n_examples,
+        n_features=setting.n_features,
+        releases=fit.releases,
+        generator=noise.description,
+        private=noise.private,
+        secure=fit.secure,
+        mu=fit.mu,
+        public=facts | dict(public or {}),
+        accounting=fit.accounting,
+        warnings=warnings,
+    )

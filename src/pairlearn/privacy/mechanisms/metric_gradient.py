@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Private metric learning: noisy gradient descent over all pairs on a Mahalanobis metric.
+
+With h_W(v) = v' W v, tau = 1 for equal and -1 for different labels, the risk is
+
+    F_S(W) = 2/(n (n - 1)) sum over i < j of  a_ij log(1 + exp(tau_ij (h_W(v_ij) - b))),
+    v_ij = clip_C(x_i - x_j),   a_ij = 1 for equal and a for different labels, 0 < a <= 1.
+
+All pairs count, those of equal and those of different labels; a pair with an unknown label costs
+nothing. The gradient of one pair is k v v' with k = tau a_ij sigmoid(tau (h - b)): positive
+semi-definite for equal labels and negative semi-definite for different ones.
+
+**Lengths.** Let W be PSD with eigenvalues in [p, q]. Over \|v\| <= C and in the Frobenius norm, the
+gradient of a pair of equal labels is at most
+
+    E = C^2 sigmoid(q C^2 - b),
+
+because u sigmoid(q u - b) grows with u = \|v\|^2, and that of a pair of different labels at most
+
+    D = a max over u <= C^2 of u sigmoid(b - p u)
+      = a C^2 sigmoid(b - p C^2)   if p C^2 <= 1 + omega,   a omega / p   if not,
+
+omega being the solution of omega e^omega = e^(b - 1): the derivative of u sigmoid(b - p u) is
+positive exactly where p u sigmoid(p u - b) < 1, that is for p u < 1 + omega.
+
+**Pair lemma for metrics.** Replacing one example changes the gradient of F_S in the Frobenius norm
+by at most 2 c / n with c = max(E + D, sqrt(2) E, sqrt(2) D).
+
+*Proof.* Pairs without the example do not change, and it has n - 1 partners. Take one, and let the
+gradient of the pair go from k v v' to l u u'. The squared change is
+
+    k^2 \|v\|^4 + l^2 \|u\|^4 - 2 k l (v . u)^2.
+
+If k and l have the same sign, the last term only helps, and the change is at most sqrt(2) E (equal
+labels before and after) or sqrt(2) D (different ones): two PSD matrices are never at an obtuse
+angle, so replacing one by the other does not cost twice its length. If the signs differ, the
+change is at most the sum of the lengths, E + D. If the label is unknown before or after, it is at
+most E or D. Sum over n - 1 partners and multiply by 2/(n (n - 1)). []
+
+With a = 1 and W = (b/C^2) I, where descent starts, E = D = C^2/2 for b <= 2 and c = C^2; an
+example at distance C from all others whose label changes attains it.
+
+With a public n and at most n rows, adding or removing one example changes the gradient by at most
+2 max(E, D) / n.
+
+**What is released.** A symmetric matrix is released as its upper triangle with the entries off the
+diagonal times sqrt(2): d (d + 1)/2 numbers whose Euclidean length is the Frobenius norm. Going
+back, projecting on the PSD cone, and making a linear map of W are post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.domains import PsdCone
+from pairlearn.privacy.accounting.gaussian import compose
+from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.release import release_vector
+from pairlearn.validation import check_count, check_positive
+
+__all__ = ["MetricGradient", "MetricPairGradient", "PairLengths", "from_upper", "to_upper"]
+
+Vector = NDArray[np.float64]
+
+# Pairs are handled in chunks of about this many numbers, and kept up to the second one.
+_CHUNK_NUMBERS, _STORED_NUMBERS = 1 << 20, 1 << 24
+
+
+def to_upper(M: Vector) -> Vector:
+    """Return a symmetric matrix as a vector of the same length in the Frobenius norm.
+
+    Parameters
+    ----------
+    M : ndarray of shape (d, d)
+        A symmetric matrix.
+
+    Returns
+    -------
+    ndarray of shape (d (d + 1) / 2,)
+        The upper triangle, row by row, with sqrt(2) times the entries off the diagonal.
+
+    Examples
+    --------
+    >>> to_upper(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
+    [1.0, 2.828, 3.0]
+    """
+    rows, columns = np.triu_indices(len(M))
+    upper: Vector = M[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
+    return upper
+
+
+def from_upper(v: Vector) -> Vector:
+    """Return the symmetric matrix of a vector; the inverse of `to_upper`.
+
+    Parameters
+    ----------
+    v : ndarray of shape (d (d + 1) / 2,)
+        The vector.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        The matrix.
+
+    Examples
+    --------
+    >>> from_upper(np.array([1.0, 2.0 * np.sqrt(2.0), 3.0])).round(12).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    d = (math.isqrt(8 * len(v) + 1) - 1) // 2
+    rows, columns = np.triu_indices(d)
+    M = np.empty((d, d))
+    M[rows, columns] = M[columns, rows] = v * np.where(rows == columns, 1.0, math.sqrt(0.5))
+    return M
+
+
+@dataclass(frozen=True)
+class PairLengths:
+    r"""Bounds on the gradient of one pair at a PSD matrix W; see the module.
+
+    Parameters
+    ----------
+    equal, different : float
+        E and D: bounds on the Frobenius norm for equal and for different labels.
+
+    Examples
+    --------
+    >>> lengths = PairLengths.at(np.eye(2) / 4.0, radius=2.0, bias=1.0, different_weight=1.0)
+    >>> lengths.equal, lengths.different, lengths.change
+    (2.0, 2.0, 4.0)
+    """
+
+    equal: float
+    different: float
+
+    @classmethod
+    def at(cls, W: Vector, *, radius: float, bias: float, different_weight: float) -> PairLengths:
+        """Return the bounds at a matrix.
+
+        Parameters
+        ----------
+        W : ndarray of shape (d, d)
+            Positive semi-definite, and public.
+        radius : float
+            The clipping radius C.
+        bias : float
+            b.
+        different_weight : float
+            The weight a of pairs with different labels.
+
+        Returns
+        -------
+        PairLengths
+            The bounds.
+        """
+        from scipy.special import expit, wrightomega
+
+        values = np.linalg.eigvalsh(W)
+        least, largest = max(0.0, float(values[0])), max(0.0, float(values[-1]))
+        squared = radius * radius
+        # The solution of omega e^omega = e^(b - 1).
+        omega = float(wrightomega(bias - 1.0))
+        if least * squared <= 1.0 + omega:
+            farthest = squared * float(expit(bias - least * squared))
+        else:
+            farthest = omega / least
+        return cls(squared * float(expit(largest * squared - bias)), different_weight * farthest)
+
+    @property
+    def change(self) -> float:
+        """By how much one pair's gradient can change if one of its examples is replaced."""
+        root = math.sqrt(2.0)
+        return max(self.equal + self.different, root * self.equal, root * self.different)
+
+    @property
+    def largest(self) -> float:
+        """The larger of the two: what a pair that comes or goes can change."""
+        return max(self.equal, self.different)
+
+
+class MetricPairGradient:
+    """The gradient of the metric risk of the module.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+        Examples.
+    labels : ndarray of shape (n,)
+        Numbers that are equal for equal labels; NaN for an unknown one.
+    radius : float
+        The clipping radius C.
+    bias : float, default=1.0
+        The squared distance b around which near and far are told apart.
+    different_weight : float, default=1.0
+        The weight a of pairs with different labels.
+    n_examples : int, optional
+        The public n of the formula where it is not the number of rows: these may be fewer.
+
+    Examples
+    --------
+    >>> gradient = MetricPairGradient(np.array([[1.0], [0.0]]), np.zeros(2), radius=2.0)
+    >>> gradient(np.ones((1, 1)))
+    array([[0.5]])
+    """
+
+    def __init__(
+        self,
+        Z: Vector,
+        labels: Vector,
+        *,
+        radius: float,
+        bias: float = 1.0,
+        different_weight: float = 1.0,
+        n_examples: int | None = None,
+    ) -> None:
+        n = len(Z) if n_examples is None else n_examples
+        if n < len(Z):
+            raise ValueError(f"there are {len(Z)} rows, more than the public number {n}.")
+        self._Z, self._labels, self._radius, self._bias = Z, labels, radius, bias
+        self._different_weight = different_weight
+        self._scale = 2.0 / max(1, n * (n - 1))
+        self._is_small = len(Z) * len(Z) * Z.shape[1] <= 2 * _STORED_NUMBERS
+
+    @cached_property
+    def _stored(self) -> list[tuple[Vector, Vector]]:
+        return [self._pairs(*chunk) for chunk in self._chunks()]
+
+    def _chunks(self) -> list[tuple[int, int]]:
+        """Return ranges of examples, each to meet all later ones."""
+        n, d = self._Z.shape
+        size = max(1, _CHUNK_NUMBERS // max(1, n * d))
+        return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+    def _pairs(self, start: int, stop: int) -> tuple[Vector, Vector]:
+        """Return clipped differences to later examples, and tau times the weight, 0 if unknown."""
+        n = len(self._Z)
+        i, j = np.nonzero(np.arange(start, n)[None, :] > np.arange(start, stop)[:, None])
+        i, j = i + start, j + start
+        left, right = self._labels[i], self._labels[j]
+        kinds = np.where(left == right, 1.0, -self._different_weight)
+        kinds[np.isnan(left) | np.isnan(right)] = 0.0
+        return clip_rows(self._Z[i] - self._Z[j], self._radius), kinds
+
+    def __call__(self, W: Vector) -> Vector:
+        """Return the gradient at a symmetric matrix `W`."""
+        total = np.zeros_like(W)
+        chunks = self._stored if self._is_small else (self._pairs(*c) for c in self._chunks())
+        for V, kinds in chunks:
+            t = np.sign(kinds) * (np.einsum("ij,ij->i", V @ W, V) - self._bias)
+            # sigmoid(t) without overflow
+            slopes = kinds * (0.5 * (1.0 + np.tanh(0.5 * t)))
+            total += V.T @ (slopes[:, None] * V)
+        return self._scale * 0.5 * (total + total.T)
+
+
+@dataclass(frozen=True)
+class MetricGradient(Mechanism):
+    r"""Noisy gradient descent on the logistic metric risk over all pairs.
+
+    Descent starts from W = (b/C^2) I, the Euclidean metric in standard units, and each of T steps
+    releases the gradient of F_S at the present W with Gaussian noise, moves, and projects on the
+    PSD cone.
+
+    *Sensitivity.* W is a function of earlier releases, so its eigenvalues are public, and by the
+    pair lemma of the module step t has sensitivity 2 c_t / n in the Frobenius norm,
+    c_t = max(E + D, sqrt(2) E, sqrt(2) D) with the lengths E and D at W. The matrix is released as
+    a vector of the same length. T steps with mu / sqrt(T) each compose to mu. If one example is
+    added or removed, among at most n, the sensitivity is 2 max(E, D) / n.
+
+    *Rounding.* Each run adds m pairs in a chunk and k chunks, and computes h to within some d
+    roundings of b + C^2 \|W\|: its gradient is off by at most
+    (m + k + (4 d + 32) (1 + b + C^2 \|W\|)) 2^-53 max(E, D), and twice that is added.
+
+    *Step size.* Nothing is read from the data. At the start, with pairs of length C in all
+    directions and as many examples in each of K = 1 + 1/a classes, a step of 2 K d b/C^4 times the
+    gradient would change W by as much, relatively, as equal and different pairs differ in their
+    spread. This, times `step`, is shared among the steps. It is cut down so that the noise of all
+    steps, whose largest eigenvalue is near sqrt(2 d) times its standard deviation, stays below
+    `noise_limit` times the eigenvalue b/C^2 that W starts with: with little budget the metric stays
+    near the Euclidean one instead of becoming noise.
+
+    Parameters
+    ----------
+    n_steps : int, default=1
+        Number of steps T. One step is the noisy contrast of the spreads of near and of far pairs;
+        more steps pay when noise is small.
+    clip : float, default=0.8
+        Clipping radius C in units of sqrt(d) standard units.
+    bias : float, default=1.0
+        The squared distance b around which near and far are told apart.
+    different_weight : float, default=1.0
+        The weight a of pairs with different labels, at most 1; 1/(K - 1) balances K classes.
+    step : float, default=2.0
+        Length of the path in the unit above.
+    noise_limit : float, default=0.5
+        Bound on the noise relative to the start.
+
+    Examples
+    --------
+    >>> MetricGradient(n_steps=3).name
+    'metric_gradient'
+    """
+
+    n_steps: int = 1
+    clip: float = 0.8
+    bias: float = 1.0
+    different_weight: float = 1.0
+    step: float = 2.0
+    noise_limit: float = 0.5
+
+    name = "metric_gradient"
+    learns = "metric"
+    label_is_worst = True
+
+    def __post_init__(self) -> None:
+        check_count("n_steps", self.n_steps)
+        for name in ("clip", "bias", "different_weight", "step", "noise_limit"):
+            check_positive(name, getattr(self, name))
+        if self.different_weight > 1:
+            raise ValueError(f"different_weight must be at most 1, got {self.different_weight!r}.")
+
+    def fit(
+        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+    ) -> PrivateFit:
+        """Learn privately; see `Mechanism.fit`.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, d)
+            Examples in standard coordinates.
+        signs : ndarray of shape (n,)
+            Numbers that are equal for equal labels; NaN for an unknown label.
+        setting : PublicSetting
+            What is public.
+        noise : NoiseSource
+            The source of noise.
+
+        Returns
+        -------
+        PrivateFit
+            What is released; `direction` holds the rows of W.
+        """
+        self.check(setting, noise)
+        n, d = setting.n_examples, setting.n_features
+        radius = self.clip * math.sqrt(d)
+        gradient = MetricPairGradient(
+            Z,
+            signs,
+            radius=radius,
+            bias=self.bias,
+            different_weight=self.different_weight,
+            n_examples=n,
+        )
+        mu = setting.mu * (1.0 - 1e-12) / math.sqrt(self.n_steps)
+        W = self.bias / radius**2 * np.eye(d)
+        step_size = self._step_size(self._sensitivity(W, setting) / setting.mu, radius, d)
+        releases = []
+        for t in range(self.n_steps):
+            noisy, release = release_vector(
+                to_upper(gradient(W)),
+                name=f"metric gradient, step {t + 1}",
+                sensitivity=self._sensitivity(W, setting),
+                mu=mu,
+                noise=noise,
+            )
+            releases.append(release)
+            W = PsdCone().project(W - step_size * from_upper(noisy))
+        return PrivateFit(
+            direction=W.ravel(),
+            threshold=self.bias,
+            releases=tuple(releases),
+            mu=compose(release.mu for release in releases),
+            accounting="adaptive composition of Gaussian-DP, converted exactly",
+            secure=noise.secure,
+        )
+
+    def _sensitivity(self, W: Vector, setting: PublicSetting) -> float:
+        n, d = setting.n_examples, setting.n_features
+        radius = self.clip * math.sqrt(d)
+        lengths = PairLengths.at(
+            W, radius=radius, bias=self.bias, different_weight=self.different_weight
+        )
+        moved = lengths.change if setting.neighbours == "replace" else lengths.largest
+        # One chunk has at most as many pairs as numbers, or those of one example.
+        terms = float(max(_CHUNK_NUMBERS, n) + n)
+        terms += (4.0 * d + 32.0) * (1.0 + self.bias + radius**2 * float(np.linalg.norm(W)))
+        return 2.0 * moved / n * relative_slack + 2.0 * terms * 2.0**-53 * lengths.largest
+
+    def _step_size(self, unit_noise: float, radius: float, d: int) -> float:
+        """Return the step size, given the noise of one step with the whole budget."""
+        n_classes = 1.0 + 1.0 / self.different_weight
+        wanted = self.step * 2.0 * n_classes * d * self.bias / radius**4
+        # T steps with sqrt(T) times this noise each add up to T times it.
+        allowed = self.noise_limit * self.bias / radius**2 / (math.sqrt(2.0 * d) * unit_noise)
+        return min(wanted, allowed) / self.n_steps

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One private pass over the examples: the private form of the paper's online algorithm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.losses import Logistic
+from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows, last_of_descent, logistic_slope
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.release import release_vector, rounding_drift
+from pairlearn.validation import check_positive
+
+__all__ = ["Pass", "SinglePass"]
+
+Vector = NDArray[np.float64]
+
+_LOSS = Logistic()
+
+
+@dataclass
+class Pass:
+    """A pass that has begun and not ended: the iterate and the last example, both secret.
+
+    Parameters
+    ----------
+    w : ndarray of shape (d,)
+        The iterate.
+    previous : ndarray of shape (d,), optional
+        The last example in standard coordinates, exactly as it was given.
+    previous_sign : float, default=0.0
+        Its label, 0 before the first example.
+    n_seen : int, default=0
+        Number of examples so far.
+    """
+
+    w: Vector
+    previous: Vector | None = None
+    previous_sign: float = 0.0
+    n_seen: int = field(default=0)
+
+
+@dataclass(frozen=True)
+class SinglePass(Mechanism):
+    r"""Each example meets the previous one, once; the last iterate is released with noise.
+
+    Rows are taken in their order, which may be public. Step t descends on the logistic loss of the
+    pair (x_t, x_{t-1}), clipped to length C, if the labels differ, and projects on a ball of
+    radius r.
+
+    *Sensitivity.* An example is in at most two pairs, its own step and the next one. Any other step
+    is the same map in both runs and, the loss being convex and (C^2/4)-smooth and the step at most
+    8/C^2, does not increase their distance. A touched step adds at most eta times the difference
+    of two gradients at the same point: 2 C s if the label stays, C s if it changes (the pair is
+    then active in one run only), s = sigmoid(C r). Hence \|w - w'\| <= 4 C s eta for the last
+    iterate, with no failure probability. An average of iterates has less signal for the same worst
+    case, so the last iterate it is.
+
+    *Adding or removing z between p and q* puts the pairs (z, p), (q, z) in the place of (q, p). Of
+    three labels in a circle an even number of neighbours differ: of the three pairs none or two
+    are active. One active step moves the iterate by at most C s eta, so two runs that start
+    together are at most 2 C s eta apart after these pairs, and not further afterwards. (At either
+    end one pair comes or goes.) The step size depends on the public n, not on the number of rows.
+
+    `begin`, `learn` and `finish` do the same piece by piece, for streams; whatever the pieces, the
+    steps are the same.
+
+    Parameters
+    ----------
+    clip : float, default=0.8
+        Clipping radius C in units of sqrt(d) standard units.
+    radius : float, default=0.5
+        Radius r of the domain in units of 1/C.
+    step : float, default=4.0
+        Step size in units of r/(C n): so many times the pass could cross the radius if every pair
+        were active and had slope and length at their bounds.
+
+    Examples
+    --------
+    >>> SinglePass().name
+    'single_pass'
+    """
+
+    clip: float = 0.8
+    radius: float = 0.5
+    step: float = 4.0
+
+    name = "single_pass"
+
+    def __post_init__(self) -> None:
+        check_positive("clip", self.clip)
+        check_positive("radius", self.radius)
+        check_positive("step", self.step)
+        if self.step * self.radius > 8:
+            raise ValueError(
+                f"step * radius must be at most 8, got {self.step * self.radius:g}: beyond, a "
+                "gradient step is not proved to be non-expansive for every n."
+            )
+
+    def fit(
+        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+    ) -> PrivateFit:
+        """Learn privately; see `Mechanism.fit`.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, d)
+            Examples in standard coordinates.
+        signs : ndarray of shape (n,)
+            +1 or -1.
+        setting : PublicSetting
+            What is public.
+        noise : NoiseSource
+            The source of noise.
+
+        Returns
+        -------
+        PrivateFit
+            What is released.
+        """
+        self.check(setting, noise)
+        state = self.begin(setting)
+        self.learn(state, Z, signs, setting=setting)
+        return self.finish(state, setting=setting, noise=noise)
+
+    def begin(self, setting: PublicSetting) -> Pass:
+        """Return the state before the first example.
+
+        Parameters
+        ----------
+        setting : PublicSetting
+            What is public; its number of examples is the largest that may come.
+
+        Returns
+        -------
+        Pass
+            The state.
+        """
+        return Pass(np.zeros(setting.n_features))
+
+    def learn(self, state: Pass, Z: Vector, signs: Vector, *, setting: PublicSetting) -> None:
+        """Take the steps of some further examples.
+
+        Parameters
+        ----------
+        state : Pass
+            Changed in place.
+        Z : ndarray of shape (m, d)
+            The next examples in standard coordinates.
+        signs : ndarray of shape (m,)
+            +1 or -1.
+        setting : PublicSetting
+            What is public.
+        """
+        if not len(Z):
+            return
+        if state.n_seen + len(Z) > setting.n_examples:
+            raise ValueError(
+                f"there are {state.n_seen + len(Z)} rows, more than the public number "
+                f"{setting.n_examples} that the step size was made for."
+            )
+        clip, ball, step_size = self._scales(setting)
+        state.n_seen += len(Z)
+        last, last_sign = Z[-1].copy(), float(signs[-1])
+        if state.previous is not None:
+            Z = np.concatenate([state.previous[None, :], Z])
+            signs = np.concatenate([[state.previous_sign], signs])
+        active = np.flatnonzero(signs[1:] != signs[:-1]) + 1
+        pairs = clip_rows(signs[active, None] * (Z[active] - Z[active - 1]), clip)
+        state.w = last_of_descent(
+            pairs, start=state.w, step_size=step_size, radius=ball, loss=_LOSS
+        )
+        state.previous, state.previous_sign = last, last_sign
+
+    def finish(self, state: Pass, *, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
+        """Release the last iterate with noise, once.
+
+        Parameters
+        ----------
+        state : Pass
+            The state; it must not be released again, nor learned on.
+        setting : PublicSetting
+            What is public.
+        noise : NoiseSource
+            The source of noise.
+
+        Returns
+        -------
+        PrivateFit
+            What is released.
+        """
+        self.check(setting, noise)
+        clip, ball, step_size = self._scales(setting)
+        moved = 4.0 if setting.neighbours == "replace" else 2.0
+        sensitivity = moved * clip * logistic_slope(clip * ball) * step_size * relative_slack
+        drift = rounding_drift(setting.n_examples, setting.n_features, radius=ball)
+        noisy, release = release_vector(
+            state.w,
+            name="last iterate of one pass",
+            sensitivity=sensitivity + drift,
+            mu=setting.mu * (1.0 - 1e-12),
+            noise=noise,
+        )
+        return PrivateFit(
+            direction=noisy,
+            threshold=0.0,
+            releases=(release,),
+            mu=release.mu,
+            accounting="one Gaussian release, converted exactly",
+            secure=noise.secure,
+        )
+
+    def _scales(self, setting: PublicSetting) -> tuple[float, float, float]:
+        """Return the clipping length, the radius of the ball and the step size."""
+        clip = self.clip * math.sqrt(setting.n_features)
+        ball = self.radius / clip
+        return clip, ball, self.step * ball / (clip * setting.n_examples)

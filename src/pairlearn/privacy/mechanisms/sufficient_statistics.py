@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""One noisy release of centred sufficient statistics.
+
+For the square loss, the linear score that maximises AUC is w = Cov(x)^{-1} Cov(x, y) up to scale
+(labels y = -1, +1), so first and second moments are all one needs. About a public point c with a
+public radius R, put v = clip((x - c) / R) into the unit ball; a record contributes
+
+    T(z) = ( y v,  b v,  k y,  r \|v\|,  sqrt(q) v v^T )
+
+and the release is the sum of T over the records plus Gaussian noise (v v^T as a vector with the
+off-diagonal entries times sqrt 2, so that lengths are Frobenius lengths).
+
+**Sensitivity (replace one record).** If q <= (1 + b^2) / 2, the largest \|T(z) - T(z')\|^2 is
+
+    max( 4 (1 + b^2),
+         (1 + b^2) + r^2 + q + 4 k^2,
+         2 (1 + b^2) + 4 k^2 + max_{0 <= c <= 1} [ 2 \|1 - b^2\| c + 2 q (1 - c^2) ] ).
+
+*Proof.* Let s >= t be the lengths of the two vectors v, v' and c the cosine between them, and let
+y y' = 1 first. Then
+
+    \|T - T'\|^2 = (1 + b^2)(s^2 + t^2 - 2 s t c) + r^2 (s - t)^2 + q (s^4 + t^4 - 2 s^2 t^2 c^2).
+
+Its derivative in s is 2(1 + b^2)(s - t c) + 2 r^2 (s - t) + 4 q s (s^2 - t^2 c^2) >= 0, so s = 1.
+For fixed c the second derivative in t is 2(1 + b^2) + 2 r^2 + 12 q t^2 - 4 q c^2 >=
+2(1 + b^2) - 4 q >= 0: convex, so t = 0 or t = 1. At t = 0 the value is (1 + b^2) + r^2 + q. At
+t = 1 it is 2(1 + b^2)(1 - c) + 2 q (1 - c^2), which decreases in c on [-1, 1] because its
+derivative -2(1 + b^2) - 4 q c is at most -2(1 + b^2) + 4 q <= 0; the maximum is 4(1 + b^2), at
+c = -1. If y y' = -1, the first term becomes (1 + b^2)(s^2 + t^2) + 2(1 - b^2) s t c and 4 k^2 is
+added. The derivative in s is at least 2(1 + b^2) s - 2\|1 - b^2\| t >= 0, so s = 1; convexity in t
+holds as before; t = 0 gives (1 + b^2) + r^2 + q + 4 k^2 and t = 1 gives
+2(1 + b^2) + 2(1 - b^2) c + 2 q (1 - c^2) + 4 k^2, whose maximum over c is the third entry. []
+
+The worst pair for the means, v and -v, changes neither the length nor v v^T. Hence the *free*
+weights of `Weights.free`: with q = (1 + b^2)/2, k = b / sqrt(1 + b^2) and r = sqrt(1 + b^2) all
+three entries are at most 4 (1 + b^2), and second moments, label mean and mean length cost nothing
+beyond what the two means cost.
+
+**Add or remove one record.** The release changes by one T(z), of length at most
+sqrt(1 + b^2 + k^2 + r^2 + q).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.privacy.accounting.certificate import Release
+from pairlearn.privacy.mechanisms.base import relative_slack
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.validation import check_positive
+
+__all__ = ["Moments", "Weights", "clip_to_ball", "record_statistics", "release_moments"]
+
+Vector = NDArray[np.float64]
+
+# secure=True: the noise is this many grid steps wide, and so many numbers are handled at a time.
+_GRID_STEPS = 1 << 20
+_CHUNK_NUMBERS = 1 << 22
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of the parts of a record's statistics (see the module).
+
+    Parameters
+    ----------
+    mean : float
+        b, the weight of v; y v has weight 1.
+    label : float
+        k, the weight of y.
+    length : float
+        r, the weight of the length of v.
+    second : float
+        q, the squared weight of v v^T; 0 leaves second moments out.
+
+    Examples
+    --------
+    >>> round(Weights.free(0.5).sensitivity("replace") ** 2, 9)
+    5.0
+    """
+
+    mean: float
+    label: float
+    length: float
+    second: float
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "label", "length"):
+            check_positive(name, getattr(self, name))
+        if not 0 <= self.second <= (1 + self.mean**2) / 2 * (1 + 1e-12):
+            raise ValueError(
+                f"second must lie in [0, (1 + mean^2) / 2], got {self.second}: the sensitivity "
+                "is not proved beyond."
+            )
+
+    @classmethod
+    def free(cls, mean: float, *, second_moments: bool = True) -> Weights:
+        """Return the largest weights that cost nothing under replacement of one record.
+
+        Parameters
+        ----------
+        mean : float
+            b, the weight of v.
+        second_moments : bool, default=True
+            Whether v v^T is released.
+
+        Returns
+        -------
+        Weights
+            With sensitivity 2 sqrt(1 + b^2).
+        """
+        total = 1 + mean**2
+        if second_moments:
+            return cls(mean, mean / math.sqrt(total), math.sqrt(total), total / 2)
+        return cls(mean, min(1.0, mean), math.sqrt(total), 0.0)
+
+    def sensitivity(self, neighbours: str) -> float:
+        """Return the L2 sensitivity of the sum of the statistics.
+
+        Parameters
+        ----------
+        neighbours : str
+            "replace" or "add_remove".
+
+        Returns
+        -------
+        float
+            The bound of the module's lemma.
+        """
+        b2, k2, r2, q = self.mean**2, self.label**2, self.length**2, self.second
+        if neighbours == "add_remove":
+            return math.sqrt(1 + b2 + k2 + r2 + q)
+        if neighbours != "replace":
+            raise ValueError(f"neighbours must be 'replace' or 'add_remove', got {neighbours!r}.")
+        slope = abs(1 - b2)
+        cosine = 1.0 if 2 * q <= slope else slope / (2 * q)
+        flipped = 2 * (1 + b2) + 4 * k2 + 2 * slope * cosine + 2 * q * (1 - cosine**2)
+        return math.sqrt(max(4 * (1 + b2), (1 + b2) + r2 + q + 4 * k2, flipped))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Noisy moments of one release, each divided by n and by its weight.
+
+    Parameters
+    ----------
+    label_mean : ndarray
+        Of y v.
+    mean : ndarray
+        Of v.
+    label : float
+        Of y.
+    length : float
+        Of the length of v.
+    second : ndarray or None
+        Of v v^T.
+    deviation : float
+        Standard deviation of the noise in `label_mean`.
+    weights : Weights
+        The weights: noise in `mean` is deviation / weights.mean, and so on.
+    centre, radius : ndarray, float
+        Where v was measured.
+    release : Release
+        What goes into the certificate.
+    """
+
+    label_mean: Vector
+    mean: Vector
+    label: float
+    length: float
+    second: Vector | None
+    deviation: float
+    weights: Weights
+    centre: Vector
+    radius: float
+    release: Release
+
+
+def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
+    """Return the rows clipped to the unit ball and their lengths after clipping.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n, d)
+        Rows.
+
+    Returns
+    -------
+    clipped, lengths : ndarray
+        Rows of length at most 1, and these lengths.
+
+    Examples
+    --------
+    >>> clip_to_ball(np.array([[3.0, 4.0], [0.3, 0.4]]))
+    (array([[0.6, 0.8],
+           [0.3, 0.4]]), array([1. , 0.5]))
+    """
+    lengths = np.sqrt(np.einsum("ij,ij->i", V, V))
+    clipped: Vector = V / np.maximum(lengths, 1.0)[:, None]
+    return clipped, np.minimum(lengths, 1.0)
+
+
+def record_statistics(V: Vector, signs: Vector, *, weights: Weights) -> Vector:
+    """Return T(z) of each record as the rows of a matrix.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n, d)
+        Centred and scaled records; clipped here.
+    signs : ndarray of shape (n,)
+        Labels, -1 or +1.
+    weights : Weights
+        The weights.
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+        y v, b v, k y, r times length and, if released, sqrt(q) v v^T.
+    """
+    clipped, lengths = clip_to_ball(V)
+    parts = [
+        clipped * signs[:, None],
+        weights.mean * clipped,
+        weights.label * signs[:, None],
+        weights.length * lengths[:, None],
+    ]
+    if weights.second:
+        rows, columns, isometry = _triangle(V.shape[1], weights.second)
+        parts.append(clipped[:, rows] * clipped[:, columns] * isometry)
+    return np.concatenate(parts, axis=1)
+
+
+def release_moments(
+    Z: Vector,
+    signs: Vector,
+    *,
+    centre: Vector,
+    radius: float,
+    weights: Weights,
+    mu: float,
+    n_examples: int,
+    neighbours: str,
+    noise: NoiseSource,
+    name: str = "centred moments",
+) -> Moments:
+    """Release the moments about `centre` with Gaussian-DP parameter `mu`.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+        Examples in standard coordinates.
+    signs : ndarray of shape (n,)
+        Labels, -1 or +1.
+    centre, radius : ndarray, float
+        Public, or computed from earlier releases only.
+    weights : Weights
+        Weights of the parts.
+    mu : float
+        The budget of this release.
+    n_examples : int
+        The public number that turns sums into means.
+    neighbours : str
+        The neighbouring relation.
+    noise : NoiseSource
+        Floating-point Gaussian, or discrete if the source is secure: then each record's statistics
+        are rounded to a grid before they are summed, and sensitivity grows by the grid step times
+        the root of the number of statistics (half a step per record and coordinate, two records).
+    name : str
+        Name in the certificate.
+
+    Returns
+    -------
+    Moments
+        The noisy moments.
+    """
+    d = Z.shape[1]
+    mu = check_positive("mu", mu)
+    size = 2 * d + 2 + (d * (d + 1) // 2 if weights.second else 0)
+    sensitivity = weights.sensitivity(neighbours) * relative_slack
+    V = (Z - centre) / radius
+    if noise.secure:
+        # scale mu = sensitivity + step sqrt(p) with step = scale / _GRID_STEPS.
+        rounding = math.sqrt(size) / _GRID_STEPS
+        if mu < 10 * rounding:
+            raise ValueError(
+                f"the budget mu = {mu:g} of a release is too small for the grid of secure=True "
+                f"with {d} features; ask for a larger epsilon."
+            )
+        scale = sensitivity / (mu - rounding)
+        step = scale / _GRID_STEPS
+        sensitivity = scale * mu
+        total = np.zeros(size, dtype=np.int64)
+        chunk = max(1, _CHUNK_NUMBERS // size)
+        for start in range(0, len(V), chunk):
+            part = slice(start, start + chunk)
+            records = record_statistics(V[part], signs[part], weights=weights)
+            total += np.rint(records / step).astype(np.int64).sum(axis=0)
+        noisy = noise.protect_integers(total, _GRID_STEPS) * step
+    else:
+        scale = sensitivity / mu
+        noisy = noise.protect(_summed(V, signs, weights=weights), scale)
+    second = None
+    if weights.second:
+        rows, columns, isometry = _triangle(d, weights.second)
+        second = np.zeros((d, d))
+        second[rows, columns] = noisy[2 * d + 2 :] / (isometry * n_examples)
+        second[columns, rows] = second[rows, columns]
+    return Moments(
+        label_mean=noisy[:d] / n_examples,
+        mean=np.asarray(noisy[d : 2 * d] / (weights.mean * n_examples)),
+        label=float(noisy[2 * d] / (weights.label * n_examples)),
+        length=float(noisy[2 * d + 1] / (weights.length * n_examples)),
+        second=second,
+        deviation=scale / n_examples,
+        weights=weights,
+        centre=centre,
+        radius=radius,
+        release=Release(name, size, sensitivity, scale),
+    )
+
+
+def _triangle(d: int, second: float) -> tuple[Any, Any, Vector]:
+    """Return the upper triangle of a d x d matrix and the factors that make it a vector."""
+    rows, columns = np.triu_indices(d)
+    return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2.0)) * math.sqrt(second)
+
+
+def _summed(V: Vector, signs: Vector, *, weights: Weights) -> Vector:
+    """Return the sum of `record_statistics` over the records, without storing them."""
+    d = V.shape[1]
+    clipped, lengths = clip_to_ball(V)
+    parts = [
+        signs @ clipped,
+        weights.mean * clipped.sum(axis=0),
+        [weights.label * signs.sum(), weights.length * lengths.sum()],
+    ]
+    if weights.second:
+        rows, columns, isometry = _triangle(d, weights.second)
+        parts.append((clipped.T @ clipped)[rows, columns] * isometry)
+    return np.concatenate(parts)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a solver returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Solution", "Trace"]
+
+
+@dataclass
+class Trace:
+    """What happened on the way."""
+
+    n_steps: int = 0
+    #: Pairs whose loss was differentiated.
+    n_gradients: int = 0
+    #: Steps at which an example met itself (i_t = i_{t-1}).
+    n_repeats: int = 0
+    seconds: float = 0.0
+    #: (step, seconds, running pair risk) after each block, when callbacks were given.
+    history: list[tuple[int, float, float]] = field(default_factory=list)
+    #: Whether Ctrl-C ended the run.
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The result of a run."""
+
+    #: The average by the averaging rule: the output of Algorithm 1.
+    average: NDArray[np.float64]
+    #: The last iterate.
+    w: NDArray[np.float64]
+    trace: Trace

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parquet and Arrow (Feather) files and folders of them, in chunks; needs PyArrow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.streams.readers.base import (
+    Chunk,
+    Position,
+    Reader,
+    ReadError,
+    digest,
+    nothing_to_read,
+)
+from pairlearn.streams.readers.byte_source import HEAD, check_file, sniff
+from pairlearn.streams.readers.row_buffer import (
+    RefusedFieldError,
+    RowBuffer,
+    RowChecker,
+    chunk_rows_for,
+)
+from pairlearn.streams.readers.schema import Layout, Schema, listed
+
+__all__ = ["ArrowReader"]
+
+#: Bytes, several chunks.
+_LARGE = 1 << 24
+SUFFIXES = (".parquet", ".arrow", ".feather", ".ipc")
+
+
+class ArrowReader(Reader):
+    """Chunks of rows from Parquet or Arrow IPC (Feather version 2) files.
+
+    Only the columns that are used are decoded, one piece of a row group at a time, so memory
+    does not grow with the file. A folder stands for the Parquet and Arrow files below it, in
+    the order of their paths; names that start with ``.`` or ``_`` are left out.
+
+    Parameters
+    ----------
+    sources : path or list of paths
+        Files or folders.
+    schema : Schema
+        Which columns to take, and how. Absent values are nulls and NaN.
+    chunk_rows : int, optional
+        Largest number of rows in a chunk; by default so many that a chunk takes about 4 MB.
+    strict : bool, default False
+        Stop at the first row that cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow, pyarrow.parquet
+    >>> table = pyarrow.table({"age": [20, 30], "target": [0, 1]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pyarrow.parquet.write_table(table, folder + "/a.parquet")
+    ...     [chunk] = ArrowReader(folder, Schema(label="target"))
+    >>> chunk.X.ravel(), chunk.y
+    (array([20., 30.]), array([0., 1.]))
+    """
+
+    format = "arrow"
+
+    def __init__(
+        self,
+        sources: Any,
+        schema: Schema,
+        *,
+        chunk_rows: int | None = None,
+        strict: bool = False,
+    ) -> None:
+        super().__init__(strict=strict)
+        try:
+            import pyarrow
+        except ImportError:
+            raise ReadError(
+                "Parquet and Arrow files need PyArrow; install pairlearn[arrow]."
+            ) from None
+        self._pa = pyarrow
+        given = list(sources) if isinstance(sources, (list, tuple)) else [sources]
+        self.files = [file for source in given for file in _files_of(source)]
+        if not self.files:
+            raise ReadError("there is no file to read; name at least one.")
+        self.schema = schema
+        names, types = self._columns(0)
+        self._names = names
+        self.layout: Layout = schema.layout(names, str(self.files[0]))
+        self._check_types(types)
+        self.feature_names = self.layout.feature_names
+        self.n_features = self.layout.n_features
+        self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
+        wanted = {*self.layout.numbers, *self.layout.categories}
+        wanted |= {j for j in (self.layout.label, self.layout.qid) if j is not None}
+        self._used = sorted(wanted)
+        self._wanted = [names[j] for j in self._used]
+        self._file = 0
+        # The GNU allocator learns from a large block that comes and goes to keep blocks of that
+        # size. Without it chunks are handed back to the system and faulted in again and again.
+        np.empty(_LARGE, dtype=np.uint8)
+        self.position = replace(Position(self.format), fingerprint=self._fingerprint(0))
+
+    def _open(self, index: int) -> Any:
+        path = self.files[index]
+        kind = sniff(path)
+        try:
+            if kind == "parquet":
+                import pyarrow.parquet
+
+                return pyarrow.parquet.ParquetFile(path, pre_buffer=False)
+            if kind == "arrow":
+                return self._pa.ipc.open_file(self._pa.OSFile(str(path)))
+        except (self._pa.ArrowException, OSError) as error:
+            raise self._damaged(path, error) from None
+        if kind == "feather1":
+            raise ReadError(f"{path} is Feather version 1; rewrite it as version 2 or Parquet.")
+        raise ReadError(
+            f"{path} is neither a Parquet nor an Arrow file; convert it or leave it out."
+        )
+
+    @staticmethod
+    def _damaged(path: Path, error: BaseException) -> ReadError:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return ReadError(f"{path} cannot be read: {reason.rstrip('.')}; write it again.")
+
+    def _columns(self, index: int) -> tuple[tuple[str, ...], list[Any]]:
+        file = self._open(index)
+        schema = getattr(file, "schema_arrow", None) or file.schema
+        return tuple(schema.names), list(schema.types)
+
+    def _check_types(self, types: list[Any]) -> None:
+        is_ = self._pa.types
+        for j, kind in enumerate(types):
+            numeric = is_.is_floating(kind) or is_.is_integer(kind) or is_.is_boolean(kind)
+            numeric = numeric or is_.is_decimal(kind) or is_.is_null(kind)
+            name = self.layout.names[j]
+            if j in self.layout.levels:
+                continue
+            if not numeric and j == self.layout.label:
+                raise ReadError(
+                    f"{self.files[0]}: label {name!r} is {kind}; list its values with classes=."
+                )
+            if not numeric and (j in self.layout.numbers or j == self.layout.qid):
+                raise ReadError(
+                    f"{self.files[0]}: column {name!r} is {kind}, not a number; name it in "
+                    "categorical= or leave it out with features=."
+                )
+
+    def _fingerprint(self, index: int) -> str:
+        path = self.files[index]
+        with open(path, "rb") as file:
+            head = file.read(HEAD)
+        return digest(self.schema.key(), self.chunk_rows, path.stat().st_size, head)
+
+    def restore(self, position: Position) -> None:
+        """Continue after `position`, which a reader of the same files has saved."""
+        if not 0 <= position.file < len(self.files):
+            raise ReadError("the saved position names a file that is not among the sources.")
+        self._check_position(position, self._fingerprint(position.file))
+        self._file = position.file
+        self.position = position
+
+    def __iter__(self) -> Iterator[Chunk]:
+        for index in range(self._file, len(self.files)):
+            self._file = index
+            if index != self.position.file:
+                names, _ = self._columns(index)
+                if names != self._names:
+                    raise ReadError(
+                        f"{self.files[index]} has other columns than the first file "
+                        f"({listed(names)} instead of {listed(self._names)}); read files of one "
+                        "shape together."
+                    )
+                self.position = replace(
+                    self.position,
+                    file=index,
+                    offset=0,
+                    line=1,
+                    fingerprint=self._fingerprint(index),
+                )
+            yield from self._file_chunks(index)
+        if self.position.row == 0:
+            raise nothing_to_read(str(self.files[-1]), self.position.refusals)
+
+    def _batches(self, index: int, skip: int) -> Iterator[Any]:
+        """Yield record batches of at most `chunk_rows` rows, after leaving out `skip` rows."""
+        file = self._open(index)
+        if hasattr(file, "iter_batches"):
+            group = 0
+            while group < file.num_row_groups:
+                n_rows = file.metadata.row_group(group).num_rows
+                if skip < n_rows:
+                    break
+                skip -= n_rows
+                group += 1
+            batches = file.iter_batches(
+                self.chunk_rows,
+                row_groups=list(range(group, file.num_row_groups)),
+                columns=self._wanted,
+                use_threads=False,
+            )
+            yield from self._cut(batches, skip)
+            return
+        for k in range(file.num_record_batches):
+            batch = file.get_batch(k)
+            taken = min(skip, batch.num_rows)
+            skip -= taken
+            # a chunk starts at a multiple of chunk_rows in its batch, resumed or not
+            for begin in range(taken, batch.num_rows, self.chunk_rows):
+                yield batch.slice(begin, self.chunk_rows)
+
+    def _cut(self, batches: Iterator[Any], skip: int) -> Iterator[Any]:
+        """Yield batches of `chunk_rows` rows, but for the last, after leaving out `skip` rows.
+
+        They end at multiples of `chunk_rows` in the file, resumed or not, however PyArrow has cut
+        what it read: row groups and pages of texts have borders of their own.
+        """
+        parts: list[Any] = []
+        size = 0
+        for batch in batches:
+            begin = min(skip, batch.num_rows)
+            skip -= begin
+            while begin < batch.num_rows:
+                part = batch.slice(begin, self.chunk_rows - size)
+                parts.append(part)
+                begin += part.num_rows
+                size += part.num_rows
+                if size == self.chunk_rows:
+                    yield self._joined(parts)
+                    parts, size = [], 0
+        if parts:
+            yield self._joined(parts)
+
+    def _joined(self, parts: list[Any]) -> Any:
+        if len(parts) == 1:
+            return parts[0]
+        [batch] = self._pa.Table.from_batches(parts).combine_chunks().to_batches()
+        return batch
+
+    def _file_chunks(self, index: int) -> Iterator[Chunk]:
+        path = self.files[index]
+        batches = self._batches(index, self.position.offset)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (self._pa.ArrowException, OSError) as error:
+                raise self._damaged(path, error) from None
+            if batch is None:
+                return
+            offset = self.position.offset
+            checker = RowChecker(self, self.layout, str(path))
+            rows = self._rows_of(batch, offset, checker)
+            first_row = self.position.row
+            self.position = replace(
+                self.position,
+                offset=offset + batch.num_rows,
+                line=offset + batch.num_rows + 1,
+                row=first_row + rows.count,
+                refusals=checker.refusals,
+            )
+            if rows.count:
+                X, y, qid = rows.finish(self.layout)
+                yield Chunk(X, y, qid, first_row, rows.lines[: rows.count], self.position)
+
+    def _rows_of(self, batch: Any, offset: int, checker: RowChecker) -> RowBuffer:
+        layout, n = self.layout, batch.num_rows
+        rows = RowBuffer(layout, n)
+        rows.lines[:] = np.arange(offset + 1, offset + n + 1)
+        from pairlearn.kernels.parsing.columns import gather
+
+        by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
+        arrays = {j: by_name[layout.names[j]] for j in self._used}
+        found = [self._doubles(arrays[j]) for j in layout.numbers]
+        finite = gather(np.array([address for address, _ in found], dtype=np.intp), rows.values)
+        for slot, j in enumerate((layout.label, layout.qid)):
+            if j is not None and j not in layout.levels:
+                rows.extra[:, slot] = self._numbers(arrays[j])
+        for k, j in enumerate(layout.categories):
+            rows.codes[:, k] = self._codes(arrays[j], j, checker)
+        if layout.label is not None and layout.label in layout.levels:
+            rows.codes[:, -1] = self._codes(arrays[layout.label], layout.label, checker)
+        any_missing = bool((rows.codes == -1).any())
+        if not finite or layout.schema.dtype == "float32":
+            any_missing |= not finite
+            rows.has_missing |= np.isnan(rows.values).any(axis=1)
+            for row, k in np.argwhere(np.isinf(rows.values)).tolist():
+                name = layout.names[layout.numbers[k]]
+                checker.mark(row, f"column {name!r}: the value is infinite or too large")
+        rows.take_in(n, any_missing, layout, checker)
+        checker.flush()
+        return rows
+
+    def _doubles(self, array: Any) -> tuple[int, Any]:
+        """Return the address of a column's numbers, and what must live as long as it is used."""
+        if array.type == self._pa.float64() and not array.null_count:
+            return array.buffers()[1].address + 8 * array.offset, array
+        numbers = np.ascontiguousarray(self._numbers(array), dtype=np.float64)
+        return numbers.ctypes.data, numbers
+
+    def _numbers(self, array: Any) -> NDArray[Any]:
+        is_ = self._pa.types
+        plain = is_.is_integer(array.type) and not array.null_count
+        if not plain and (not is_.is_floating(array.type) or array.type.bit_width < 32):
+            array = array.cast(self._pa.float64(), safe=False)
+        values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+        return values
+
+    def _codes(self, array: Any, j: int, checker: RowChecker) -> NDArray[np.int64]:
+        if not self._pa.types.is_dictionary(array.type):
+            array = array.dictionary_encode()
+        texts = ["" if v is None else str(v) for v in array.dictionary.to_pylist()]
+        table = np.array([self._code(j, text) for text in texts] + [-1], dtype=np.int64)
+        indices = array.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        codes: NDArray[np.int64] = table[indices]
+        for row in np.flatnonzero(codes == -2).tolist():
+            try:
+                RowBuffer.unknown(self.layout, j, texts[indices[row]])
+            except RefusedFieldError as error:
+                checker.mark(row, f"column {self.layout.names[j]!r}: {error}")
+        return codes
+
+    def _code(self, j: int, text: str) -> int:
+        return self.layout.code_of(j, text) if text else -1
+
+
+def _files_of(source: Any) -> list[Path]:
+    """Return the file, or the data files below the folder."""
+    if not isinstance(source, (str, os.PathLike)):
+        raise ReadError(f"Parquet and Arrow are read from paths, got {type(source).__name__}.")
+    path = Path(source)
+    if not path.is_dir():
+        return [check_file(path)]
+    found = [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.suffix in SUFFIXES
+        and not any(part[0] in "._" for part in file.relative_to(path).parts)
+    ]
+    if not found:
+        raise ReadError(f"{path} has no file ending in {', '.join(SUFFIXES)}; name the files.")
+    return found

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bytes from a file, a compressed file or a pipe, forward only, with a known offset."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from pairlearn.streams.readers.base import ReadError, digest
+
+__all__ = ["ByteSource", "check_file", "sniff"]
+
+HEAD = 4096
+_SKIP_BLOCK = 1 << 20
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ\x00": "xz",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"FEA1": "feather1",
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "zip",
+    b"\x89HDF": "hdf5",
+}
+
+
+def check_file(path: str | os.PathLike[str]) -> Path:
+    """Return the path if it names a readable file; otherwise say what is wrong.
+
+    Examples
+    --------
+    >>> check_file("no such file.csv")
+    Traceback (most recent call last):
+        ...
+    pairlearn.streams.readers.base.ReadError: no such file.csv does not exist; check the path.
+    """
+    path = Path(path)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise ReadError(f"{path} does not exist; check the path.") from None
+    except (OSError, ValueError) as error:
+        raise ReadError(f"{path} cannot be opened: {_reason(error)}; check the path.") from None
+    if stat.S_ISDIR(mode):
+        raise ReadError(f"{path} is a directory; name the files in it, or use Parquet or Arrow.")
+    return path
+
+
+def _reason(error: BaseException) -> str:
+    return str(getattr(error, "strerror", None) or error).rstrip(".")
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return open(path, "rb", buffering=0)
+    except PermissionError:
+        raise ReadError(
+            f"{path} cannot be read: permission denied; run `chmod u+r {path}` or ask its owner."
+        ) from None
+    except OSError as error:
+        raise ReadError(f"{path} cannot be opened: {_reason(error)}; check the path.") from None
+
+
+def sniff(path: str | os.PathLike[str]) -> str:
+    """Return what the first bytes of a file say it is: a format, a compression or 'text'."""
+    with _open(check_file(path)) as file:
+        return _kind(file.read(8))
+
+
+def _kind(head: bytes) -> str:
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    return "text"
+
+
+class ByteSource:
+    """Bytes of one file or pipe after decompression, read forward; `offset` bytes are consumed.
+
+    Parameters
+    ----------
+    target : path, "-" or binary file object
+        What to read; ``"-"`` is standard input. Compression is recognised by its first bytes,
+        whatever the name says.
+    """
+
+    def __init__(self, target: Any) -> None:
+        self.offset = 0
+        self.closed = False
+        self._plain = False
+        self.can_reopen = isinstance(target, (str, os.PathLike)) and os.fspath(target) != "-"
+        try:
+            self._open_target(target)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_target(self, target: Any) -> None:
+        if self.can_reopen:
+            path = check_file(target)
+            self.name = str(path)
+            with _open(path) as file:
+                head = file.read(8)
+            kind = _kind(head)
+            self._plain = kind == "text"
+            self._raw: BinaryIO = _open(path)
+            self._stream = self._decompress(kind)
+            live = False
+        else:
+            self.name = "standard input" if isinstance(target, str) else _name_of(target)
+            self._raw = sys.stdin.buffer if isinstance(target, str) else target
+            beginning = _first_bytes(self._raw)
+            self._raw = cast(BinaryIO, _Replay(beginning, self._raw))
+            self._stream = self._decompress(_kind(beginning))
+            live = True
+        self._head = bytearray()
+        self._digests: dict[int, str] = {}
+        self._ahead = memoryview(b"")
+        # a pipe may be slow: its first line must not wait for four thousand bytes
+        self._extend_head(1 if live else HEAD)
+        self._check_text()
+
+    def _decompress(self, kind: str) -> BinaryIO:
+        if kind == "text":
+            return self._raw
+        if kind == "gzip":
+            import gzip
+
+            return cast(BinaryIO, gzip.GzipFile(fileobj=self._raw))
+        if kind == "xz":
+            import lzma
+
+            return cast(BinaryIO, lzma.LZMAFile(self._raw))
+        if kind == "bzip2":
+            import bz2
+
+            return cast(BinaryIO, bz2.BZ2File(self._raw))
+        if kind == "zstd":
+            try:
+                import pyarrow
+            except ImportError:
+                raise ReadError(
+                    f"{self.name} is compressed with zstd, which needs PyArrow; "
+                    "install pairlearn[arrow] or recompress it with gzip or xz."
+                ) from None
+            return cast(BinaryIO, pyarrow.CompressedInputStream(self._raw, "zstd"))
+        raise ReadError(
+            f"{self.name} is a {kind} file, not text; "
+            "unpack or convert it, or choose the reader for its format."
+        )
+
+    def _extend_head(self, length: int) -> None:
+        while len(self._head) < length:
+            part = self._read(HEAD - len(self._head))
+            if not part:
+                break
+            self._head += part
+            self._ahead = memoryview(bytes(self._ahead) + part)
+
+    def _check_text(self) -> None:
+        head = self._head
+        if bytes(head[:2]) in (b"\xff\xfe", b"\xfe\xff"):
+            raise ReadError(f"{self.name} is UTF-16 text; convert it with `iconv -t utf-8`.")
+        if 0 in head:
+            raise ReadError(
+                f"{self.name} is not text: it has a zero byte at offset {head.index(0)}; "
+                "choose the reader for its format."
+            )
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return bytes(self._stream.read(size) or b"")
+        except (OSError, EOFError, ValueError) as error:
+            raise self._damaged(error) from None
+        except Exception as error:
+            # lzma and zlib have error classes of their own
+            if type(error).__module__ in ("_lzma", "lzma", "zlib"):
+                raise self._damaged(error) from None
+            raise
+
+    def _damaged(self, error: BaseException) -> ReadError:
+        return ReadError(
+            f"{self.name} cannot be read after byte {self.offset}: {_reason(error)}; "
+            "it is damaged or cut short, write it again."
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is not a single byte."""
+        return not self._head
+
+    def fingerprint(self, length: int = HEAD) -> str:
+        """Return a digest of the first bytes, so that other data is noticed on resuming."""
+        size = min(len(self._head), length)
+        # What is known of the beginning only grows: a digest of so many bytes stays what it is.
+        if size not in self._digests:
+            self._digests[size] = f"{size}:{digest(bytes(self._head[:size]))}"
+        return self._digests[size]
+
+    def matches(self, fingerprint: str) -> bool:
+        """Whether the data starts as it did when `fingerprint` was taken (it may have grown)."""
+        length = fingerprint.partition(":")[0]
+        if not length.isdigit() or int(length) > HEAD:
+            return False
+        self._extend_head(int(length))
+        return self.fingerprint(int(length)) == fingerprint
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill `view` from the front; 0 at the end of the data."""
+        if self._ahead:
+            size = min(len(self._ahead), len(view))
+            view[:size] = self._ahead[:size]
+            self._ahead = self._ahead[size:]
+        elif self._plain:
+            try:
+                size = cast(io.RawIOBase, self._raw).readinto(view) or 0
+            except OSError as error:
+                raise self._damaged(error) from None
+        else:
+            part = self._read(len(view))
+            size = len(part)
+            view[:size] = part
+        self.offset += size
+        return size
+
+    def skip_to(self, offset: int) -> None:
+        """Go forward to `offset`: a seek in a plain file, reading otherwise."""
+        if self._plain and offset > self.offset:
+            size = os.fstat(self._raw.fileno()).st_size
+            if offset > size:
+                raise ReadError(
+                    f"{self.name} has {size} bytes, the checkpoint was made at byte {offset}; "
+                    "it was cut or replaced, start again without the checkpoint."
+                )
+            self._raw.seek(offset)
+            self._ahead = memoryview(b"")
+            self.offset = offset
+            return
+        block = memoryview(bytearray(min(_SKIP_BLOCK, max(1, offset - self.offset))))
+        while self.offset < offset:
+            if not self.readinto(block[: offset - self.offset]):
+                raise ReadError(
+                    f"{self.name} ends at byte {self.offset}, the checkpoint was made at byte "
+                    f"{offset}; feed the whole stream again, or start without the checkpoint."
+                )
+
+    def close(self) -> None:
+        """Release the file; a pipe belongs to whoever opened it and stays open."""
+        if self.can_reopen and not self.closed:
+            for name in ("_stream", "_raw"):
+                file = getattr(self, name, None)
+                if file is not None:
+                    file.close()
+            self.closed = True
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _first_bytes(stream: Any) -> bytes:
+    """Return what tells the kind of data, without waiting for more than a first line."""
+    read = getattr(stream, "read1", stream.read)
+    found = b""
+    while len(found) < 8 and b"\n" not in found:
+        part = read(8 - len(found))
+        if isinstance(part, str):
+            raise ReadError("data must come as bytes; open the file with mode 'rb'.")
+        if not part:
+            break
+        found += part
+    return found
+
+
+def _name_of(target: Any) -> str:
+    name = getattr(target, "name", None)
+    return name if isinstance(name, str) else type(target).__name__
+
+
+class _Replay(io.RawIOBase):
+    """A stream whose first bytes were read to look at them."""
+
+    def __init__(self, beginning: bytes, rest: BinaryIO) -> None:
+        self._beginning = beginning
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)
+        read = getattr(self._rest, "read1", self._rest.read)  # what is there, not all asked for
+        part = self._beginning or read(len(view)) or b""
+        size = min(len(part), len(view))
+        view[:size] = part[:size]
+        self._beginning = part[size:]
+        return size

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""CSV and other delimited text, in chunks, at the speed of a compiled parser."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.streams.readers.base import (
+    Chunk,
+    Position,
+    Reader,
+    ReadError,
+    digest,
+    nothing_to_read,
+)
+from pairlearn.streams.readers.byte_source import ByteSource
+from pairlearn.streams.readers.byte_window import Blocks
+from pairlearn.streams.readers.row_buffer import (
+    RefusedFieldError,
+    RowBuffer,
+    RowChecker,
+    chunk_rows_for,
+    parse_number,
+)
+from pairlearn.streams.readers.schema import Layout, Schema, listed
+from pairlearn.validation import check_count
+
+__all__ = ["CsvReader"]
+
+MAX_LINE_BYTES = 1 << 25
+
+
+class CsvReader(Reader):
+    r"""Chunks of rows from delimited text: plain, gzip, xz, bzip2 or zstd; files or a pipe.
+
+    Quotes, doubled quotes and line breaks inside quotes follow RFC 4180; lines may end with
+    ``\n`` or ``\r\n``; blank lines are skipped. A number is the double nearest to the decimal
+    in the file, as ``float()`` gives it. A row that cannot be used (wrong number of fields, not
+    a number, infinite, a missing value under ``missing="refuse"``, an unexpected label) is
+    refused, counted and named; with `strict` reading stops there.
+
+    Parameters
+    ----------
+    sources : path, "-", binary file object, or list of these
+        Files to read one after the other; ``"-"`` is standard input.
+    schema : Schema
+        Which columns to take, and how.
+    header : bool, default True
+        Whether the first line names the columns. Without it they are ``"0"``, ``"1"``, ...
+    names : sequence of str, optional
+        Names to use instead of those in the file.
+    delimiter : str, default ","
+        One character between fields.
+    chunk_rows : int, optional
+        Rows in a chunk; by default so many that a chunk takes about 4 MB.
+    strict : bool, default False
+        Stop at the first row that cannot be used.
+    max_line_bytes : int, default 32 MiB
+        Longer lines are refused.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = io.BytesIO(b"age,income,target\n20,1.5,0\n30,2.5,1\n40,x,1\n")
+    >>> reader = CsvReader(text, Schema(label="target"))
+    >>> [chunk] = reader
+    >>> chunk.X, chunk.y
+    (array([[20. ,  1.5], [30. ,  2.5]]), array([0., 1.]))
+    >>> print(reader.refusals)
+    1 row refused; first: BytesIO:4: column 'income': 'x' is not a number
+    """
+
+    format = "csv"
+
+    def __init__(
+        self,
+        sources: Any,
+        schema: Schema,
+        *,
+        header: bool = True,
+        names: Sequence[str] | None = None,
+        delimiter: str = ",",
+        chunk_rows: int | None = None,
+        strict: bool = False,
+        max_line_bytes: int = MAX_LINE_BYTES,
+    ) -> None:
+        super().__init__(strict=strict)
+        if len(delimiter.encode()) != 1 or delimiter in '"\r\n .+-eE0123456789\0':
+            raise ReadError(
+                f"delimiter must be one ASCII character such as ',' or ';' that cannot be part "
+                f"of a number, got {delimiter!r}."
+            )
+        self.sources = list(sources) if isinstance(sources, (list, tuple)) else [sources]
+        if not self.sources:
+            raise ReadError("there is no file to read; name at least one.")
+        self.schema = schema
+        self.header = header
+        self.delimiter = delimiter
+        self.max_line_bytes = check_count("max_line_bytes", max_line_bytes, minimum=16)
+        self._given_names = None if names is None else tuple(names)
+        self._open_file(0)
+        source = self._blocks.source
+        try:
+            if source.is_empty:
+                raise ReadError(f"{source.name} is empty; check that it was written completely.")
+            self.layout: Layout = schema.layout(self._names, source.name)
+        except ReadError:
+            source.close()
+            raise
+        self.feature_names = self.layout.feature_names
+        self.n_features = self.layout.n_features
+        self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
+        self._options = self._fingerprint()
+        self.position = self._place(Position(self.format))
+
+    def _open_file(self, index: int) -> None:
+        self._blocks = Blocks(ByteSource(self.sources[index]), self.max_line_bytes)
+        blocks = self._blocks
+        blocks.refill()
+        if bytes(blocks.buffer[:3]) == b"\xef\xbb\xbf":
+            blocks.start = 3
+        start = blocks.start
+        record = blocks.first_record()
+        self._line = 1
+        name = blocks.source.name
+        if record is None:
+            found: list[str] = []
+        else:
+            found = self._split(record, name)
+        if not self.header:
+            blocks.start = start
+            found = [str(j) for j in range(len(found))]
+        else:
+            self._line = 1 + bytes(blocks.buffer[start : blocks.start]).count(b"\n")
+            if found and all(_is_number(text) for text in found):
+                raise ReadError(
+                    f"{name}: the first line holds numbers ({listed(found)}), not names; "
+                    "pass header=False if the file has no header."
+                )
+        names = tuple(found) if self._given_names is None else self._given_names
+        if record is not None and len(names) != len(found):
+            raise ReadError(
+                f"names has {len(names)} entries and {name} has {len(found)} columns; "
+                "give one name for each."
+            )
+        if index == 0:
+            self._names = names
+        elif record is not None and names != self._names:
+            raise ReadError(
+                f"{name} has other columns than the first file ({listed(names)} instead of "
+                f"{listed(self._names)}); read files of one shape together."
+            )
+        self._file = index
+
+    def _split(self, record: str, name: str) -> list[str]:
+        try:
+            return next(csv.reader([record], delimiter=self.delimiter, strict=True), [])
+        except csv.Error as error:
+            raise ReadError(
+                f"{name}:1: the first line cannot be split into fields ({error}); check its quotes."
+            ) from None
+
+    def _fingerprint(self) -> str:
+        options = (self.schema.key(), self.header, self._given_names, self.delimiter)
+        return digest(options, self.chunk_rows, self.max_line_bytes)
+
+    def _place(self, before: Position) -> Position:
+        source = self._blocks.source
+        return Position(
+            self.format,
+            file=self._file,
+            offset=self._blocks.offset,
+            line=self._line,
+            row=before.row,
+            refusals=before.refusals,
+            fingerprint=f"{self._options}:{source.fingerprint()}",
+        )
+
+    def restore(self, position: Position) -> None:
+        """Continue after `position`, which a reader of the same data has saved.
+
+        Plain files are entered at the byte; compressed files and pipes are read again up to it.
+        """
+        if not 0 <= position.file < len(self.sources):
+            raise ReadError("the saved position names a file that is not among the sources.")
+        if self._blocks.source.can_reopen or position.file != self._file:
+            self._open_file(position.file)
+        options, _, head = position.fingerprint.partition(":")
+        matches = options == self._options and self._blocks.source.matches(head)
+        self._check_position(position, position.fingerprint if matches else "")
+        self._blocks.skip_to(position.offset)
+        self._line = position.line
+        self.position = position
+
+    def __iter__(self) -> Iterator[Chunk]:
+        if self._blocks.source.closed:
+            self.restore(self.position)
+        try:
+            while True:
+                yield from self._file_chunks()
+                if self._file + 1 == len(self.sources):
+                    break
+                self._open_file(self._file + 1)
+                self.position = self._place(self.position)
+        finally:
+            self._blocks.source.close()
+        if self.position.row == 0:
+            name = self._blocks.source.name
+            if self.position.refusals.count or not self.header:
+                raise nothing_to_read(name, self.position.refusals)
+            raise ReadError(f"{name} has a header and no rows; check that it was written fully.")
+
+    def _file_chunks(self) -> Iterator[Chunk]:
+        parser = _Parser(self.layout, self.delimiter, self.chunk_rows)
+        while True:
+            checker = RowChecker(self, self.layout, self._blocks.source.name)
+            rows = parser.fill(self._blocks, self._line, checker)
+            self._line = parser.line
+            first_row = self.position.row
+            end = self._place(self.position)
+            self.position = Position(
+                **{
+                    **end.__dict__,
+                    "row": first_row + rows.count,
+                    "refusals": checker.refusals,
+                }
+            )
+            if rows.count == 0:
+                return
+            X, y, qid = rows.finish(self.layout)
+            yield Chunk(X, y, qid, first_row, rows.lines[: rows.count], self.position)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        parse_number(text, ())
+    except RefusedFieldError:
+        return False
+    return bool(text.strip())
+
+
+class _Parser:
+    """Drives the compiled parser over the blocks of one source until a chunk is full."""
+
+    def __init__(self, layout: Layout, delimiter: str, chunk_rows: int) -> None:
+        from pairlearn.kernels.parsing import text
+
+        self._text = text
+        self._layout = layout
+        self._delimiter = ord(delimiter)
+        self._chunk_rows = chunk_rows
+        self.line = 1
+        n = len(layout.names)
+        self._kinds = np.zeros(n, dtype=np.int64)
+        self._slots = np.zeros(n, dtype=np.int64)
+        self._levels = np.zeros((n, 2), dtype=np.int64)
+        self._deferred = np.empty((max(4096, 2 * n), text.DEFERRED_WIDTH), dtype=np.int64)
+        self._problems = np.empty((256, text.PROBLEM_WIDTH), dtype=np.int64)
+        for slot, j in enumerate(layout.numbers):
+            self._kinds[j], self._slots[j] = text.NUMBER, slot
+        for slot, column in enumerate((layout.label, layout.qid)):
+            if column is not None:
+                self._kinds[column], self._slots[column] = text.EXTRA, slot
+        for slot, j in enumerate(layout.categories):
+            self._kinds[j], self._slots[j] = text.HASHED, slot
+        if layout.label is not None and layout.label in layout.levels:
+            self._slots[layout.label] = len(layout.categories)
+        self._index_levels()
+        self._chosen = tuple(np.flatnonzero(self._kinds == k) for k in (text.NUMBER, text.EXTRA))
+        #: `_places` but for the addresses of the arrays.
+        self._offsets: NDArray[np.int64] | None = None
+
+    def _index_levels(self) -> None:
+        """Put the levels of all columns into arrays, sorted by hash within a column."""
+        from pairlearn.streams.readers.schema import bucket_of
+
+        entries: list[tuple[int, int, int, int]] = []
+        data = bytearray()
+        for j, levels in self._layout.levels.items():
+            if isinstance(levels, int):
+                self._levels[j] = (levels, 0)
+                continue
+            self._kinds[j] = self._text.LEVELS
+            first = len(entries)
+            ordered = sorted((bucket_of(level, 1 << 64), k) for k, level in enumerate(levels))
+            for h, k in ordered:
+                begin = len(data)
+                data += levels[k].encode("utf-8", "surrogateescape")
+                entries.append((h, begin, len(data), k))
+            self._levels[j] = (first, len(entries))
+        self._hashes = np.array([e[0] for e in entries], dtype=np.uint64)
+        self._bounds = np.array([e[1:3] for e in entries], dtype=np.int64).reshape(-1, 2)
+        self._codes_of = np.array([e[3] for e in entries], dtype=np.int64)
+        self._level_text: NDArray[np.uint8] = np.frombuffer(bytes(data) or b"\0", dtype=np.uint8)
+
+    def _places(self, rows: RowBuffer) -> NDArray[np.int64]:
+        """Return for each column where its number of the first row goes, and the row's size."""
+        arrays = (rows.values, rows.extra)
+        if self._offsets is None:
+            self._offsets = np.zeros((len(self._kinds), 2), dtype=np.int64)
+            for chosen, array in zip(self._chosen, arrays, strict=True):
+                single = int(array.itemsize == 4)
+                self._offsets[chosen, 0] = array.itemsize * self._slots[chosen] + single
+                self._offsets[chosen, 1] = array.strides[0]
+        places = self._offsets.copy()
+        for chosen, array in zip(self._chosen, arrays, strict=True):
+            places[chosen, 0] += array.ctypes.data
+        return places
+
+    def fill(self, blocks: Blocks, line: int, checker: RowChecker) -> RowBuffer:
+        """Parse until the chunk is full or the source ends."""
+        text = self._text
+        rows = RowBuffer(self._layout, self._chunk_rows)
+        places = self._places(rows)
+        state = np.zeros(text.STATE_SIZE, dtype=np.int64)
+        state[text.LINE] = line
+        while rows.count < self._chunk_rows:
+            state[text.POSITION] = blocks.start
+            state[text.ROW] = rows.count
+            state[text.N_DEFERRED : text.N_MISSING + 1] = 0
+            text.parse_csv(
+                blocks.address, blocks.end, blocks.final, self._delimiter, places.ctypes.data,
+                self._kinds, self._slots, self._levels, self._hashes, self._bounds,
+                self._codes_of, self._level_text, rows.values, rows.extra, rows.codes,
+                rows.lines, rows.has_missing, self._chunk_rows, self._deferred,
+                self._problems, state,
+            )  # fmt: skip
+            blocks.start = int(state[text.POSITION])
+            self._collect(blocks, state, rows, checker)
+            status = state[text.STATUS]
+            if status == text.OPEN_QUOTE:
+                checker.refuse(int(state[text.LINE]), "a quote is opened and never closed")
+                blocks.skip_line()
+                state[text.LINE] += 1
+            elif status == text.DONE:
+                # a full chunk is delivered before waiting for more of a slow pipe
+                if blocks.final or rows.count == self._chunk_rows:
+                    break
+                if not blocks.refill():
+                    self._skip_long_line(blocks, int(state[text.LINE]), checker)
+                    state[text.LINE] += 1
+            checker.flush()
+        checker.flush()
+        self.line = int(state[text.LINE])
+        return rows
+
+    @staticmethod
+    def _skip_long_line(blocks: Blocks, line: int, checker: RowChecker) -> None:
+        if blocks.skip_line():
+            checker.refuse(line, "a quote is opened and never closed")
+        else:
+            checker.refuse(
+                line,
+                f"the line is longer than {blocks.max_line_bytes} bytes; "
+                "check the line ends, or raise max_line_bytes",
+            )
+
+    def _collect(
+        self, blocks: Blocks, state: NDArray[np.int64], rows: RowBuffer, checker: RowChecker
+    ) -> None:
+        """Settle what the kernel left open and drop the rows that cannot be used."""
+        text = self._text
+        for line, reason, detail, _ in self._problems[: state[text.N_PROBLEMS]].tolist():
+            if reason == text.RAGGED:
+                checker.refuse(
+                    line, f"it has {detail} fields where {len(self._kinds)} are expected"
+                )
+            else:
+                name = self._layout.names[detail] if detail < len(self._kinds) else "?"
+                checker.refuse(line, f"column {name!r}: text follows a closing quote")
+        any_missing = bool(state[text.N_MISSING])
+        for row, j, begin, stop, quoted in self._deferred[: state[text.N_DEFERRED]].tolist():
+            value = blocks.take(begin, stop)
+            if quoted:
+                value = value.replace('""', '"')
+            try:
+                any_missing |= rows.settle(self._layout, row, j, value)
+            except RefusedFieldError as error:
+                checker.mark(row, f"column {self._layout.names[j]!r}: {error}")
+        rows.take_in(int(state[text.ROW]), any_missing, self._layout, checker)

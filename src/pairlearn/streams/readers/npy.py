@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays in ``.npy`` files, read piece by piece."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.streams.readers.base import (
+    Chunk,
+    Position,
+    Reader,
+    ReadError,
+    digest,
+    nothing_to_read,
+)
+from pairlearn.streams.readers.byte_source import HEAD, check_file, sniff
+from pairlearn.streams.readers.row_buffer import RowChecker, chunk_rows_for
+
+__all__ = ["NpyReader"]
+
+
+class _Array:
+    """Rows of one ``.npy`` file, mapped piece by piece so that memory does not grow with it."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path: Path = check_file(path)
+        if sniff(path) != "npy":
+            raise ReadError(f"{path} is not a .npy file; write it with numpy.save.")
+        try:
+            whole = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ReadError(f"{path} cannot be read: {reason}; write it again.") from None
+        if whole.dtype.kind not in "fiub":
+            raise ReadError(f"{path} holds {whole.dtype}, not numbers; save a plain float array.")
+        if whole.ndim not in (1, 2) or not whole.flags.c_contiguous:
+            raise ReadError(
+                f"{path} must hold one array of rows in C order, got shape {whole.shape}; save "
+                "it with numpy.save(path, numpy.ascontiguousarray(X))."
+            )
+        self.shape = whole.shape
+        self._dtype = whole.dtype
+        self._offset = int(whole.offset)
+        self._row_bytes = int(whole.dtype.itemsize * np.prod(whole.shape[1:], dtype=np.int64))
+
+    def rows(self, begin: int, stop: int) -> NDArray[Any]:
+        """Return rows ``begin:stop`` as an array of their own (a mapping would stay resident)."""
+        count = (stop - begin) * self._row_bytes // self._dtype.itemsize
+        flat = np.fromfile(
+            self.path, self._dtype, count, offset=self._offset + begin * self._row_bytes
+        )
+        if len(flat) != count:
+            raise ReadError(f"{self.path} was cut short while it was read; write it again.")
+        return flat.reshape(stop - begin, *self.shape[1:])
+
+    def head(self) -> bytes:
+        with open(self.path, "rb") as file:
+            return file.read(HEAD)
+
+
+class NpyReader(Reader):
+    """Chunks of rows from a ``.npy`` file with features and, if wanted, one with labels.
+
+    Parameters
+    ----------
+    path : path
+        A two-dimensional array in C order.
+    y : path or array-like, optional
+        Labels, one for each row.
+    label : int, optional
+        Column of the first array that holds the label, instead of `y`.
+    dtype : "float64" or "float32"
+        Type of the features.
+    chunk_rows : int, optional
+        Rows in a chunk; by default so many that a chunk takes about 4 MB.
+    strict : bool, default False
+        Stop at the first row with a value that is not finite, instead of refusing the row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(folder + "/X.npy", np.eye(3))
+    ...     [a, b] = NpyReader(folder + "/X.npy", [1, 0, 1], chunk_rows=2)
+    >>> a.X, a.y, b.y
+    (array([[1., 0., 0.], [0., 1., 0.]]), array([1., 0.]), array([1.]))
+    """
+
+    format = "npy"
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        y: str | os.PathLike[str] | ArrayLike | None = None,
+        *,
+        label: int | None = None,
+        dtype: Literal["float64", "float32"] = "float64",
+        chunk_rows: int | None = None,
+        strict: bool = False,
+    ) -> None:
+        super().__init__(strict=strict)
+        self._X = _Array(path)
+        if len(self._X.shape) != 2:
+            raise ReadError(f"{path} must hold a matrix, got shape {self._X.shape}.")
+        n, width = self._X.shape
+        if y is not None and label is not None:
+            raise ReadError("the label is given twice, by y= and by label=; keep one of them.")
+        if label is not None and not -width <= label < width:
+            raise ReadError(
+                f"{path} has no column {label}; it has {width} columns, 0 to {width - 1}."
+            )
+        self._label = None if label is None else label % width
+        self._y: _Array | NDArray[np.float64] | None = None
+        if isinstance(y, (str, os.PathLike)):
+            self._y = _Array(y)
+        elif y is not None:
+            self._y = np.asarray(y, dtype=np.float64)
+        if self._y is not None and self._y.shape != (n,):
+            raise ReadError(
+                f"y has shape {self._y.shape} and {path} has {n} rows; they must agree."
+            )
+        self.dtype = dtype
+        self.n_features = width - (label is not None)
+        if self.n_features < 1:
+            raise ReadError(f"{path} leaves no column for features.")
+        self.feature_names = None
+        self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
+        self.position = replace(Position(self.format), fingerprint=self._fingerprint())
+
+    def _fingerprint(self) -> str:
+        labels = self._y
+        y_head = labels.head() if isinstance(labels, _Array) else b""
+        if isinstance(labels, np.ndarray):
+            y_head = labels[:HEAD].tobytes()
+        options = (self._X.shape, self._label, self.dtype, self.chunk_rows)
+        return digest(options, self._X.head(), y_head)
+
+    def restore(self, position: Position) -> None:
+        """Continue after `position`, which a reader of the same arrays has saved."""
+        self._check_position(position, self._fingerprint())
+        self.position = position
+
+    def _labels(self, begin: int, stop: int) -> NDArray[np.float64] | None:
+        if self._y is None:
+            return None
+        part = self._y.rows(begin, stop) if isinstance(self._y, _Array) else self._y[begin:stop]
+        return np.array(part, dtype=np.float64)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        n = self._X.shape[0]
+        while self.position.offset < n:
+            begin = self.position.offset
+            stop = min(n, begin + self.chunk_rows)
+            part = self._X.rows(begin, stop)
+            y = self._labels(begin, stop)
+            if self._label is not None:
+                y = part[:, self._label].astype(np.float64)
+                part = np.delete(part, self._label, axis=1)
+            with np.errstate(over="ignore"):  # too large for float32: refused below
+                X = np.ascontiguousarray(part, dtype=self.dtype)
+            lines = np.arange(begin + 1, stop + 1)
+            checker = RowChecker(self, None, str(self._X.path))
+            bad = ~np.isfinite(X).all(axis=1)
+            if y is not None:
+                bad |= ~np.isfinite(y)
+            if bad.any():
+                for row in np.flatnonzero(bad).tolist():
+                    checker.refuse(begin + row + 1, "a value is NaN or infinite; impute it first")
+                checker.flush()
+                X, lines = X[~bad], lines[~bad]
+                y = None if y is None else y[~bad]
+            first_row = self.position.row
+            self.position = replace(
+                self.position,
+                offset=stop,
+                line=stop + 1,
+                row=first_row + len(X),
+                refusals=checker.refusals,
+            )
+            if len(X):
+                yield Chunk(X, y, None, first_row, lines, self.position)
+        if self.position.row == 0:
+            raise nothing_to_read(str(self._X.path), self.position.refusals)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One door for all formats: look at the first bytes and the name, then choose the reader."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pairlearn.streams.readers.base import Reader, ReadError
+from pairlearn.streams.readers.byte_source import sniff
+from pairlearn.streams.readers.schema import Schema
+
+__all__ = ["FORMATS", "find_format", "open_reader"]
+
+FORMATS = ("csv", "tsv", "svmlight", "parquet", "arrow", "npy")
+_COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".t": "svmlight",
+}
+
+
+def find_format(source: str | os.PathLike[str]) -> str:
+    """Return the format of a file or folder by its first bytes, then by its name.
+
+    Examples
+    --------
+    >>> find_format("-")
+    Traceback (most recent call last):
+        ...
+    pairlearn...ReadError: standard input does not tell its format; pass format='csv'.
+    """
+    if os.fspath(source) == "-":
+        raise ReadError("standard input does not tell its format; pass format='csv'.")
+    path = Path(source)
+    if path.is_dir():
+        return "arrow"
+    kind = sniff(path)
+    if kind in ("parquet", "arrow", "npy"):
+        return kind
+    suffixes = [s for s in path.suffixes if s not in _COMPRESSIONS]
+    found = _SUFFIXES.get(suffixes[-1].lower()) if suffixes else None
+    if found is None:
+        raise ReadError(
+            f"{path}: neither the content nor the name tells the format; pass format= one of "
+            f"{', '.join(FORMATS)}."
+        )
+    return found
+
+
+def open_reader(
+    source: Any,
+    schema: Schema | None = None,
+    *,
+    format: str | None = None,
+    chunk_rows: int | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> Reader:
+    r"""Return the reader for a file, a folder, standard input or a list of files.
+
+    Parameters
+    ----------
+    source : path, "-", or list of paths of one format
+        What to read.
+    schema : Schema, optional
+        Columns, label, categories, missing values. svmlight and npy files have no names: of
+        the schema they take `classes`, `dtype` and whether there is a `qid` (svmlight), or
+        `label` as a column number and `dtype` (npy).
+    format : {"csv", "tsv", "svmlight", "parquet", "arrow", "npy"}, optional
+        By default found from the first bytes and the name.
+    chunk_rows : int, optional
+        Rows in a chunk.
+    strict : bool, default False
+        Stop at the first row that cannot be used.
+    **options
+        Passed to the reader: `header`, `names`, `delimiter`, `max_line_bytes` (CSV);
+        `n_features`, `zero_based`, `max_line_bytes` (svmlight); `y` (npy).
+
+    Returns
+    -------
+    Reader
+        An iterable of chunks.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.csv")
+    ...     _ = path.write_text("age,target\n20,0\n30,1\n")
+    ...     [chunk] = open_reader(path, Schema(label="target"))
+    >>> chunk.y
+    array([0., 1.])
+    """
+    schema = Schema() if schema is None else schema
+    many: Sequence[Any] = source if isinstance(source, (list, tuple)) else [source]
+    if not many:
+        raise ReadError("there is no file to read; name at least one.")
+    chosen = find_format(many[0]) if format is None else format
+    if chosen in ("csv", "tsv"):
+        from pairlearn.streams.readers.csv import CsvReader
+
+        if chosen == "tsv":
+            options.setdefault("delimiter", "\t")
+        return CsvReader(source, schema, chunk_rows=chunk_rows, strict=strict, **options)
+    if chosen in ("parquet", "arrow"):
+        from pairlearn.streams.readers.arrow import ArrowReader
+
+        return ArrowReader(source, schema, chunk_rows=chunk_rows, strict=strict, **options)
+    if chosen == "svmlight":
+        from pairlearn.streams.readers.svmlight import SvmlightReader
+
+        if schema.text_labels:
+            raise ReadError("labels of svmlight files are numbers; give classes as numbers.")
+        classes = None if schema.classes is None else tuple(float(c) for c in schema.classes)
+        if chunk_rows is not None:
+            options["chunk_rows"] = chunk_rows
+        return SvmlightReader(
+            source, classes=classes, dtype=schema.dtype, qid=schema.qid is not None,
+            strict=strict, **options,
+        )  # fmt: skip
+    if chosen == "npy":
+        from pairlearn.streams.readers.npy import NpyReader
+
+        if len(many) > 1 or isinstance(schema.label, str):
+            raise ReadError(f"{many[0]} is read alone, and its label is a column number.")
+        return NpyReader(
+            many[0], label=schema.label, dtype=schema.dtype, chunk_rows=chunk_rows,
+            strict=strict, **options,
+        )  # fmt: skip
+    raise ReadError(f"format must be one of {', '.join(FORMATS)}, got {chosen!r}.")

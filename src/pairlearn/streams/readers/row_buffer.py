@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows on their way from a parser to a chunk: filled, checked, and closed up over refused ones."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.streams.readers.base import Refusals
+from pairlearn.streams.readers.schema import Layout
+from pairlearn.validation import check_count
+
+__all__ = [
+    "RefusedFieldError",
+    "RowBuffer",
+    "RowChecker",
+    "chunk_rows_for",
+    "parse_number",
+    "shown",
+]
+
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)",
+    re.ASCII | re.IGNORECASE,
+)
+_SHOWN = 40
+
+
+class RefusedFieldError(ValueError):
+    """A field that cannot be used; the message says why and names no place."""
+
+
+def shown(text: str) -> str:
+    """Return a text for a message, cut after forty characters.
+
+    Examples
+    --------
+    >>> shown("x" * 50)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'..."
+    """
+    return repr(text) if len(text) <= _SHOWN else repr(text[:_SHOWN]) + "..."
+
+
+def parse_number(text: str, missing_tokens: tuple[str, ...]) -> float:
+    """Return the number a field holds, NaN where it is missing.
+
+    The grammar is that of decimal literals, ``inf`` and ``nan``; unlike ``float()`` it accepts
+    neither underscores nor digits of other scripts.
+
+    Examples
+    --------
+    >>> parse_number("1e3", ()), parse_number("NA", ("NA",))
+    (1000.0, nan)
+    """
+    text = text.strip(" \t")
+    if not text or text in missing_tokens:
+        return math.nan
+    if not _NUMBER.fullmatch(text):
+        raise RefusedFieldError(f"{shown(text)} is not a number")
+    value = float(text)
+    if math.isinf(value):
+        raise RefusedFieldError(f"{shown(text)} is infinite")
+    return value
+
+
+_LARGEST_QID = 2.0**53
+
+
+class _Refuser(Protocol):
+    position: Any
+
+    def _refuse(self, refusals: Refusals, source: str, line: int, reason: str) -> Refusals: ...
+
+
+def chunk_rows_for(chunk_rows: int | None, n_features: int) -> int:
+    """Return the rows of a chunk: as asked, or about 4 MB and at most 16384.
+
+    Examples
+    --------
+    >>> chunk_rows_for(None, 28), chunk_rows_for(None, 10**6), chunk_rows_for(10, 28)
+    (16384, 1, 10)
+    """
+    if chunk_rows is not None:
+        return check_count("chunk_rows", chunk_rows)
+    return min(16384, max(1, (1 << 19) // max(1, n_features)))
+
+
+class RowChecker:
+    """Collects refusals of one chunk and hands them to the reader in the order of the file."""
+
+    def __init__(self, reader: _Refuser, layout: Layout | None, source: str) -> None:
+        self._reader = reader
+        self._source = source
+        self._layout = layout
+        self._pending: list[tuple[int, str]] = []
+        self.marked: dict[int, str] = {}
+        self.refusals: Refusals = reader.position.refusals
+
+    def refuse(self, line: int, reason: str) -> None:
+        """Refuse the row at a line."""
+        self._pending.append((line, reason))
+
+    def mark(self, row: int, reason: str) -> None:
+        """Refuse a row that stands in the buffer; the first reason counts."""
+        self.marked.setdefault(row, reason)
+
+    def flush(self) -> None:
+        """Hand over what has been refused since the last time."""
+        for line, reason in sorted(self._pending, key=lambda pair: pair[0]):
+            self.refusals = self._reader._refuse(self.refusals, self._source, line, reason)
+        self._pending.clear()
+
+
+class RowBuffer:
+    """Arrays for the rows of one chunk."""
+
+    def __init__(self, layout: Layout, capacity: int) -> None:
+        n_codes = len(layout.categories) + (layout.label is not None and layout.schema.text_labels)
+        self.values: NDArray[Any] = np.empty(
+            (capacity, len(layout.numbers)), dtype=layout.schema.dtype
+        )
+        self.extra = np.empty((capacity, 2))
+        self.codes = np.empty((capacity, n_codes), dtype=np.int64)
+        self.lines = np.empty(capacity, dtype=np.int64)
+        self.has_missing = np.zeros(capacity, dtype=np.bool_)
+        self.count = 0
+
+    def settle(self, layout: Layout, row: int, j: int, value: str) -> bool:
+        """Store one field given as text; True where it is missing."""
+        if j in layout.levels:
+            code = layout.code_of(j, value)
+            if code == -2:
+                self.unknown(layout, j, value)
+            self.codes[row, self._code_column(layout, j)] = code
+            return False
+        number = parse_number(value, layout.schema.missing_tokens)
+        if j == layout.label:
+            self.extra[row, 0] = number
+        elif j == layout.qid:
+            self.extra[row, 1] = number
+        else:
+            slot = layout.numbers.index(j)
+            self.values[row, slot] = number
+            if math.isfinite(number) and not math.isfinite(self.values[row, slot]):
+                raise RefusedFieldError(f"{shown(value)} is too large for float32")
+        if math.isnan(number):
+            self.has_missing[row] = True
+            return True
+        return False
+
+    def store_missing_code(self, layout: Layout, row: int, j: int) -> None:
+        """Store the absence of a category."""
+        self.codes[row, self._code_column(layout, j)] = -1
+
+    @staticmethod
+    def _code_column(layout: Layout, j: int) -> int:
+        return len(layout.categories) if j == layout.label else layout.categories.index(j)
+
+    @staticmethod
+    def unknown(layout: Layout, j: int, value: str) -> None:
+        """Refuse a text that is not among the levels of column j, unless that is allowed."""
+        if j == layout.label:
+            raise RefusedFieldError(_unexpected_label(shown(value), layout))
+        if layout.schema.unknown == "refuse":
+            raise RefusedFieldError(
+                f"{shown(value)} is not among its levels (unknown='ignore' accepts it)"
+            )
+
+    def take_in(self, stop: int, any_missing: bool, layout: Layout, checker: RowChecker) -> None:
+        """Check rows ``count:stop`` and keep those that can be used."""
+        begin = self.count
+        fresh = slice(begin, stop)
+        if layout.schema.dtype == "float32":
+            too_large = np.isinf(self.values[fresh]).any(axis=1)
+            for row in np.flatnonzero(too_large).tolist():
+                checker.mark(begin + row, "a number is too large for float32")
+        if any_missing:
+            blame = layout.refused_missing(self.values[fresh], self.codes[fresh])
+            for row in np.flatnonzero(blame >= 0).tolist():
+                name = layout.names[blame[row]]
+                checker.mark(
+                    begin + row,
+                    f"column {name!r}: the value is missing (missing=0 or missing='indicator' "
+                    "accepts it)",
+                )
+        if layout.label is not None:
+            self._check_labels(begin, stop, layout, checker)
+        if layout.qid is not None:
+            qid = self.extra[fresh, 1]
+            whole = (qid >= 0) & (qid < _LARGEST_QID) & (qid == np.floor(qid))
+            for row in np.flatnonzero(~whole).tolist():
+                checker.mark(begin + row, "the query must be a whole number from 0")
+        if not checker.marked:
+            self.count = stop
+            return
+        for row, reason in checker.marked.items():
+            checker.refuse(int(self.lines[row]), reason)
+        kept = np.setdiff1d(np.arange(begin, stop), list(checker.marked))
+        checker.marked.clear()
+        self.count = begin + len(kept)
+        for array in (self.values, self.extra, self.codes, self.lines, self.has_missing):
+            array[begin : self.count] = array[kept]
+
+    def _check_labels(self, begin: int, stop: int, layout: Layout, checker: RowChecker) -> None:
+        if layout.schema.text_labels:
+            absent = self.codes[begin:stop, -1] == -1
+            bad = absent
+        else:
+            y = self.extra[begin:stop, 0]
+            absent = np.isnan(y)
+            bad = absent
+            if layout.schema.classes is not None:
+                bad = ~np.isin(y, np.array(layout.schema.classes, dtype=np.float64))
+        if not bad.any():
+            return
+        for row in np.flatnonzero(bad).tolist():
+            if absent[row]:
+                checker.mark(begin + row, "the label is missing")
+            else:
+                value = repr(float(self.extra[begin + row, 0]))
+                checker.mark(begin + row, _unexpected_label(value, layout))
+
+    def finish(
+        self, layout: Layout
+    ) -> tuple[Any, NDArray[np.float64] | None, NDArray[np.int64] | None]:
+        """Return features, labels and queries of the rows kept."""
+        n = self.count
+        if self.has_missing[:n].any():
+            layout.fill_missing(self.values[:n])
+        X = layout.assemble(self.values[:n], self.codes[:n])
+        y = qid = None
+        if layout.label is not None:
+            if layout.schema.text_labels:
+                y = self.codes[:n, -1].astype(np.float64)
+            else:
+                y = self.extra[:n, 0].copy()
+        if layout.qid is not None:
+            qid = self.extra[:n, 1].astype(np.int64)
+        return X, y, qid
+
+
+def _unexpected_label(value: str, layout: Layout) -> str:
+    return (
+        f"label {value} is not among the classes {layout.schema.classes!r}; "
+        "add it to classes= if it is right"
+    )

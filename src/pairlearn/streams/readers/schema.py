@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which columns become features, how categories and missing values are written as numbers.
+
+A `Schema` is what the user asks for; a `Layout` is the schema applied to the columns of one
+source. Readers fill three arrays (numbers, extra = label and query, category codes) and the
+layout assembles them into the feature matrix, so that CSV, Parquet and iterators agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.streams.readers.base import ReadError
+from pairlearn.validation import check_count
+
+__all__ = ["Layout", "Schema", "bucket_of"]
+
+Missing = str | float
+MAX_LISTED = 12
+
+_MASK = (1 << 64) - 1
+
+
+def bucket_of(value: str, width: int) -> int:
+    """Return the hash bucket of a category: FNV-1a with MurmurHash3's finaliser, modulo width.
+
+    The function never changes, because a model's coefficients depend on it.
+
+    Examples
+    --------
+    >>> bucket_of("Paris", 1024), bucket_of("Oslo", 1024)
+    (846, 989)
+    """
+    h = 0xCBF29CE484222325
+    for byte in value.encode("utf-8", "surrogateescape"):
+        h = ((h ^ byte) * 0x100000001B3) & _MASK
+    h = ((h ^ (h >> 33)) * 0xFF51AFD7ED558CCD) & _MASK
+    h = ((h ^ (h >> 33)) * 0xC4CEB9FE1A85EC53) & _MASK
+    return (h ^ (h >> 33)) % width
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return column names for a message, cut after a dozen."""
+    shown = ", ".join(repr(name) for name in names[:MAX_LISTED])
+    return shown + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What to take from each row.
+
+    Parameters
+    ----------
+    label : str, int or None
+        Column of the label, by name or by position (negative counts from the end).
+    qid : str, int or None
+        Column of the query number, for ranking.
+    features : sequence of str or int, optional
+        Columns to use, in this order; default: all others.
+    categorical : mapping of column to int or sequence of str
+        A number hashes the column into so many buckets; a list gives its levels, one feature
+        for each.
+    missing : "refuse", "indicator", number, or mapping of column to one of these
+        What an absent value means: the row is refused; the value is 0 and a further feature
+        ``name=missing`` is 1; or the number stands in its place. An absent category gives no
+        feature under a number.
+    missing_tokens : sequence of str
+        Texts besides the empty one that mean an absent number.
+    unknown : "refuse" or "ignore"
+        What to do with a category that is not among the levels: refuse the row, or set none
+        of its features.
+    classes : sequence, optional
+        The labels to expect. A row with any other label is refused. Texts become 0, 1, ...
+        in this order; numbers stay as they are. Without `classes`, labels must be numbers.
+    dtype : "float64" or "float32"
+        Type of the features.
+
+    Examples
+    --------
+    >>> schema = Schema(label="target", categorical={"city": 64, "colour": ["red", "blue"]})
+    >>> schema.layout(["age", "city", "colour", "target"], "people.csv").n_features
+    67
+    """
+
+    label: str | int | None = None
+    qid: str | int | None = None
+    features: tuple[str | int, ...] | None = None
+    categorical: Mapping[str | int, int | Sequence[str]] = field(default_factory=dict)
+    missing: Missing | Mapping[str | int, Missing] = "refuse"
+    missing_tokens: tuple[str, ...] = ("NA", "N/A", "nan", "null", "None", "?")
+    unknown: Literal["refuse", "ignore"] = "refuse"
+    classes: tuple[str | float, ...] | None = None
+    dtype: Literal["float64", "float32"] = "float64"
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("float64", "float32"):
+            raise ReadError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}.")
+        if self.unknown not in ("refuse", "ignore"):
+            raise ReadError(f"unknown must be 'refuse' or 'ignore', got {self.unknown!r}.")
+        for name in ("features", "missing_tokens", "classes"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise ReadError(f"{name} must be a list, got the text {value!r}.")
+            if value is not None:
+                object.__setattr__(self, name, tuple(value))
+        if self.classes is not None:
+            if len(set(self.classes)) != len(self.classes) or len(self.classes) < 2:
+                raise ReadError(
+                    f"classes must be two or more different labels, got {self.classes!r}."
+                )
+            if len({isinstance(c, str) for c in self.classes}) == 2:
+                raise ReadError(f"classes must be all texts or all numbers, got {self.classes!r}.")
+            if self.label is None:
+                raise ReadError("classes are given without a label column; name it with label=.")
+
+    @property
+    def text_labels(self) -> bool:
+        """Whether labels are texts to be looked up in `classes`."""
+        return self.classes is not None and isinstance(self.classes[0], str)
+
+    def layout(self, names: Sequence[str], source: str) -> Layout:
+        """Return the schema applied to a source with these columns."""
+        return Layout(self, tuple(names), source)
+
+    def key(self) -> str:
+        """Return a text that is equal for equal schemas, for fingerprints."""
+        return repr(
+            (
+                self.label,
+                self.qid,
+                self.features,
+                sorted((str(k), v if isinstance(v, int) else tuple(v))
+                       for k, v in self.categorical.items()),
+                sorted((str(k), v) for k, v in self.missing.items())
+                if isinstance(self.missing, Mapping) else self.missing,
+                self.missing_tokens,
+                self.unknown,
+                self.classes,
+                self.dtype,
+            )
+        )  # fmt: skip
+
+
+class Layout:
+    """A schema applied to named columns: where each column goes and what the features are.
+
+    Attributes
+    ----------
+    numbers, categories : tuple of int
+        Columns of the source that are numeric and categorical features.
+    label, qid : int or None
+        Columns of the source that hold the label and the query.
+    levels : dict of int to int or tuple of str
+        Buckets or levels of each categorical column (and of a text label).
+    feature_names : tuple of str
+        One name for each feature, in order.
+    """
+
+    def __init__(self, schema: Schema, names: tuple[str, ...], source: str) -> None:
+        self.schema = schema
+        self.names = names
+        self.source = source
+        repeated = sorted({name for name in names if names.count(name) > 1}) if len(
+            set(names)) != len(names) else []  # fmt: skip
+        if repeated:
+            raise ReadError(
+                f"{source} has more than one column named {listed(repeated)}; "
+                "rename the columns, or give all names with names=."
+            )
+        self.label = None if schema.label is None else self._find(schema.label, "label")
+        self.qid = None if schema.qid is None else self._find(schema.qid, "qid")
+        if self.label is not None and self.label == self.qid:
+            raise ReadError(f"label and qid name the same column, {names[self.label]!r}.")
+        taken = {self.label, self.qid}
+        if schema.features is None:
+            chosen = [j for j in range(len(names)) if j not in taken]
+        else:
+            chosen = [self._find(name, "feature") for name in schema.features]
+            for j in chosen:
+                if j in taken or chosen.count(j) > 1:
+                    raise ReadError(f"column {names[j]!r} is used twice; list it once.")
+        if not chosen:
+            raise ReadError(f"{source} leaves no column for features; its columns: "
+                            f"{listed(names)}.")  # fmt: skip
+        self._choose_levels(chosen)
+        self.numbers = tuple(j for j in chosen if j not in self.levels)
+        self.categories = tuple(j for j in chosen if j in self.levels)
+        if schema.text_labels and self.label is not None:
+            self.levels[self.label] = tuple(str(c) for c in schema.classes or ())
+        self._choose_missing(chosen)
+        self._place_features(chosen)
+
+    def _find(self, name: str | int, role: str) -> int:
+        if isinstance(name, str):
+            if name in self.names:
+                return self.names.index(name)
+        elif isinstance(name, int) and -len(self.names) <= name < len(self.names):
+            return name % len(self.names)
+        raise ReadError(
+            f"{self.source} has no {role} column {name!r}; its columns: {listed(self.names)}."
+        )
+
+    def _choose_levels(self, chosen: list[int]) -> None:
+        self.levels: dict[int, int | tuple[str, ...]] = {}
+        for name, given in self.schema.categorical.items():
+            j = self._find(name, "categorical")
+            if j not in chosen:
+                raise ReadError(f"categorical column {name!r} is not among the features.")
+            if isinstance(given, (int, np.integer)):
+                self.levels[j] = check_count(f"buckets of {name!r}", given, minimum=2)
+                continue
+            levels = (given,) if isinstance(given, str) else tuple(given)
+            if not levels or len(set(levels)) != len(levels) or "" in levels:
+                raise ReadError(f"levels of {name!r} must be different, non-empty texts.")
+            self.levels[j] = tuple(str(level) for level in levels)
+
+    def _choose_missing(self, chosen: list[int]) -> None:
+        given = self.schema.missing
+        policies: dict[int, Missing] = dict.fromkeys(chosen, "refuse")
+        if isinstance(given, Mapping):
+            for name, policy in given.items():
+                j = self._find(name, "missing")
+                if j not in policies:
+                    raise ReadError(f"missing names {name!r}, which is not among the features.")
+                policies[j] = policy
+        else:
+            policies = dict.fromkeys(chosen, given)
+        for policy in policies.values():
+            number = isinstance(policy, (int, float)) and math.isfinite(policy)
+            if policy not in ("refuse", "indicator") and not number:
+                raise ReadError(
+                    f"missing must be 'refuse', 'indicator' or a finite number, got {policy!r}."
+                )
+        self.missing = policies
+
+    def _place_features(self, chosen: list[int]) -> None:
+        names: list[str] = []
+        self.first: dict[int, int] = {}
+        self.indicator: dict[int, int] = {}
+        for j in chosen:
+            self.first[j] = len(names)
+            levels = self.levels.get(j)
+            if levels is None:
+                names.append(self.names[j])
+            elif isinstance(levels, int):
+                names.extend(f"{self.names[j]}#{k}" for k in range(levels))
+            else:
+                names.extend(f"{self.names[j]}={level}" for level in levels)
+            if self.missing[j] == "indicator":
+                self.indicator[j] = len(names)
+                names.append(f"{self.names[j]}=missing")
+        self.feature_names = tuple(names)
+        self.n_features = len(names)
+        # Numbers only, in order: the array the parser fills is the feature matrix.
+        self.plain = not self.categories and not self.indicator
+        # A hashed column has few non-zeros among many features.
+        self.sparse = any(isinstance(self.levels[j], int) for j in self.categories)
+
+    def refused_missing(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return for each row the first column whose absence is refused, or -1."""
+        blame = np.full(len(numbers), -1, dtype=np.int64)
+        absent = [(j, np.isnan(numbers[:, k])) for k, j in enumerate(self.numbers)]
+        absent += [(j, codes[:, k] == -1) for k, j in enumerate(self.categories)]
+        for j, rows in absent:
+            if self.missing[j] == "refuse":
+                blame[rows & (blame < 0)] = j
+        return blame
+
+    def fill_missing(self, numbers: NDArray[Any]) -> None:
+        """Put the number of each column's policy in the place of its absent values."""
+        for k, j in enumerate(self.numbers):
+            policy = self.missing[j]
+            if not isinstance(policy, str):
+                column = numbers[:, k]
+                column[np.isnan(column)] = policy
+
+    def assemble(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> Any:
+        """Return the feature matrix; NaN and code -1 are absent, code -2 is unknown."""
+        if self.plain:
+            return numbers
+        return self._sparse(numbers, codes) if self.sparse else self._dense(numbers, codes)
+
+    def _dense(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
+        X = np.zeros((len(numbers), self.n_features), dtype=self.schema.dtype)
+        for k, j in enumerate(self.numbers):
+            column = X[:, self.first[j]]
+            column[:] = numbers[:, k]
+            if j in self.indicator:
+                absent = np.isnan(column)
+                column[absent] = 0.0
+                X[absent, self.indicator[j]] = 1.0
+        for k, j in enumerate(self.categories):
+            known = np.flatnonzero(codes[:, k] >= 0)
+            X[known, self.first[j] + codes[known, k]] = 1.0
+            if j in self.indicator:
+                X[codes[:, k] == -1, self.indicator[j]] = 1.0
+        return X
+
+    def _sparse(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> Any:
+        from scipy.sparse import csr_matrix
+
+        n = len(numbers)
+        places: list[NDArray[np.int64]] = []
+        entries: list[NDArray[Any]] = []
+        for j in sorted(self.first, key=self.first.__getitem__):
+            if j in self.levels:
+                code = codes[:, self.categories.index(j)]
+                absent = code == -1
+                places.append(np.where(code >= 0, self.first[j] + code, -1))
+                entries.append(np.ones(n))
+            else:
+                value = numbers[:, self.numbers.index(j)]
+                absent = np.isnan(value)
+                places.append(np.where(absent | (value == 0.0), -1, self.first[j]))
+                entries.append(value)
+            if j in self.indicator:
+                places.append(np.where(absent, self.indicator[j], -1))
+                entries.append(np.ones(n))
+        place = np.stack(places, axis=1)
+        kept = place >= 0
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        data = np.stack(entries, axis=1)[kept].astype(self.schema.dtype)
+        indices = place[kept].astype(np.int32)
+        return csr_matrix((data, indices, indptr.astype(np.int32)), shape=(n, self.n_features))
+
+    def code_of(self, j: int, value: str) -> int:
+        """Return the code of a category in column j; -2 where the levels do not have it."""
+        levels = self.levels[j]
+        if isinstance(levels, int):
+            return bucket_of(value, levels)
+        return levels.index(value) if value in levels else -2

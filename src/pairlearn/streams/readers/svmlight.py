@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""svmlight (LIBSVM) text in chunks of sparse rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.streams.readers.base import (
+    Chunk,
+    Position,
+    Reader,
+    ReadError,
+    digest,
+    nothing_to_read,
+)
+from pairlearn.streams.readers.byte_source import ByteSource
+from pairlearn.streams.readers.byte_window import Blocks
+from pairlearn.streams.readers.row_buffer import RefusedFieldError, RowChecker, parse_number, shown
+from pairlearn.validation import check_count
+
+__all__ = ["SvmlightReader"]
+
+MAX_LINE_BYTES = 1 << 25
+LARGEST_INDEX = (1 << 31) - 2
+ENTRIES = 1 << 18  # a chunk ends after the row that brings it to this many entries
+
+
+class SvmlightReader(Reader):
+    r"""Chunks of sparse rows from svmlight text.
+
+    A line is ``label [qid:q] index:value ... [# comment]``.
+
+    Parameters
+    ----------
+    sources : path, "-", binary file object, or list of these
+        Files to read one after the other, plain or compressed; ``"-"`` is standard input.
+    n_features : int, optional
+        Number of features. Without it the files are read once before to find the largest
+        index, which a pipe does not allow.
+    zero_based : bool, default False
+        Whether the first feature has index 0 in the file; LIBSVM files count from 1.
+    qid : bool, default False
+        Whether to deliver the query of each row; rows without one are then refused.
+    classes : sequence of numbers, optional
+        The labels to expect; a row with another label is refused.
+    dtype : "float64" or "float32"
+        Type of the features.
+    chunk_rows : int, default 8192
+        Largest number of rows in a chunk.
+    strict : bool, default False
+        Stop at the first row that cannot be used.
+    max_line_bytes : int, default 32 MiB
+        Longer lines are refused.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = io.BytesIO(b"1 qid:3 1:0.5 4:2\n-1 qid:3 2:5e-1 # second\n")
+    >>> [chunk] = SvmlightReader(text, n_features=4, qid=True)
+    >>> chunk.X.toarray(), chunk.y, chunk.qid
+    (array([[0.5, 0. , 0. , 2. ],
+           [0. , 0.5, 0. , 0. ]]), array([ 1., -1.]), array([3, 3]))
+    """
+
+    format = "svmlight"
+
+    def __init__(
+        self,
+        sources: Any,
+        *,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        qid: bool = False,
+        classes: tuple[float, ...] | None = None,
+        dtype: Literal["float64", "float32"] = "float64",
+        chunk_rows: int = 8192,
+        strict: bool = False,
+        max_line_bytes: int = MAX_LINE_BYTES,
+    ) -> None:
+        super().__init__(strict=strict)
+        self.sources = list(sources) if isinstance(sources, (list, tuple)) else [sources]
+        if not self.sources:
+            raise ReadError("there is no file to read; name at least one.")
+        if dtype not in ("float64", "float32"):
+            raise ReadError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
+        self.zero_based = zero_based
+        self.qid = qid
+        self.classes = None if classes is None else tuple(float(c) for c in classes)
+        self.dtype = dtype
+        self.chunk_rows = check_count("chunk_rows", chunk_rows)
+        self.max_line_bytes = check_count("max_line_bytes", max_line_bytes, minimum=16)
+        self._searched = n_features is None
+        if n_features is None:
+            n_features = self._search_width()
+        self.n_features = check_count("n_features", n_features)
+        if self.n_features > LARGEST_INDEX:
+            raise ReadError(f"n_features must be at most {LARGEST_INDEX}, got {n_features}.")
+        self.feature_names = None
+        self._open_file(0)
+        self.position = self._place(Position(self.format))
+
+    def _search_width(self) -> int:
+        for source in self.sources:
+            if (not isinstance(source, str) and hasattr(source, "read")) or source == "-":
+                raise ReadError(
+                    "the number of features of a pipe must be known beforehand; "
+                    "pass n_features (any number at least as large as the largest index)."
+                )
+        self.n_features = LARGEST_INDEX
+        width = 0
+        for index in range(len(self.sources)):
+            self._open_file(index)
+            parser = _Parser(self)
+            checker = _Uncounted(self, self._blocks.source.name)
+            while parser.fill(self._blocks, 1, checker).count:
+                pass
+            width = max(width, parser.highest + 1)
+            self._blocks.source.close()
+        return max(1, width)
+
+    def _open_file(self, index: int) -> None:
+        self._blocks = Blocks(ByteSource(self.sources[index]), self.max_line_bytes)
+        self._blocks.refill()
+        if index == 0 and self._blocks.source.is_empty:
+            raise ReadError(
+                f"{self._blocks.source.name} is empty; check that it was written completely."
+            )
+        self._file = index
+        self._line = 1
+
+    def _fingerprint(self) -> str:
+        options = (self.zero_based, self.qid, self.classes, self.dtype, self.chunk_rows)
+        width = 0 if self._searched else self.n_features
+        return digest(options, width, self.max_line_bytes)
+
+    def _place(self, before: Position) -> Position:
+        return replace(
+            before,
+            file=self._file,
+            offset=self._blocks.offset,
+            line=self._line,
+            fingerprint=f"{self._fingerprint()}:{self._blocks.source.fingerprint()}",
+            width=self.n_features,
+        )
+
+    def restore(self, position: Position) -> None:
+        """Continue after `position`, which a reader of the same data has saved."""
+        if not 0 <= position.file < len(self.sources):
+            raise ReadError("the saved position names a file that is not among the sources.")
+        if self._blocks.source.can_reopen or position.file != self._file:
+            self._open_file(position.file)
+        options, _, head = position.fingerprint.partition(":")
+        matches = options == self._fingerprint() and self._blocks.source.matches(head)
+        self._check_position(position, position.fingerprint if matches else "")
+        self.n_features = position.width
+        self._blocks.skip_to(position.offset)
+        self._line = position.line
+        self.position = position
+
+    def __iter__(self) -> Iterator[Chunk]:
+        if self._blocks.source.closed:
+            self.restore(self.position)
+        try:
+            while True:
+                yield from self._file_chunks()
+                if self._file + 1 == len(self.sources):
+                    break
+                self._open_file(self._file + 1)
+                self.position = self._place(self.position)
+        finally:
+            self._blocks.source.close()
+        if self.position.row == 0:
+            raise nothing_to_read(self._blocks.source.name, self.position.refusals)
+
+    def _file_chunks(self) -> Iterator[Chunk]:
+        from scipy.sparse import csr_matrix
+
+        parser = _Parser(self)
+        while True:
+            checker = RowChecker(self, None, self._blocks.source.name)
+            rows = parser.fill(self._blocks, self._line, checker)
+            self._line = parser.line
+            first_row = self.position.row
+            end = replace(self.position, row=first_row + rows.count, refusals=checker.refusals)
+            self.position = self._place(end)
+            if rows.count == 0:
+                return
+            n, nnz = rows.count, int(rows.indptr[rows.count])
+            X = csr_matrix(
+                (rows.data[:nnz], rows.indices[:nnz], rows.indptr[: n + 1]),
+                shape=(n, self.n_features),
+            )
+            yield Chunk(
+                X,
+                rows.labels[:n],
+                rows.queries[:n] if self.qid else None,
+                first_row,
+                rows.lines[:n],
+                self.position,
+            )
+
+
+class _Uncounted(RowChecker):
+    """Lets bad rows pass while the files are searched for the largest index."""
+
+    def flush(self) -> None:
+        self._pending.clear()
+
+    def __init__(self, reader: Reader, source: str) -> None:
+        super().__init__(reader, None, source)
+
+
+class _Rows:
+    """Arrays for the rows of one chunk in compressed sparse form."""
+
+    def __init__(self, capacity: int, n_entries: int, dtype: str) -> None:
+        self.data: NDArray[Any] = np.empty(n_entries, dtype=dtype)
+        self.indices = np.empty(n_entries, dtype=np.int32)
+        self.indptr = np.zeros(capacity + 1, dtype=np.int32)
+        self.labels = np.empty(capacity)
+        self.queries = np.empty(capacity, dtype=np.int64)
+        self.lines = np.empty(capacity, dtype=np.int64)
+        self.count = 0
+
+    def grow(self) -> None:
+        """Make room for twice as many entries."""
+        size = 2 * len(self.data)
+        self.data = np.resize(self.data, size)
+        self.indices = np.resize(self.indices, size)
+
+    def drop(self, begin: int, stop: int, marked: set[int]) -> None:
+        """Close up rows ``begin:stop`` over the marked ones."""
+        count, entries = begin, int(self.indptr[begin])
+        first = self.indptr[begin : stop + 1].copy()
+        for row in range(begin, stop):
+            left, right = first[row - begin], first[row - begin + 1]
+            if row in marked:
+                continue
+            for array in (self.data, self.indices):
+                array[entries : entries + right - left] = array[left:right]
+            for array in (self.labels, self.queries, self.lines):
+                array[count] = array[row]
+            entries += int(right - left)
+            count += 1
+            self.indptr[count] = entries
+        self.count = count
+
+
+class _Parser:
+    """Drives the compiled parser over the blocks of one source until a chunk is full."""
+
+    def __init__(self, reader: SvmlightReader) -> None:
+        from pairlearn.kernels.parsing import text
+
+        self._text = text
+        self._reader = reader
+        self._deferred = np.empty((4096, text.DEFERRED_WIDTH), dtype=np.int64)
+        self._problems = np.empty((256, text.PROBLEM_WIDTH), dtype=np.int64)
+        self._capacity = ENTRIES + (ENTRIES >> 2)
+        self.line = 1
+        self.highest = -1
+
+    def fill(self, blocks: Blocks, line: int, checker: RowChecker) -> _Rows:
+        """Parse until the chunk is full or the source ends."""
+        text, reader = self._text, self._reader
+        rows = _Rows(reader.chunk_rows, self._capacity, reader.dtype)
+        state = np.zeros(text.STATE_SIZE, dtype=np.int64)
+        state[text.LINE] = line
+        state[text.HIGHEST] = self.highest
+        while True:
+            state[text.POSITION] = blocks.start
+            state[text.ROW] = rows.count
+            state[text.N_ENTRIES] = rows.indptr[rows.count]
+            state[[text.N_DEFERRED, text.N_PROBLEMS]] = 0
+            text.parse_svmlight(
+                blocks.address, blocks.end, blocks.final, 0 if reader.zero_based else 1,
+                reader.n_features, rows.data, rows.indices, rows.indptr, rows.labels,
+                rows.queries, rows.lines, reader.chunk_rows, ENTRIES, self._deferred,
+                self._problems, state,
+            )  # fmt: skip
+            blocks.start = int(state[text.POSITION])
+            self._collect(blocks, state, rows, checker)
+            checker.flush()
+            status = state[text.STATUS]
+            if status == text.ENTRIES_FULL:
+                rows.grow()
+                self._capacity = len(rows.data)
+            elif status == text.DEFERRED_FULL and not state[text.N_DEFERRED]:
+                self._deferred = np.empty((2 * len(self._deferred), 5), dtype=np.int64)
+            elif status == text.DONE:
+                # a full chunk is delivered before waiting for more of a slow pipe
+                full = rows.count == reader.chunk_rows or rows.indptr[rows.count] >= ENTRIES
+                if blocks.final or full:
+                    break
+                if not blocks.refill():
+                    checker.refuse(
+                        int(state[text.LINE]),
+                        f"the line is longer than {blocks.max_line_bytes} bytes; "
+                        "check the line ends, or raise max_line_bytes",
+                    )
+                    blocks.skip_line()
+                    state[text.LINE] += 1
+            elif status == text.ROWS_FULL and (
+                rows.count == reader.chunk_rows or rows.indptr[rows.count] >= ENTRIES
+            ):
+                break
+        checker.flush()
+        self.line = int(state[text.LINE])
+        self.highest = int(state[text.HIGHEST])
+        return rows
+
+    def _collect(
+        self, blocks: Blocks, state: NDArray[np.int64], rows: _Rows, checker: RowChecker
+    ) -> None:
+        """Settle what the kernel left open and drop the rows that cannot be used."""
+        text, reader = self._text, self._reader
+        begin, stop = rows.count, int(state[text.ROW])
+        for line, reason, detail, place in self._problems[: state[text.N_PROBLEMS]].tolist():
+            near = blocks.take(place, min(place + 40, blocks.end)).split("\n")[0]
+            checker.refuse(line, self._explain(reason, detail, near.split(" ")[0]))
+        for row, entry, first, last, _ in self._deferred[: state[text.N_DEFERRED]].tolist():
+            try:
+                value = parse_number(blocks.take(first, last), ())
+            except RefusedFieldError as error:
+                what = "label" if entry < 0 else f"feature {self._index(rows, entry)}"
+                checker.mark(row, f"{what}: {error}")
+                continue
+            if entry >= 0:
+                rows.data[entry] = value
+            else:
+                rows.labels[row] = value
+            if np.isnan(value):
+                what = "the label" if entry < 0 else f"the value of {self._index(rows, entry)}"
+                checker.mark(row, f"{what} is missing; leave an absent feature out of the line")
+        if reader.dtype == "float32":
+            part = slice(int(rows.indptr[begin]), int(rows.indptr[stop]))
+            for entry in np.flatnonzero(np.isinf(rows.data[part])).tolist():
+                entry += part.start
+                row = int(np.searchsorted(rows.indptr[: stop + 1], entry, side="right")) - 1
+                checker.mark(row, f"feature {self._index(rows, entry)} is too large for float32")
+        if reader.classes is not None:
+            known = np.isin(rows.labels[begin:stop], reader.classes)
+            for row in np.flatnonzero(~known).tolist():
+                checker.mark(
+                    begin + row,
+                    f"label {float(rows.labels[begin + row])!r} is not among the classes "
+                    f"{reader.classes!r}; add it to classes= if it is right",
+                )
+        if reader.qid:
+            for row in np.flatnonzero(rows.queries[begin:stop] < 0).tolist():
+                checker.mark(begin + row, "the query is missing; write qid:NUMBER after the label")
+        rows.count = stop
+        if checker.marked:
+            for row, reason in checker.marked.items():
+                checker.refuse(int(rows.lines[row]), reason)
+            rows.drop(begin, stop, set(checker.marked))
+            checker.marked.clear()
+
+    def _index(self, rows: _Rows, entry: int) -> int:
+        return int(rows.indices[entry]) + (not self._reader.zero_based)
+
+    def _explain(self, reason: int, detail: int, near: str) -> str:
+        text = self._text
+        if reason == text.BAD_QID:
+            return f"{shown(near)} is not qid:NUMBER directly after the label"
+        if reason == text.NOT_ASCENDING:
+            return f"{shown(near)}: indices must ascend; sort the features of the line"
+        if reason == text.INDEX_TOO_SMALL:
+            return f"{shown(near)}: index 0 in a file that counts from 1; pass zero_based=True"
+        if reason == text.INDEX_TOO_LARGE:
+            return (
+                f"{shown(near)}: the index is beyond n_features={self._reader.n_features}; "
+                "raise n_features"
+            )
+        return f"{shown(near)} is not index:value"
