@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 
+from pairlearn.solvers import localized
+from pairlearn.solvers.localized import LocalizedStage
 from pairlearn.theory.conventions import ConstantsChoice, check_constants
 from pairlearn.validation import AssumptionWarning, check_count, check_positive
 
@@ -23,30 +24,6 @@ __all__ = [
     "localized_stage_gap",
     "stage_sizes",
 ]
-
-
-@dataclass(frozen=True)
-class LocalizedStage:
-    """One stage of Algorithm 4 or 5.
-
-    Parameters
-    ----------
-    n_examples : int
-        n_k, the number of examples of the stage, used by no other stage.
-    n_steps : int
-        T_k, the number of steps.
-    locality : float
-        zeta_k; the smaller, the closer the model stays to that of the stage before.
-    """
-
-    n_examples: int
-    n_steps: int
-    locality: float
-
-    @property
-    def strong_convexity(self) -> float:
-        """alpha_k = 2 / (zeta_k n_k), so that the steps are 2 / (alpha_k (j + 1))."""
-        return 2.0 / (self.locality * self.n_examples)
 
 
 def stage_sizes(n: int, *, constants: ConstantsChoice = "corrected") -> tuple[int, ...]:
@@ -73,15 +50,10 @@ def stage_sizes(n: int, *, constants: ConstantsChoice = "corrected") -> tuple[in
     >>> stage_sizes(20, constants="paper")
     (10, 5, 2, 1, 0)
     """
-    corrected = check_constants(constants)
     check_count("n", n, minimum=4)
-    n_stages = math.ceil(math.log2(n))
-    sizes = [n >> k for k in range(1, n_stages + 1)]
-    if not corrected:
-        return tuple(sizes)
-    kept = [size for size in sizes if size >= 2]
-    kept[0] += n - sum(kept)
-    return tuple(kept)
+    if check_constants(constants):
+        return localized.stage_sizes(n)
+    return tuple(n >> k for k in range(1, math.ceil(math.log2(n)) + 1))
 
 
 def localized_schedule(

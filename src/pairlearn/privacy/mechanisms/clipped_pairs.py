@@ -29,9 +29,6 @@ example also sits in the terms of all others.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,10 +40,6 @@ __all__ = [
     "check_smooth",
     "clip_rows",
     "last_of_descent",
-    "logistic_slope",
-    "project",
-    "slopes_of",
-    "stage_sizes",
 ]
 
 Vector = NDArray[np.float64]
@@ -81,27 +74,6 @@ def clip_rows(V: Vector, radius: float) -> Vector:
     lengths = np.sqrt(np.einsum("ij,ij->i", V, V))
     clipped: Vector = V * (radius / np.maximum(lengths, radius))[:, None]
     return clipped
-
-
-def logistic_slope(margin: float) -> float:
-    """Return the largest slope of the logistic loss over margins of at most `margin`.
-
-    Parameters
-    ----------
-    margin : float
-        Bound on the absolute margin.
-
-    Returns
-    -------
-    float
-        1 / (1 + exp(-margin)).
-
-    Examples
-    --------
-    >>> logistic_slope(0.0)
-    0.5
-    """
-    return 1.0 / (1.0 + math.exp(-margin))
 
 
 def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
@@ -141,95 +113,6 @@ def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
             "Use 'smoothed_hinge' in place of 'hinge', and a finite radius for 'exponential'."
         )
     return chosen
-
-
-def slopes_of(loss: PairLoss) -> Callable[[Vector], Vector]:
-    """Return -l' as a function of an array of margins.
-
-    Parameters
-    ----------
-    loss : PairLoss
-        A loss of the library, or one of your own, which is called margin by margin.
-
-    Returns
-    -------
-    callable
-        From margins to slopes, positive where a larger margin costs less.
-
-    Examples
-    --------
-    >>> from pairlearn.losses import Square
-    >>> slopes_of(Square())(np.array([0.0, 3.0]))
-    array([ 2., -4.])
-    """
-    if type(loss) is Logistic:
-        return _logistic_slopes
-    # Imported here: the default needs none of it.
-    from pairlearn.metrics._margins import FORMS
-
-    form = FORMS.get((loss.value, loss.derivative))
-    if form is not None:
-        known = form
-        return lambda margins: -known(margins, loss.parameter)[1]
-
-    def called(margins: Vector) -> Vector:
-        derivative, parameter = loss.derivative, loss.parameter
-        return np.array([-derivative(m, 1.0, -1.0, parameter) for m in margins.tolist()])
-
-    return called
-
-
-def project(w: Vector, radius: float) -> Vector:
-    """Return the point of the ball of a radius that is nearest to `w`.
-
-    Parameters
-    ----------
-    w : ndarray
-        A point.
-    radius : float
-        Radius of the ball about 0.
-
-    Returns
-    -------
-    ndarray
-        The projection.
-
-    Examples
-    --------
-    >>> project(np.array([3.0, 4.0]), 1.0)
-    array([0.6, 0.8])
-    """
-    length = float(np.linalg.norm(w))
-    return w if length <= radius else w * (radius / length)
-
-
-def stage_sizes(n: int) -> list[int]:
-    """Return floor(n / 2^k) for k = 1, 2, ... while at least 2, the remainder in the first.
-
-    Parameters
-    ----------
-    n : int
-        Number of examples.
-
-    Returns
-    -------
-    list of int
-        Sizes that sum to n; empty if n < 2.
-
-    Examples
-    --------
-    >>> stage_sizes(20)
-    [13, 5, 2]
-    """
-    sizes = []
-    k = 1
-    while n >> k >= 2:
-        sizes.append(n >> k)
-        k += 1
-    if not sizes:
-        return [n] if n >= 2 else []
-    sizes[0] += n - sum(sizes)
-    return sizes
 
 
 def average_of_descent(
@@ -349,8 +232,8 @@ class PairGradient:
         The clipping radius C.
     n_examples : int, optional
         The public n of the formula where it is not the number of rows: these may be fewer.
-    slope : callable, optional
-        -l' as a function of an array of margins; that of the logistic loss by default.
+    loss : PairLoss, default=Logistic()
+        The loss.
 
     Examples
     --------
@@ -366,9 +249,9 @@ class PairGradient:
         *,
         radius: float,
         n_examples: int | None = None,
-        slope: Callable[[Vector], Vector] | None = None,
+        loss: PairLoss | None = None,
     ) -> None:
-        self._slope = _logistic_slopes if slope is None else slope
+        self._loss = Logistic() if loss is None else loss
         self._positive = Z[signs > 0]
         self._negative = Z[signs < 0]
         self._radius = radius
@@ -396,11 +279,5 @@ class PairGradient:
         return self._scale * total
 
     def _sum(self, V: Vector, w: Vector) -> Vector:
-        total: Vector = -(self._slope(V @ w) @ V)
+        total: Vector = self._loss.slopes(V @ w) @ V
         return total
-
-
-def _logistic_slopes(margins: Vector) -> Vector:
-    # 1 / (1 + e^m) without overflow.
-    slopes: Vector = 0.5 * (1.0 - np.tanh(0.5 * margins))
-    return slopes

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.domains import ball_or_whole
+from pairlearn.losses import SmoothedHinge
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
-from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient, project, stage_sizes
+from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector
+from pairlearn.solvers.localized import stage_sizes
 from pairlearn.validation import check_positive
 
 __all__ = ["LARGEST_N", "HingeStage", "LocalizedHinge"]
@@ -113,7 +116,7 @@ class HingeStage:
         ndarray of shape (d,)
             A point within 1e-6 of the sensitivity of the minimiser.
         """
-        risk = PairGradient(Z, signs, radius=length, slope=self._slope)
+        risk = PairGradient(Z, signs, radius=length, loss=SmoothedHinge(self.width))
         root = math.sqrt(self.smoothness / self.strong_convexity)
         momentum = (root - 1.0) / (root + 1.0)
         w = ahead = centre
@@ -123,9 +126,6 @@ class HingeStage:
             ahead = moved + momentum * (moved - w)
             w = moved
         return w
-
-    def _slope(self, margins: Vector) -> Vector:
-        return np.clip((1.0 - margins) / self.width, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ class LocalizedHinge(Mechanism):
                 noise=noise,
             )
             releases.append(release)
-            centre = project(noisy, self.radius / length)
+            centre = ball_or_whole(self.radius / length).project(noisy)
         return PrivateFit(
             direction=centre,
             threshold=0.0,

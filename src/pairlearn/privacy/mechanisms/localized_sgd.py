@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.domains import ball_or_whole
 from pairlearn.losses import Logistic, PairLoss
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.touches import touch_noise
@@ -16,11 +17,10 @@ from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetti
 from pairlearn.privacy.mechanisms.clipped_pairs import (
     average_of_descent,
     clip_rows,
-    project,
-    stage_sizes,
 )
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import GRID_STEPS, protect_on_grid, rounding_drift
+from pairlearn.solvers.localized import stage_sizes
 from pairlearn.validation import check_positive
 
 __all__ = ["LocalizedPairSGD", "PairBounds"]
@@ -260,7 +260,7 @@ class LocalizedPairSGD(Mechanism):
             # All steps touched: what holds whatever the draw.
             surely = worst * (n_steps - 1) * (n_steps - 2) / (2.0 * n_steps) + drift
             releases.append(Release(f"average of stage {k}", d, surely, scale))
-            centre = project(noisy, bounds.radius)
+            centre = ball_or_whole(bounds.radius).project(noisy)
         return PrivateFit(
             direction=centre,
             threshold=0.0,
@@ -271,7 +271,9 @@ class LocalizedPairSGD(Mechanism):
             details={"lipschitz": bounds.lipschitz, "gradient_change": bounds.change},
         )
 
-    def _step_size(self, bounds: PairBounds, sizes: list[int], setting: PublicSetting) -> float:
+    def _step_size(
+        self, bounds: PairBounds, sizes: tuple[int, ...], setting: PublicSetting
+    ) -> float:
         if not sizes:
             return 0.0
         n, d = setting.n_examples, setting.n_features

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pairlearn.losses import Logistic
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
-from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows, last_of_descent, logistic_slope
+from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows, last_of_descent
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector, rounding_drift
 from pairlearn.validation import check_positive
@@ -197,7 +197,9 @@ class SinglePass(Mechanism):
         self.check(setting, noise)
         clip, ball, step_size = self._scales(setting)
         moved = 4.0 if setting.neighbours == "replace" else 2.0
-        sensitivity = moved * clip * logistic_slope(clip * ball) * step_size * relative_slack
+        sensitivity = (
+            moved * clip * Logistic().slope_bound(clip * ball) * step_size * relative_slack
+        )
         drift = rounding_drift(setting.n_examples, setting.n_features, radius=ball)
         noisy, release = release_vector(
             state.w,
