@@ -20,6 +20,7 @@ from pairlearn.solvers.descent import Descent, Parts
 from pairlearn.solvers.rows import as_rows
 from pairlearn.theory.advice import advise
 from pairlearn.theory.conventions import AverageRule
+from pairlearn.theory.glossary import documented
 from pairlearn.theory.problems import FiniteProblem
 from pairlearn.theory.stability import (
     realized_stability,
@@ -184,6 +185,7 @@ def _models(
     return models
 
 
+@documented
 def measure_stability(
     problem: FiniteProblem,
     n: int,
@@ -202,12 +204,6 @@ def measure_stability(
 
     Parameters
     ----------
-    problem : FiniteProblem
-        The problem, with a convex loss.
-    n : int
-        Number of examples.
-    n_steps : int
-        Number of steps.
     step_size : float
         The constant step size; when it is at most 2 / L the smooth bounds are used.
     averaging : {"step_size", "last"}, default="step_size"
@@ -216,13 +212,6 @@ def measure_stability(
         Number of pairs of runs.
     n_points : int, default=12
         Number of times at which the distance is taken, evenly spaced on a logarithmic scale.
-    rng : int, Generator or None
-        Randomness.
-
-    Returns
-    -------
-    StabilityMeasurement
-        Distances and bounds.
 
     Examples
     --------
@@ -312,6 +301,7 @@ def _stability_bounds(
     return np.asarray(values)
 
 
+@documented
 def measure_excess(
     problem: FiniteProblem,
     sizes: Sequence[int],
@@ -324,21 +314,12 @@ def measure_excess(
 
     Parameters
     ----------
-    problem : FiniteProblem
-        The problem, with a convex loss.
     sizes : sequence of int
         Numbers of examples.
     setting : {"online", "offline"}, default="online"
         See `advise`. Offline, a loss with a kink takes n^2 steps.
     n_runs : int, default=20
         Number of runs for each size.
-    rng : int, Generator or None
-        Randomness.
-
-    Returns
-    -------
-    ExcessMeasurement
-        Excess risks and bounds.
 
     Examples
     --------
