@@ -54,18 +54,6 @@ _LARGEST_CURVATURE = 1e6
 def clip_rows(V: Vector, radius: float) -> Vector:
     """Return rows scaled down to length at most `radius`.
 
-    Parameters
-    ----------
-    V : ndarray of shape (n, d)
-        Rows.
-    radius : float
-        The largest length.
-
-    Returns
-    -------
-    ndarray
-        Clipped rows.
-
     Examples
     --------
     >>> clip_rows(np.array([[3.0, 4.0]]), 1.0)
@@ -79,17 +67,8 @@ def clip_rows(V: Vector, radius: float) -> Vector:
 def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
     """Return a loss that gradient descent over pairs can use, or say why it cannot.
 
-    Parameters
-    ----------
-    loss : str or PairLoss
-        Name or loss.
-    margin : float
-        Largest absolute margin that can occur, possibly infinite.
-
-    Returns
-    -------
-    PairLoss
-        Convex, smooth over these margins, and of pairs with opposite labels.
+    It must be convex, of pairs with opposite labels, and smooth over margins of at most `margin`,
+    which may be infinite.
 
     Examples
     --------
@@ -128,28 +107,9 @@ def average_of_descent(
     """Run projected SGD on given pairs and return a weighted average of its iterates.
 
     Step t is w_t = Proj(w_{t-1} - eta l'(w_{t-1} . v) v) if t is active and w_t = w_{t-1} if not.
-
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_active, d)
-        The difference v of each active pair, from the negative to the positive example.
-    active : ndarray of int of shape (n_active,)
-        Which of the T steps they are, counted from 0.
-    shares : ndarray of shape (T + 1,)
-        Weights of w_0, ..., w_T.
-    start : ndarray of shape (d,)
-        w_0, inside the ball.
-    step_size : float
-        eta.
-    radius : float
-        Radius of the ball.
-    loss : PairLoss
-        The loss.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        The average.
+    Rows of `pairs` are the differences v, from the negative to the positive example; `active` says
+    which of the T steps they are, from 0; `shares` are the weights of w_0, ..., w_T; `start` is
+    w_0, inside the ball of the given radius.
     """
     paid = np.concatenate([[0.0], np.cumsum(shares)])
     # An iterate stands still over inactive steps and collects their shares.
@@ -161,26 +121,7 @@ def average_of_descent(
 def last_of_descent(
     pairs: Vector, *, start: Vector, step_size: float, radius: float, loss: PairLoss
 ) -> Vector:
-    """Run projected SGD on given pairs and return the last iterate.
-
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_active, d)
-        The difference v of each pair, from the negative to the positive example.
-    start : ndarray of shape (d,)
-        w_0, inside the ball.
-    step_size : float
-        eta.
-    radius : float
-        Radius of the ball.
-    loss : PairLoss
-        The loss.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        The last iterate.
-    """
+    """Run projected SGD on given pairs, as `average_of_descent`; return the last iterate."""
     return _descend(pairs, np.zeros(len(pairs)), start, step_size, radius, loss)[1]
 
 
