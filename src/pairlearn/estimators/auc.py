@@ -18,7 +18,7 @@ from pairlearn.estimators.auc_choice import (
     advice_for,
     choose,
     is_plain,
-    pair_scale,
+    opposite_scale,
     relative_radii,
     relative_steps,
     two_classes,
@@ -295,7 +295,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
             step_size = advice.step_size
         if step_size is None or (radius is None and self.step_size == "auto"):
-            scale = pair_scale(rows, signs, rng)
+            scale = opposite_scale(rows, signs, rng)
             choice = choose(
                 problem,
                 rows,

@@ -27,7 +27,12 @@ from pairlearn.estimators.metric_start import (
     start_from,
     unit_step,
 )
-from pairlearn.estimators.metric_training import Examples, Training, choose, hold_out
+from pairlearn.estimators.metric_training import (
+    Examples,
+    Training,
+    choose_step_size,
+    held_out_masks,
+)
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss
@@ -278,13 +283,13 @@ class MetricLearner(
         if self.step_size == "held_out" or (
             self.step_size == "auto" and training.pairing is not None
         ):
-            step_size, held_out = choose(
+            step_size, held_out = choose_step_size(
                 training,
                 [c * unit for c in _STEPS],
                 data,
                 start=start,
                 n_steps=n_steps,
-                folds=hold_out(n, fraction, rng),
+                folds=held_out_masks(n, fraction, rng),
                 rng=rng,
             )
         elif self.step_size == "auto":

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.metrics._blocked import all_pairs_gradient, all_pairs_risk, blocked_sums
-from pairlearn.metrics._inputs import Vector, check_scores, check_weights
+from pairlearn.metrics._inputs import Vector, check_scores
 from pairlearn.metrics._sums import SUMS, Sums
-from pairlearn.validation import check_labels
+from pairlearn.validation import check_labels, check_weights
 
 __all__ = ["pair_risk", "pair_risk_gradient"]
 
@@ -176,7 +176,8 @@ def _prepared(
     if n < 2:
         raise ValueError(f"scores must hold at least two examples to make a pair, got {n}.")
     labels = check_labels(y, n)
-    weight = check_weights(sample_weight, n)
+    given = np.ones(n) if sample_weight is None else sample_weight
+    weight = check_weights(given, n, name="sample_weight")
     kept = weight > 0.0
     if np.count_nonzero(kept) < 2:
         raise ValueError(
