@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, LastIterate, Tail, Uniform
-from pairlearn.domains import Ball, WholeSpace
+from pairlearn.domains import Ball, WholeSpace, ball_or_whole
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.pairings import (
     AllPrevious,
@@ -72,7 +72,7 @@ class Setting:
     @property
     def domain(self) -> WholeSpace | Ball:
         """The ball, or no constraint if the radius is infinite."""
-        return WholeSpace() if math.isinf(self.radius) else Ball(self.radius)
+        return ball_or_whole(self.radius)
 
     @property
     def constant(self) -> Schedule:

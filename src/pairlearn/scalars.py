@@ -12,6 +12,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 __all__ = ["GapScalar", "Scalar", "scalar"]
 
 ScalarFunction = Callable[[float, float, float, float], float]
@@ -48,6 +51,24 @@ class Scalar:
     def __call__(self, score: float, y: float, y_partner: float, parameter: float = 0.0) -> float:
         """Run the plain Python function."""
         return self.function(score, y, y_partner, parameter)
+
+    def many(
+        self, scores: ArrayLike, y: ArrayLike, y_partner: ArrayLike, parameter: float = 0.0
+    ) -> NDArray[np.float64]:
+        """Run the compiled function on arrays, element by element, broadcast as NumPy does.
+
+        Examples
+        --------
+        >>> Scalar(lambda score, y, y_partner, parameter: score * y).many([1.0, 2.0], 3.0, -1.0)
+        array([3., 6.])
+        """
+        from pairlearn.kernels.elementwise import call_each
+
+        given = np.broadcast_arrays(scores, y, y_partner)
+        flat = [np.ascontiguousarray(array, dtype=np.float64).ravel() for array in given]
+        result = np.empty(given[0].size)
+        call_each(self.address, *flat, float(parameter), result)
+        return result.reshape(given[0].shape)
 
     def __get__(self, instance: object, owner: type | None = None) -> Scalar:
         return self

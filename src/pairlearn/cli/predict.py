@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from pairlearn.cli.output import Progress, json_option
-from pairlearn.cli.problems import kind_of
+from pairlearn.cli.problem_kinds import kind_of
 from pairlearn.cli.reading import Reading, data_argument, reading_options, size_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pairlearn.cli.output import Progress, emit, format_count, json_option
-from pairlearn.cli.problems import PROBLEMS
+from pairlearn.cli.problem_kinds import PROBLEMS
 from pairlearn.cli.reading import (
     Reading,
     data_argument,

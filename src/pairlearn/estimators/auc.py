@@ -13,11 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from pairlearn.averaging import Averaging
+from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc_choice import (
     advice_for,
     choose,
     is_plain,
-    pair_scale,
+    opposite_scale,
     relative_radii,
     relative_steps,
     two_classes,
@@ -26,8 +27,6 @@ from pairlearn.estimators.auc_choice import (
 from pairlearn.estimators.auc_stream import StreamLearner
 from pairlearn.estimators.by_name import (
     as_averaging,
-    as_ball,
-    as_generator,
     as_pairing,
     as_schedule,
     auto_steps,
@@ -45,7 +44,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Trace
-from pairlearn.validation import check_fraction, check_positive, check_weights
+from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
 
 __all__ = ["AUCClassifier"]
 
@@ -259,7 +258,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         rows, labels = self._examples(X, y, reset=True, minimum=2)
         classes = two_classes(labels)
         signs = np.where(labels == classes[1], 1.0, -1.0)
-        rng = as_generator(self.random_state)
+        rng = check_generator(self.random_state)
         if self.solver == "exact":
             return self._fit_exact(problem.loss, rows, signs, classes, sample_weight, rng)
         scales = uneven_scales(rows, rng, copes=self.step_size == "auto")
@@ -296,7 +295,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
             step_size = advice.step_size
         if step_size is None or (radius is None and self.step_size == "auto"):
-            scale = pair_scale(rows, signs, rng)
+            scale = opposite_scale(rows, signs, rng)
             choice = choose(
                 problem,
                 rows,
@@ -313,7 +312,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
             step_size, radius, held_out_auc = choice.step_size, choice.radius, choice.auc
         radius = np.inf if radius is None else radius
-        solver = PairwiseSGD(pairing, shape.scaled(step_size), as_ball(radius), averaging)
+        solver = PairwiseSGD(pairing, shape.scaled(step_size), ball_or_whole(radius), averaging)
         with contextlib.ExitStack() as stack:
             callbacks = list(self.callbacks or ())
             if self.verbose:
@@ -487,7 +486,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             pairing=as_pairing(self.pairing, self.buffer_size),
             schedule=as_schedule(self.schedule, default="inverse_sqrt"),
             averaging=as_averaging(self.averaging),
-            rng=as_generator(self.random_state),
+            rng=check_generator(self.random_state),
             start=start,
         )
 

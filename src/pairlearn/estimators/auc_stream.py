@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.by_name import as_ball
+from pairlearn.domains import ball_or_whole
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
@@ -85,7 +85,9 @@ class StreamLearner:
         problem, n_features, pairing, schedule, averaging, rng = self._parts
         draws = not isinstance(pairing, PreviousExample)
         self._streams: list[Stream] = [
-            PairwiseSGD(pairing, schedule.scaled(step), as_ball(self.radius), averaging).start(
+            PairwiseSGD(
+                pairing, schedule.scaled(step), ball_or_whole(self.radius), averaging
+            ).start(
                 problem,
                 n_features,
                 rng=copy.deepcopy(rng) if draws else rng,

@@ -13,11 +13,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairlearn.averaging import Averaging
+from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.by_name import (
     as_averaging,
-    as_ball,
-    as_generator,
-    as_radius,
     as_schedule,
     auto_steps,
     named,
@@ -38,7 +36,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.sweep import Sweep
-from pairlearn.validation import check_positive
+from pairlearn.validation import check_generator, check_positive
 
 __all__ = ["EntropyRegressor"]
 
@@ -228,7 +226,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 f"y is constant ({targets[0]:g}): all errors can be made equal and there is "
                 "nothing to learn. Check the target column."
             )
-        rng = as_generator(self.random_state)
+        rng = check_generator(self.random_state)
         w = start = start_from(rows, targets, self._init(), weight)
         stages = self._stages()
         n_steps = auto_steps(self.n_passes, len(targets), budget=_AUTO_STEPS)
@@ -267,7 +265,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         The loss sees the difference of two errors only, so that starting from w is learning a
         correction, from zero, of the errors that w leaves.
         """
-        radius = as_radius(self.radius)
+        radius = check_positive("radius", self.radius, allow_infinite=True)
         if np.isfinite(radius):
             # The ball is around the first starting point: learn from there, all the way.
             w = start
@@ -275,7 +273,9 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         problem, averaging = Problem(LinearScore(), loss), as_averaging(self.averaging)
         if self.step_size != "auto":
             given = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
-            solver = PairwiseSGD(self._pairing(), shape.scaled(given), as_ball(radius), averaging)
+            solver = PairwiseSGD(
+                self._pairing(), shape.scaled(given), ball_or_whole(radius), averaging
+            )
             solution = solver.solve(
                 problem,
                 rows,

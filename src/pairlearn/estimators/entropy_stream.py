@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.by_name import as_averaging, as_ball, as_generator, as_schedule
+from pairlearn.domains import ball_or_whole
+from pairlearn.estimators.by_name import as_averaging, as_schedule
 from pairlearn.estimators.entropy_start import locate, start_from
 from pairlearn.estimators.weights import representatives
 from pairlearn.losses import Epanechnikov, PairLoss, Welsch
@@ -17,7 +18,7 @@ from pairlearn.problem import Problem
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows, Rows
-from pairlearn.validation import check_positive
+from pairlearn.validation import check_generator, check_positive
 
 __all__ = ["EntropyStream", "pair_loss", "pair_scale"]
 
@@ -100,7 +101,7 @@ class EntropyStream:
             return
         # Whatever follows the 256th example has no part in the choices.
         known = collected.take(np.arange(_WARM_UP))
-        owner, rng = self._owner, as_generator(self._owner.random_state)
+        owner, rng = self._owner, check_generator(self._owner.random_state)
         self._start = start_from(known, targets[:_WARM_UP], owner._init(), known_weight)
         errors = targets[:_WARM_UP] - known.scores(self._start)
         loss = owner._loss(owner._stages()[-1], errors[representatives(known_weight)], rng)
@@ -114,7 +115,7 @@ class EntropyStream:
         solver = PairwiseSGD(
             owner._pairing(),
             as_schedule(owner.schedule, default="inverse_sqrt").scaled(self.step_size),
-            as_ball(owner.radius),
+            ball_or_whole(owner.radius),
             as_averaging(owner.averaging),
         )
         stream = solver.start(Problem(LinearScore(), loss), self._n_features, rng=rng)

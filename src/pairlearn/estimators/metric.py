@@ -16,8 +16,6 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.by_name import (
     as_averaging,
-    as_generator,
-    as_radius,
     as_schedule,
     auto_steps,
     named,
@@ -29,7 +27,12 @@ from pairlearn.estimators.metric_start import (
     start_from,
     unit_step,
 )
-from pairlearn.estimators.metric_training import Examples, Training, choose, hold_out
+from pairlearn.estimators.metric_training import (
+    Examples,
+    Training,
+    choose_step_size,
+    held_out_masks,
+)
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss
@@ -42,7 +45,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.validation import check_count, check_fraction, check_positive
+from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
 __all__ = ["MetricLearner"]
 
@@ -260,7 +263,7 @@ class MetricLearner(
                 "y has one kind of labels (1 class): without different labels the best metric is "
                 "zero. Add examples of another label."
             )
-        rng = as_generator(self.random_state)
+        rng = check_generator(self.random_state)
         n = len(labels) // (2 if paired else 1)
         n_steps = auto_steps(self.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
         training = Training(
@@ -280,13 +283,13 @@ class MetricLearner(
         if self.step_size == "held_out" or (
             self.step_size == "auto" and training.pairing is not None
         ):
-            step_size, held_out = choose(
+            step_size, held_out = choose_step_size(
                 training,
                 [c * unit for c in _STEPS],
                 data,
                 start=start,
                 n_steps=n_steps,
-                folds=hold_out(n, fraction, rng),
+                folds=held_out_masks(n, fraction, rng),
                 rng=rng,
             )
         elif self.step_size == "auto":
@@ -341,7 +344,7 @@ class MetricLearner(
         score = problem.score
         assert isinstance(score, MahalanobisScore)
         if stream is None:
-            rng = as_generator(self.random_state)
+            rng = check_generator(self.random_state)
             pairing = self._stream_pairing(paired)
             n_needed = 2 if self.step_size == "auto" or isinstance(self.init, str) else 1
             if len(rows) < n_needed:
@@ -404,7 +407,7 @@ class MetricLearner(
             projection = "exact"
             if stored and self.period == 1:
                 projection, period = "every", _PERIOD
-        radius = as_radius(self.radius)
+        radius = check_positive("radius", self.radius, allow_infinite=True)
         if np.isinf(radius):
             return PsdCone(projection=projection, period=period)
         return PsdBall(radius, projection=projection, period=period)

@@ -21,7 +21,7 @@ from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.validation import DivergenceError
 
-__all__ = ["Examples", "Learned", "Training", "choose", "hold_out"]
+__all__ = ["Examples", "Learned", "Training", "choose_step_size", "held_out_masks"]
 
 Vector = NDArray[np.float64]
 
@@ -165,7 +165,7 @@ class Training:
         return Learned(solution.average, solution.trace.n_steps, solution.trace.n_gradients)
 
 
-def choose(
+def choose_step_size(
     training: Training,
     step_sizes: Sequence[float],
     data: Examples,
@@ -240,12 +240,12 @@ def choose(
     return candidates[best], float(total[best] / len(folds))
 
 
-def hold_out(n: int, fraction: float, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
+def held_out_masks(n: int, fraction: float, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
     """Return which of n examples (pairs) to hold out: once, or three parts in turn.
 
     Examples
     --------
-    >>> [int(mask.sum()) for mask in hold_out(10, 0.2, np.random.default_rng(0))]
+    >>> [int(mask.sum()) for mask in held_out_masks(10, 0.2, np.random.default_rng(0))]
     [2, 2, 2]
     """
     if n < 2:

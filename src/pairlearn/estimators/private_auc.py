@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin, as_labels, as_rows
+from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin, as_labels, as_table
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -156,7 +156,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         PrivateAUCClassifier
             The fitted estimator.
         """
-        rows = as_rows(X)
+        rows = as_table(X)
         mechanism = get_mechanism(self.mechanism)
         signs = self._signs(y, len(rows))
         fit, setting, noise, cautions = self._learn(mechanism, rows, signs)

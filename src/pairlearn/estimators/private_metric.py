@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from pairlearn.estimators.metric_mixin import MetricMixin, check_pairs
 from pairlearn.estimators.metric_start import components_of
-from pairlearn.estimators.private_mixin import PrivateMixin, as_labels, as_rows
+from pairlearn.estimators.private_mixin import PrivateMixin, as_labels, as_table
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -182,7 +182,7 @@ class PrivateMetricLearner(
         PrivateMetricLearner
             The fitted estimator.
         """
-        rows = as_rows(X)
+        rows = as_table(X)
         mechanism = self._mechanism()
         fit, setting, noise, cautions = self._learn(mechanism, rows, self._codes(y, len(rows)))
         self._warn(cautions)

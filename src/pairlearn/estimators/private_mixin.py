@@ -16,7 +16,7 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 
-__all__ = ["PrivacyWarning", "PrivateMixin", "as_labels", "as_rows"]
+__all__ = ["PrivacyWarning", "PrivateMixin", "as_labels", "as_table"]
 
 Vector = NDArray[np.float64]
 
@@ -25,12 +25,12 @@ class PrivacyWarning(UserWarning):
     """The privacy promise is weaker than a reader might think."""
 
 
-def as_rows(X: Any) -> Vector:
+def as_table(X: Any) -> Vector:
     """Return examples as a dense table, NaN and infinity included.
 
     Examples
     --------
-    >>> as_rows([[1, np.nan]])
+    >>> as_table([[1, np.nan]])
     array([[ 1., nan]])
     """
     if hasattr(X, "toarray"):
@@ -116,7 +116,7 @@ class PrivateMixin(Storable):
 
     def _within_bounds(self, X: ArrayLike) -> Vector:
         """Return examples after the same clipping as in `fit`, NaN at the middle."""
-        rows = as_rows(X)
+        rows = as_table(X)
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "

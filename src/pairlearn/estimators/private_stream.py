@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.estimators.private_auc import PrivateAUCClassifier
-from pairlearn.estimators.private_mixin import as_rows
+from pairlearn.estimators.private_mixin import as_table
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
@@ -169,7 +169,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
                 "this stream has been released; a second release would have its own price. Use a "
                 "new PrivateAUCStream for new examples."
             )
-        rows = as_rows(X)
+        rows = as_table(X)
         signs = self._signs(y, len(rows))
         state, setting = self._begun(rows.shape[1])
         self._mechanism().learn(state, setting.to_standard(rows), signs, setting=setting)

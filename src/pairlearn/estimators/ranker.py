@@ -12,11 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairlearn.averaging import Averaging
+from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.by_name import (
     as_averaging,
-    as_ball,
-    as_generator,
-    as_radius,
     as_schedule,
     auto_steps,
 )
@@ -34,7 +32,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.sweep import Sweep
-from pairlearn.validation import check_count, check_fraction, check_positive
+from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
 __all__ = ["PairwiseRanker"]
 
@@ -212,7 +210,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         """
         problem = self._problem()
         rows, grades = self._examples(X, y, reset=True, minimum=2)
-        rng = as_generator(self.random_state)
+        rng = check_generator(self.random_state)
         n = len(grades)
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
         keep, weight = weigh(sample_weight, n)
@@ -235,7 +233,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
             held_out = None
         solver = PairwiseSGD(
-            _pairing(query, grouped), shape.scaled(step_size), as_ball(self.radius), averaging
+            _pairing(query, grouped), shape.scaled(step_size), ball_or_whole(self.radius), averaging
         )
         solution = solver.solve(
             problem,
@@ -296,7 +294,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         shrink = float(np.sqrt(n_choice / n_steps)) if shape.is_constant else 1.0
         scale = _pair_scale(rows, _pairing(query, grouped), rng)
         steps = tuple(c / scale for c in _STEPS)
-        radius = as_radius(self.radius)
+        radius = check_positive("radius", self.radius, allow_infinite=True)
         solution = Sweep(
             tuple(step / shrink for step in steps),
             (radius,) * len(steps),
@@ -364,9 +362,11 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             else:
                 step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
             shape = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
-            solver = PairwiseSGD(pairing, shape, as_ball(self.radius), as_averaging(self.averaging))
+            solver = PairwiseSGD(
+                pairing, shape, ball_or_whole(self.radius), as_averaging(self.averaging)
+            )
             stream = solver.start(
-                problem, rows.shape[1], rng=as_generator(self.random_state)
+                problem, rows.shape[1], rng=check_generator(self.random_state)
             ).learn_many(rows, grades, example_weight=weight, qid=qid)
             self.step_size_ = step_size
         else:

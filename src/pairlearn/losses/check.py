@@ -48,8 +48,8 @@ def check_loss(
     At each score and pair of labels the derivative must lie between the differences to the left
     and to the right, (l(s) - l(s - h)) / h and (l(s + h) - l(s)) / h with h = 1e-6, up to the
     tolerance: it is then the derivative where there is one, and a generalised one at a kink. Values
-    must be finite, the compiled functions must agree with the Python ones, and slopes must respect
-    `slope_bound` and values `value_bound` if the loss states them.
+    must be finite, the compiled functions and the array form must agree with the Python ones, and
+    slopes must respect `slope_bound` and values `value_bound` if the loss states them.
 
     Parameters
     ----------
@@ -106,6 +106,7 @@ def check_loss(
         if not error <= tolerance:
             raise ValueError(_wrong_slope(loss, *point))
     _check_compiled(loss, points)
+    _check_array_form(loss, points)
     _check_bounds(loss, points)
     symmetric = all(
         math.isclose(
@@ -167,6 +168,25 @@ def _check_compiled(loss: PairLoss, points: list[tuple[float, float, float]]) ->
                     f"compiled, at {point}; it may rely on something that numba treats "
                     "differently, such as integer overflow or a global that changes."
                 )
+
+
+def _check_array_form(loss: PairLoss, points: list[tuple[float, float, float]]) -> None:
+    if not loss.has_array_form:
+        return
+    signs = np.array([1.0 if y > other else -1.0 for _, y, other in points])
+    margins = signs * [score for score, _, _ in points]
+    for one, found in (("value", loss.values(margins)), ("derivative", loss.slopes(margins))):
+        expected = np.array([getattr(loss, one)(*point, loss.parameter) for point in points])
+        if one == "derivative":
+            expected = signs * expected
+        wrong = ~np.isclose(found, expected, rtol=1e-9, atol=1e-12)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            raise ValueError(
+                f"{type(loss).__name__}.{one} is {expected[first]:g} at margin {margins[first]:g}, "
+                f"but its array form gives {found[first]:g}; correct one of the two, or leave "
+                "`values` and `slopes` to PairLoss."
+            )
 
 
 def _check_bounds(loss: PairLoss, points: list[tuple[float, float, float]]) -> None:

@@ -32,10 +32,10 @@ class Welsch(PairLoss):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        Whether only pairs whose first example has the larger target count.
     bandwidth : float, default=1.0
         The bandwidth gamma. Errors further apart than about 3 gamma do not pull on each other.
+    one_sided : bool, default=False
+        Whether only pairs whose first example has the larger target count.
 
     Examples
     --------
@@ -89,10 +89,10 @@ class Epanechnikov(Welsch):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        Whether only pairs whose first example has the larger target count.
     bandwidth : float, default=1.0
         The bandwidth gamma.
+    one_sided : bool, default=False
+        Whether only pairs whose first example has the larger target count.
 
     Examples
     --------

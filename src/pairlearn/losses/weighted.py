@@ -24,10 +24,10 @@ class GapWeighted(PairLoss):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        That of the base, whatever is given here.
     base : PairLoss, default=Hinge()
         The loss to weigh.
+    one_sided : bool, default=False
+        That of the base, whatever is given here.
 
     Examples
     --------

@@ -32,7 +32,7 @@ from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.validation import check_count, check_fraction, check_positive
 
-__all__ = ["Plan", "expected_auc", "main", "plan", "simulated_auc"]
+__all__ = ["PrivacyPlan", "expected_auc", "main", "plan", "simulated_auc"]
 
 # Fitted to `simulated_auc` over the grid of `main`.
 _NOISE_CONSTANT = 2.3
@@ -40,7 +40,7 @@ _LARGEST_N = 1 << 40
 
 
 @dataclass(frozen=True)
-class Plan:
+class PrivacyPlan:
     """The expected cost of privacy.
 
     Parameters
@@ -171,7 +171,7 @@ def plan(
     best_auc: float = 0.8,
     positives: float = 0.5,
     tolerance: float = 0.02,
-) -> Plan:
+) -> PrivacyPlan:
     """Return what to expect from a private fit with the default mechanism.
 
     Parameters
@@ -191,7 +191,7 @@ def plan(
 
     Returns
     -------
-    Plan
+    PrivacyPlan
         Expected AUC and the smallest useful n.
 
     Examples
@@ -221,7 +221,7 @@ def plan(
             low, high = (low, middle) if loss(middle) <= tolerance else (middle, high)
         smallest = high
     common = {"best_auc": best_auc, "positives": positives}
-    return Plan(
+    return PrivacyPlan(
         n_examples=n_examples,
         n_features=n_features,
         epsilon=check_positive("epsilon", epsilon),

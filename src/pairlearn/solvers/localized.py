@@ -34,12 +34,12 @@ from pairlearn.validation import (
     check_vector,
 )
 
-__all__ = ["LocalizedSGD", "Stage", "localized_stages"]
+__all__ = ["LocalizedSGD", "LocalizedStage", "localized_stages", "stage_sizes"]
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One stage.
+class LocalizedStage:
+    """One stage of Algorithm 4 or 5.
 
     Parameters
     ----------
@@ -61,7 +61,22 @@ class Stage:
         return 2.0 / (self.locality * self.n_examples)
 
 
-def localized_stages(n: int, *, locality: float, n_passes: float = 1.0) -> tuple[Stage, ...]:
+def stage_sizes(n: int) -> tuple[int, ...]:
+    """Return floor(n / 2^k) for k = 1, 2, ... while at least 2, what remains in the first.
+
+    Examples
+    --------
+    >>> stage_sizes(20), stage_sizes(3), stage_sizes(1)
+    ((13, 5, 2), (3,), ())
+    """
+    sizes = [n >> k for k in range(1, n.bit_length()) if n >> k >= 2]
+    first = n - sum(sizes[1:])
+    return (first, *sizes[1:]) if first >= 2 else ()
+
+
+def localized_stages(
+    n: int, *, locality: float, n_passes: float = 1.0
+) -> tuple[LocalizedStage, ...]:
     """Return the stages for n examples: floor(n / 2^k) of them, zeta / 2^k.
 
     The paper's n / 2^k need not be whole and ends with stages that have no pair. Sizes are rounded
@@ -78,7 +93,7 @@ def localized_stages(n: int, *, locality: float, n_passes: float = 1.0) -> tuple
 
     Returns
     -------
-    tuple of Stage
+    tuple of LocalizedStage
         The stages; their examples add up to n.
 
     Examples
@@ -93,11 +108,9 @@ def localized_stages(n: int, *, locality: float, n_passes: float = 1.0) -> tuple
         )
     check_positive("locality", locality)
     check_positive("n_passes", n_passes)
-    sizes = [n >> k for k in range(1, n.bit_length()) if n >> k >= 2]
-    sizes[0] += n - sum(sizes)
     return tuple(
-        Stage(size, math.ceil(n_passes * size), locality / 2.0**k)
-        for k, size in enumerate(sizes, start=1)
+        LocalizedStage(size, math.ceil(n_passes * size), locality / 2.0**k)
+        for k, size in enumerate(stage_sizes(n), start=1)
     )
 
 
@@ -146,7 +159,7 @@ class LocalizedSGD:
         if self.locality is not None:
             check_positive("locality", self.locality)
 
-    def stages(self, problem: Problem, rows: Rows) -> tuple[Stage, ...]:
+    def stages(self, problem: Problem, rows: Rows) -> tuple[LocalizedStage, ...]:
         """Return the stages that `solve` runs on these examples."""
         locality = self.locality
         if locality is None:
@@ -211,7 +224,7 @@ def _run_stage(
     rows: Rows,
     y: NDArray[np.float64],
     members: NDArray[np.int64],
-    stage: Stage,
+    stage: LocalizedStage,
     centre: NDArray[np.float64],
     radius: float,
     rng: np.random.Generator,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
-from pairlearn.domains import Ball, WholeSpace
+from pairlearn.domains import ball_or_whole
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
@@ -163,7 +163,7 @@ class Sweep:
             solver = PairwiseSGD(
                 self.pairing,
                 self.schedule.scaled(step_size),
-                WholeSpace() if math.isinf(radius) else Ball(radius),
+                ball_or_whole(radius),
                 self.averaging,
             )
             try:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.by_name import as_generator
 from pairlearn.estimators.entropy import EntropyRegressor
 from pairlearn.estimators.entropy_stream import EntropyStream
 from pairlearn.estimators.metric import MetricLearner
@@ -23,6 +22,7 @@ from pairlearn.streams.driving import (
     start_like,
     stream_state,
 )
+from pairlearn.validation import check_generator
 
 __all__ = ["EntropyDriver", "MetricDriver", "RankerDriver"]
 
@@ -56,7 +56,7 @@ class RankerDriver(Driver):
             PreviousOfQuery(max_open=model.max_open) if state["grouped"] else PreviousExample()
         )
         model.n_features_in_ = int(state["n_features"])
-        rng = as_generator(model.random_state)
+        rng = check_generator(model.random_state)
         stream = start_like(state["parts"], model.n_features_in_, pairing, rng)
         restore_stream(stream, state["stream"])
         model._stream, model.step_size_ = stream, state["step_size"]
@@ -97,7 +97,7 @@ class MetricDriver(Driver):
         model._paired = bool(state["paired"])
         model._codes = {label: code for label, code in state["codes"]}
         pairing = model._stream_pairing(model._paired)
-        rng = as_generator(model.random_state)
+        rng = check_generator(model.random_state)
         stream = start_like(state["parts"], model.n_features_in_, pairing, rng)
         restore_stream(stream, state["stream"])
         model._stream = stream
@@ -147,7 +147,7 @@ class EntropyDriver(Driver):
         learner.error_weight = state["error_weight"]
         learner.bandwidth, learner.step_size = state["bandwidth"], state["step_size"]
         if state["stream"] is not None:
-            rng = as_generator(model.random_state)
+            rng = check_generator(model.random_state)
             stream = start_like(state["parts"], learner._n_features, model._pairing(), rng)
             restore_stream(stream, state["stream"])
             learner._stream = stream

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.domains import Ball, WholeSpace
+from pairlearn.domains import ball_or_whole
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.problem import Problem
 from pairlearn.schedules import InverseSqrt
@@ -282,7 +282,7 @@ class NamedLearner:
     # ------------------------------------------------------------------------- the stream
 
     def _make(self) -> Stream:
-        domain = WholeSpace() if math.isinf(self.radius) else Ball(self.radius)
+        domain = ball_or_whole(self.radius)
         solver = PairwiseSGD(schedule=InverseSqrt(self._scale), domain=domain)
         problem = Problem(LinearScore(), get_loss(self.loss))
         return solver.start(problem, self._capacity, rng=0)

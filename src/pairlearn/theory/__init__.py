@@ -20,6 +20,11 @@ from pairlearn.theory.excess import (
     step_size_online,
     step_size_smooth,
 )
+from pairlearn.theory.finite_problems import (
+    FiniteProblem,
+    hinge_problem,
+    square_problem,
+)
 from pairlearn.theory.localized import (
     LocalizedStage,
     localized_distance,
@@ -66,11 +71,6 @@ from pairlearn.theory.private_nonsmooth import (
     PrivateLocalizedStage,
     private_nonsmooth_excess,
     private_nonsmooth_schedule,
-)
-from pairlearn.theory.problems import (
-    FiniteProblem,
-    hinge_problem,
-    square_problem,
 )
 from pairlearn.theory.sensitivity import (
     binomial_upper,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, Uniform
 from pairlearn.data.splits import folds
-from pairlearn.domains import Ball, WholeSpace
+from pairlearn.domains import ball_or_whole
 from pairlearn.experiments.methods.base import (
     Checkpoint,
     EstimatorMethod,
@@ -230,7 +230,7 @@ def descend(
     """
     rows = as_rows(X)
     n, d = rows.shape
-    domain = WholeSpace() if math.isinf(radius) else Ball(radius)
+    domain = ball_or_whole(radius)
     parts = Parts(problem, schedule, domain, averaging)
     descent = Descent(parts, d, horizon=records[-1])
     source = pairing.offline(n, rng, y=y)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pairlearn.data.registry import PAPER_SETS
+from pairlearn.data.sources import PAPER_SETS
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.tables import auc_rows
 from pairlearn.experiments.comparison.trajectories import trajectories

@@ -14,7 +14,7 @@ import numpy as np
 
 from pairlearn.data.dataset import Dataset
 from pairlearn.data.preparation import prepare
-from pairlearn.data.registry import PAPER_SETS
+from pairlearn.data.sources import PAPER_SETS
 from pairlearn.experiments.comparison.cell import child_seed, split_of
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.trajectories import Trajectory, trajectories

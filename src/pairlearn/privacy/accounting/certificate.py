@@ -111,16 +111,8 @@ class Certificate:
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds at another delta.
 
-        Parameters
-        ----------
-        delta : float
-            The failure probability.
-
-        Returns
-        -------
-        float
-            epsilon(delta). Where only one point is known, a delta of at least that point gives
-            the certified epsilon and a smaller one infinity.
+        Where only one point is known, a delta of at least that point gives the certified epsilon
+        and a smaller one infinity.
         """
         if self.mu is None:
             return self.epsilon if delta >= self.delta else float("inf")
@@ -129,13 +121,7 @@ class Certificate:
         return epsilon_of_mu(self.mu, delta)
 
     def statement(self) -> str:
-        """Return the certificate as text.
-
-        Returns
-        -------
-        str
-            A few lines that say what is promised, to whom, and under which assumptions.
-        """
+        """Return a few lines that say what is promised, to whom, and under which assumptions."""
         if self.private:
             head = (
                 f"This model is ({self.epsilon:g}, {self.delta:g})-differentially private "
@@ -185,18 +171,7 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Certificate:
-        """Return the certificate that `to_dict` described.
-
-        Parameters
-        ----------
-        plain : mapping
-            The result of `to_dict`.
-
-        Returns
-        -------
-        Certificate
-            An equal certificate.
-        """
+        """Return the certificate that `to_dict` described."""
         values = dict(plain)
         version = values.pop("format", None)
         if version != _FORMAT:
