@@ -166,7 +166,7 @@ def test_reading_the_average_changes_nothing(block, solver, problem, cut):
     for piece in pieces(cut):
         stream.learn_many(X[piece], y[piece])
         _ = stream.average, stream.w
-        stream.save()
+        stream.state()
     assert np.array_equal(stream.average, whole.average)
 
 
@@ -175,7 +175,7 @@ def test_reading_the_average_changes_nothing(block, solver, problem, cut):
 def test_a_saved_state_can_be_restored_more_than_once(block, solver, problem, at):
     X, y = sample()
     stream = solver.start(problem, D).learn_many(X[:at], y[:at])
-    saved = stream.save()
+    saved = stream.state()
     ends = []
     for _ in range(3):
         stream.learn_many(X[at:], y[at:])

@@ -483,7 +483,13 @@ class Descent:
         """Go back to a state returned by `save`."""
         self._pending_rows = None
         for name in ("w", "weighted_sum", "left_iterate", "total", "state"):
-            getattr(self, name)[:] = saved[name]
+            mine = getattr(self, name)
+            if np.shape(saved[name]) != mine.shape:
+                raise ValueError(
+                    f"the saved {name} has shape {np.shape(saved[name])}, here it has "
+                    f"{mine.shape}; start with the same parts and features."
+                )
+            mine[:] = saved[name]
         self.weight = float(saved["weight"])
         self.n_steps = int(saved["n_steps"])
         self.n_gradients = int(saved["n_gradients"])

@@ -54,6 +54,8 @@ def _pack(value: Any, place: str, arrays: dict[str, NDArray[Any]]) -> Any:
     def inner(name: object) -> str:
         return f"{place}.{name}" if place else str(name)
 
+    if isinstance(value, np.ndarray) and value.dtype.kind in "UO":
+        return {"$labels": [_pack(value.tolist(), place, arrays), value.dtype.str]}
     if isinstance(value, np.ndarray):
         name = place or "value"
         arrays[name] = value
@@ -97,6 +99,8 @@ def unpack(plain: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     try:
         if kind == "$array":
             return arrays[content].copy()
+        if kind == "$labels":
+            return _labels(unpack(content[0], arrays), content[1])
         if kind == "$float":
             return float(content)
         if kind == "$generator":
@@ -113,6 +117,12 @@ def unpack(plain: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise StateError(f"the state is damaged at {kind} ({error}).") from None
     raise StateError(f"the state holds {kind!r}, which this version does not know.")
+
+
+def _labels(values: list[Any], dtype: str) -> NDArray[Any]:
+    if np.dtype(dtype).kind not in "UO":
+        raise ValueError(f"labels of type {dtype!r:.40}")
+    return np.array(values, dtype=dtype)
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:
