@@ -27,7 +27,6 @@ from pairlearn.estimators.auc_online import OnlineGrid, relative_to
 from pairlearn.estimators.by_name import (
     as_averaging,
     as_ball,
-    as_generator,
     as_pairing,
     as_schedule,
     auto_steps,
@@ -46,7 +45,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Trace
-from pairlearn.validation import check_fraction, check_positive, check_weights
+from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
 
 __all__ = ["AUCClassifier"]
 
@@ -260,7 +259,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         rows, labels = self._examples(X, y, reset=True, minimum=2)
         classes = two_classes(labels)
         signs = np.where(labels == classes[1], 1.0, -1.0)
-        rng = as_generator(self.random_state)
+        rng = check_generator(self.random_state)
         if self.solver == "exact":
             return self._fit_exact(problem.loss, rows, signs, classes, sample_weight, rng)
         scales = uneven_scales(rows, rng, copes=self.step_size == "auto")
@@ -503,7 +502,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             "pairing": as_pairing(self.pairing, self.buffer_size),
             "schedule": as_schedule(self.schedule, default="inverse_sqrt"),
             "averaging": as_averaging(self.averaging),
-            "rng": as_generator(self.random_state),
+            "rng": check_generator(self.random_state),
         }
 
     def _adopt(self, online: OnlineGrid, classes: NDArray[Any]) -> None:

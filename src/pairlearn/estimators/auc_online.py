@@ -122,13 +122,17 @@ class OnlineGrid:
             radius=float(state["radius"]),
             **parts,
         )
-        for stream, saved in zip(grid._streams, state["streams"], strict=True):
-            stream.restore(saved)
-        grid._averages = np.array([stream.average for stream in grid._streams])
-        grid._progress, grid._pairs = state["progress"].copy(), float(state["pairs"])
-        grid._scores, grid._best = state["scores"], int(state["best"])
-        grid._positive, grid._weight = state["positive"], state["weight"]
+        grid.restore(state)
         return grid
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state with the same step sizes."""
+        for stream, saved in zip(self._streams, state["streams"], strict=True):
+            stream.restore(saved)
+        self._averages = np.array([stream.average for stream in self._streams])
+        self._progress, self._pairs = state["progress"].copy(), float(state["pairs"])
+        self._scores, self._best = state["scores"], int(state["best"])
+        self._positive, self._weight = state["positive"], state["weight"]
 
     @property
     def best(self) -> Stream:

@@ -28,12 +28,11 @@ from pairlearn.pairings import (
     ReservoirBuffer,
 )
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
-from pairlearn.validation import check_count, check_generator, check_positive
+from pairlearn.validation import check_count, check_positive
 
 __all__ = [
     "as_averaging",
     "as_ball",
-    "as_generator",
     "as_pairing",
     "as_radius",
     "as_schedule",
@@ -139,17 +138,6 @@ def as_ball(radius: float) -> WholeSpace | Ball:
     WholeSpace()
     """
     return WholeSpace() if np.isinf(as_radius(radius)) else Ball(radius)
-
-
-def as_generator(random_state: Any) -> np.random.Generator:
-    """Return a generator from what scikit-learn calls a random state.
-
-    Examples
-    --------
-    >>> int(as_generator(0).integers(10))
-    8
-    """
-    return check_generator(random_state)
 
 
 def auto_steps(n_passes: float | str, n: int, *, budget: int) -> int:

@@ -16,7 +16,6 @@ from pairlearn.averaging import Averaging
 from pairlearn.estimators.by_name import (
     as_averaging,
     as_ball,
-    as_generator,
     as_radius,
     as_schedule,
     auto_steps,
@@ -44,7 +43,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.sweep import Sweep
-from pairlearn.validation import check_positive
+from pairlearn.validation import check_generator, check_positive
 
 __all__ = ["EntropyRegressor"]
 
@@ -236,7 +235,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 f"y is constant ({targets[0]:g}): all errors can be made equal and there is "
                 "nothing to learn. Check the target column."
             )
-        rng = as_generator(self.random_state)
+        rng = check_generator(self.random_state)
         w = start = start_from(rows, targets, self._init(), weight)
         stages = self._stages()
         n_steps = auto_steps(self.n_passes, len(targets), budget=_AUTO_STEPS)
@@ -351,7 +350,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
 
     def _begin(self, rows: Rows, y: Vector, weight: Vector) -> Beginning:
         """Find the starting point of a stream, and whatever is "auto", in its first examples."""
-        rng = as_generator(self.random_state)
+        rng = check_generator(self.random_state)
         start = start_from(rows, y, self._init(), weight)
         errors = (y - rows.scores(start))[representatives(weight)]
         loss = self._loss(self._stages()[-1], errors, rng)
@@ -390,13 +389,15 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
-            self._adopt(OnlineCorrection.from_state(state, self._start_again))
+            online = OnlineCorrection(self.n_features_in_)
+            online.restore(state, self._start_again)
+            self._adopt(online)
 
     def _start_again(self, bandwidth: float, step_size: float, n_features: int) -> Stream:
         loss = self._window()
         if np.isfinite(bandwidth):
             loss = dataclasses.replace(loss, bandwidth=bandwidth)  # type: ignore[call-arg]
-        return self._start(loss, step_size, n_features, as_generator(self.random_state))
+        return self._start(loss, step_size, n_features, check_generator(self.random_state))
 
     def _unpack(self, record: ModelRecord) -> None:
         super()._unpack(record)

@@ -70,23 +70,20 @@ class OnlineCorrection:
             "stream": None if self._stream is None else self._stream.state(),
         }
 
-    @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], make: Callable[[float, float, int], Stream]
-    ) -> OnlineCorrection:
-        """Return the correction that `state` described.
+    def restore(
+        self, state: Mapping[str, Any], start: Callable[[float, float, int], Stream]
+    ) -> None:
+        """Go back to a state returned by `state`.
 
-        `make` starts a stream with a bandwidth, a step size and a number of features.
+        `start` starts a stream with a bandwidth, a step size and a number of features.
         """
-        found = cls(len(state["start"]))
-        found._rows, found._targets = list(state["rows"]), list(state["targets"])
-        found._weights, found._start = list(state["weights"]), state["start"]
-        found.errors, found.error_weight = state["errors"], state["error_weight"]
-        found.bandwidth, found.step_size = float(state["bandwidth"]), float(state["step_size"])
+        self._rows, self._targets = list(state["rows"]), list(state["targets"])
+        self._weights, self._start = list(state["weights"]), state["start"]
+        self.errors, self.error_weight = state["errors"], state["error_weight"]
+        self.bandwidth, self.step_size = float(state["bandwidth"]), float(state["step_size"])
         if state["stream"] is not None:
-            found._stream = make(found.bandwidth, found.step_size, len(found._start))
-            found._stream.restore(state["stream"])
-        return found
+            self._stream = start(self.bandwidth, self.step_size, len(self._start))
+            self._stream.restore(state["stream"])
 
     @property
     def coef(self) -> Vector:

@@ -16,7 +16,6 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.by_name import (
     as_averaging,
-    as_generator,
     as_radius,
     as_schedule,
     auto_steps,
@@ -43,7 +42,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.validation import check_count, check_fraction, check_positive
+from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
 __all__ = ["MetricLearner"]
 
@@ -261,7 +260,7 @@ class MetricLearner(
                 "y has one kind of labels (1 class): without different labels the best metric is "
                 "zero. Add examples of another label."
             )
-        rng = as_generator(self.random_state)
+        rng = check_generator(self.random_state)
         n = len(labels) // (2 if paired else 1)
         n_steps = auto_steps(self.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
         training = Training(
@@ -340,7 +339,7 @@ class MetricLearner(
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)
         if stream is None:
-            rng = as_generator(self.random_state)
+            rng = check_generator(self.random_state)
             pairing = self._stream_pairing(paired)
             n_needed = 2 if self.step_size == "auto" or isinstance(self.init, str) else 1
             if len(rows) < n_needed:
@@ -412,7 +411,7 @@ class MetricLearner(
                 self.n_features_in_,
                 step_size,
                 self._stream_pairing(paired),
-                as_generator(self.random_state),
+                check_generator(self.random_state),
                 state["stream"]["descent"]["w"],
             )
             stream.restore(state["stream"])

@@ -15,7 +15,6 @@ from pairlearn.averaging import Averaging
 from pairlearn.estimators.by_name import (
     as_averaging,
     as_ball,
-    as_generator,
     as_radius,
     as_schedule,
     auto_steps,
@@ -35,7 +34,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.sweep import Sweep
-from pairlearn.validation import check_count, check_fraction, check_positive
+from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
 __all__ = ["PairwiseRanker"]
 
@@ -213,7 +212,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         """
         problem = self._problem()
         rows, grades = self._examples(X, y, reset=True, minimum=2)
-        rng = as_generator(self.random_state)
+        rng = check_generator(self.random_state)
         n = len(grades)
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
         keep, weight = weigh(sample_weight, n)
@@ -376,7 +375,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             pairing = PreviousOfQuery(max_open=check_count("max_open", self.max_open))
         schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
         solver = PairwiseSGD(pairing, schedule, as_ball(self.radius), as_averaging(self.averaging))
-        return solver.start(problem, n_features, rng=as_generator(self.random_state))
+        return solver.start(problem, n_features, rng=check_generator(self.random_state))
 
     def _adopt(self, stream: Stream, step_size: float) -> None:
         """Take over what a stream has learned."""

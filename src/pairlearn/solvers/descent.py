@@ -24,7 +24,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["BLOCK", "Descent", "Parts", "dense_kernel"]
+__all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "dense_kernel"]
 
 #: Steps per block.
 BLOCK = 32768
@@ -192,7 +192,7 @@ class Descent:
             done += count
             self._count(count)
 
-    def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
+    def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
         """Take one step with one active pair: `advance` without its overhead."""
         first = self.position
         if first >= len(self._paid) or self._block_of != self.n_steps // BLOCK:
@@ -534,7 +534,7 @@ class _Lowered:
 
 
 @dataclass(frozen=True)
-class _PairPlan:
+class PairPlan:
     """A plan of one step, kept so that learning one example allocates nothing."""
 
     left: NDArray[np.int32]
@@ -542,6 +542,7 @@ class _PairPlan:
     active: NDArray[np.int32]
 
     @classmethod
-    def between(cls, left: int, right: int) -> _PairPlan:
+    def between(cls, left: int, right: int) -> PairPlan:
+        """Return the plan in which two rows meet."""
         make = [np.array([value], dtype=np.int32) for value in (left, right, 0)]
         return cls(*make)

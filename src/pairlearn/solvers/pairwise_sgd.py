@@ -21,7 +21,7 @@ from pairlearn.pairings.queries import GroupedSource
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.scores import MahalanobisScore
-from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
+from pairlearn.solvers.descent import BLOCK, Descent, PairPlan, Parts
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.mahalanobis import MahalanobisDescent
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
@@ -265,7 +265,7 @@ class Stream:
         self._turns = DenseRows(np.zeros((2, d), dtype=descent.w.dtype))
         self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
         self._turn_y = np.zeros(2)
-        self._plans = (_PairPlan.between(0, 1), _PairPlan.between(1, 0))
+        self._plans = (PairPlan.between(0, 1), PairPlan.between(1, 0))
         self._turn = -1
 
     def __getstate__(self) -> dict[str, Any]:
