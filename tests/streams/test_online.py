@@ -25,7 +25,7 @@ from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import FifoBuffer
 from pairlearn.streams import CheckpointError, CheckpointWarning, IteratorReader, ReadError, Schema
 from pairlearn.streams.checkpoint import read_checkpoint
-from pairlearn.streams.driving import driver_of
+from pairlearn.streams.driving import Driver
 from pairlearn.streams.state import StateError, pack, unpack
 
 HARNESS = Path(__file__).with_name("kill_harness.py")
@@ -171,7 +171,8 @@ def test_wrong_use(call, message):
 def test_what_it_cannot_drive():
     from sklearn.linear_model import SGDClassifier
 
-    with pytest.raises(TypeError, match="cannot drive SGDClassifier; known are AUCClassifier"):
+    message = "SGDClassifier, which has no stream_state and no restore_stream; take AUCClassifier"
+    with pytest.raises(TypeError, match=message):
         OnlineLearner(SGDClassifier())
 
 
@@ -258,14 +259,14 @@ def test_a_bad_newest_checkpoint_gives_way_to_the_one_before(damage, table, tmp_
     interrupted(table, path)
     good = path.read_bytes()
     record = ModelRecord("Other", {"coef": np.ones(1)})
-    later = ModelRecord("OnlineLearner checkpoint", {}, parameters={"checkpoint_version": 2})
+    later = ModelRecord("OnlineLearner checkpoint", {}, parameters={"checkpoint_version": 3})
     path.write_bytes({
         "cut": good[:-100], "empty": b"", "flipped": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
         "model": dump_model(record), "version": dump_model(later),
         "format": good.replace(b'format_version\\":1', b'format_version\\":7'),
     }[damage])  # fmt: skip
     if damage == "version":
-        named = "checkpoint of version 2"
+        named = "checkpoint of version 3"
     else:
         named = "format version 7" if damage == "format" else "cannot be used"
     with pytest.warns(CheckpointWarning, match=named):
@@ -400,7 +401,7 @@ def test_damaged_states(plain):
 
 
 def test_a_driver_before_the_start():
-    driver = driver_of(AUCClassifier(), np.array([0, 1]))
+    driver = Driver(AUCClassifier())
     assert driver.state() == {}
     driver.restore({})
-    assert not driver.started
+    assert not hasattr(driver.model, "coef_")

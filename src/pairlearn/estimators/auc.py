@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +24,7 @@ from pairlearn.estimators.auc_choice import (
     two_classes,
     uneven_scales,
 )
-from pairlearn.estimators.auc_stream import StreamLearner
+from pairlearn.estimators.auc_online import OnlineGrid, relative_to
 from pairlearn.estimators.by_name import (
     as_averaging,
     as_pairing,
@@ -33,6 +33,7 @@ from pairlearn.estimators.by_name import (
 )
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import fit_exact, smooth_relative
+from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.progress import ProgressBar
 from pairlearn.estimators.storage import register_storable
 from pairlearn.losses import PairLoss, get_loss
@@ -335,7 +336,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
         self.n_examples_ = n
         self.data_fingerprint_: str | None = data_fingerprint(rows, signs.astype(np.int8))
-        self._stream = None
+        self._online = None
         self.coef_ = solution.average[np.newaxis]
         self._decide_from(rows, signs, weight, rng)
         self.coef_ = self.coef_ / scales
@@ -367,7 +368,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.n_steps_, self.n_gradients_ = fit.trace.n_steps, fit.trace.n_gradients
         self.n_examples_ = len(signs)
         self.data_fingerprint_ = data_fingerprint(rows, signs.astype(np.int8))
-        self._stream = None
+        self._online = None
         self.coef_ = fit.w[np.newaxis]
         self._decide_from(rows, signs, np.empty(0), rng)
         return self
@@ -399,19 +400,32 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self
             The classifier. A chunk that fails leaves it as it was.
         """
-        self._learn_next(X, y, classes, sample_weight)
+        self.score_and_learn(X, y, classes, sample_weight)
         return self
 
-    def _learn_next(
+    def score_and_learn(
         self,
         X: Any,
         y: ArrayLike,
-        classes: ArrayLike | None,
+        classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         finite: bool = False,
     ) -> NDArray[np.float64]:
-        """Learn a chunk as `partial_fit` does; return the scores it had before, uncut."""
+        """Learn a chunk as `partial_fit` does and return the scores that it had before.
+
+        Parameters
+        ----------
+        X, y, classes, sample_weight
+            As of `partial_fit`.
+        finite : bool, default=False
+            Whether X is known to hold neither NaN nor infinity.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores ``X @ coef_[0]`` by the coefficients before the chunk, zeros at the start.
+        """
         first = not hasattr(self, "classes_")
         if self.solver != "sgd":
             raise ValueError(f'partial_fit needs solver="sgd", got {self.solver!r}.')
@@ -462,46 +476,65 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
         signs = 2.0 * is_positive - 1.0
         weight = self._example_weights(sample_weight, labels)
-        learner = getattr(self, "_stream", None)
-        if learner is None:
-            start = None if first else self.coef_[0]
-            learner = self._start_stream(problem, rows, start)
-        scores = learner.learn(rows, signs, weight)
-        self._adopt(learner, known)
+        online = self.__dict__.get("_online")
+        if online is None:
+            if self.step_size == "theory":
+                raise ValueError(
+                    'step_size="theory" needs the number of examples beforehand; for a stream pass '
+                    "a number (pairlearn.theory.advise gives one) or step_size='auto'."
+                )
+            step_size, radius = self._given_step_size(), self._given_radius()
+            online = OnlineGrid(
+                problem,
+                rows.shape[1],
+                dtype=rows.X.dtype if isinstance(rows, DenseRows) else np.float64,
+                step_sizes=relative_to(rows) if step_size is None else (step_size,),
+                radius=np.inf if radius is None else radius,
+                start=None if first else self.coef_[0],
+                **self._online_parts(),
+            )
+        scores = online.learn(rows, signs, weight)
+        self._adopt(online, known)
         return scores
 
-    def _start_stream(
-        self, problem: Problem, rows: Rows, start: NDArray[np.float64] | None
-    ) -> StreamLearner:
-        if self.step_size == "theory":
-            raise ValueError(
-                'step_size="theory" needs the number of examples beforehand; for a stream pass '
-                "a number (pairlearn.theory.advise gives one) or step_size='auto'."
-            )
-        return StreamLearner(
-            problem,
-            rows,
-            step_size=self._given_step_size(),
-            radius=self._given_radius(),
-            pairing=as_pairing(self.pairing, self.buffer_size),
-            schedule=as_schedule(self.schedule, default="inverse_sqrt"),
-            averaging=as_averaging(self.averaging),
-            rng=check_generator(self.random_state),
-            start=start,
-        )
+    def _online_parts(self) -> dict[str, Any]:
+        return {
+            "pairing": as_pairing(self.pairing, self.buffer_size),
+            "schedule": as_schedule(self.schedule, default="inverse_sqrt"),
+            "averaging": as_averaging(self.averaging),
+            "rng": check_generator(self.random_state),
+        }
 
-    def _adopt(self, learner: StreamLearner, classes: NDArray[Any]) -> None:
-        """Take over what a stream has learned."""
-        self._stream = learner
+    def _adopt(self, online: OnlineGrid, classes: NDArray[Any]) -> None:
+        """Take over what the streams have learned."""
+        self._online = online
         self.classes_ = classes
-        stream = learner.best
-        self.coef_ = learner.average[np.newaxis]
-        self.step_size_, self.radius_ = learner.step_size, learner.radius
-        self.held_out_auc_ = learner.progressive_auc
+        stream = online.best
+        self.coef_ = online.average[np.newaxis]
+        self.step_size_, self.radius_ = online.step_size, online.radius
+        self.held_out_auc_ = online.progressive_auc
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
         self.n_examples_, self.data_fingerprint_ = stream.n_examples, None
         self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
         self._stale = True
+
+    def restart_stream(self) -> None:
+        """Forget step sizes and average; the next chunk starts from the present coefficients."""
+        self._online = None
+
+    def stream_state(self) -> dict[str, Any]:
+        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        online = self.__dict__.get("_online")
+        if online is None:
+            return {}
+        return {**seen_features(self), "classes": self.classes_, **online.state()}
+
+    def restore_stream(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        if state:
+            see_features(self, state)
+            online = OnlineGrid.from_state(state, self._problem(), **self._online_parts())
+            self._adopt(online, np.asarray(state["classes"]))
 
     # ------------------------------------------------------------------------- parameters
 

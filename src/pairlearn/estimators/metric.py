@@ -20,6 +20,7 @@ from pairlearn.estimators.by_name import (
     auto_steps,
     named,
 )
+from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.metric_mixin import PairMixin, check_pair_labels, check_pairs
 from pairlearn.estimators.metric_start import (
     components_of,
@@ -333,7 +334,7 @@ class MetricLearner(
             The learner. The starting point and the step size come from the first chunk if they
             are not given.
         """
-        problem, domain = self._problem(), self._domain(stored=False)
+        problem, score = self._problem(), self._score()
         stream = getattr(self, "_stream", None)
         if stream is None:
             self._codes: dict[Any, float] = {}
@@ -341,8 +342,6 @@ class MetricLearner(
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)
-        score = problem.score
-        assert isinstance(score, MahalanobisScore)
         if stream is None:
             rng = check_generator(self.random_state)
             pairing = self._stream_pairing(paired)
@@ -363,20 +362,64 @@ class MetricLearner(
                 step_size = _STREAM_STEP * unit_step(score, problem.loss, differences)
             else:
                 step_size = self._given_step_size()
-            schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
-            averaging = as_averaging("step_size" if self.averaging == "auto" else self.averaging)
-            solver = PairwiseSGD(pairing, schedule, domain, averaging)
-            stream = solver.start(problem, rows.shape[1], rng=rng, w_start=start)
-            self._paired = paired
-            self.step_size_, self.held_out_score_ = step_size, None
+            stream = self._start(rows.shape[1], step_size, pairing, rng, start)
             self._forget_threshold()
         elif paired != self._paired:
             raise ValueError("A stream holds examples or pairs, not both.")
+        else:
+            step_size = self.step_size_
         stream.learn_many(rows, labels, example_weight=weight if len(weight) else None)
-        self._stream = stream
-        self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
-        self._finish(score, stream.average)
+        self._adopt(stream, step_size, paired)
         return self
+
+    def _start(
+        self,
+        n_features: int,
+        step_size: float,
+        pairing: Pairing,
+        rng: np.random.Generator,
+        start: Vector,
+    ) -> Stream:
+        schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
+        averaging = as_averaging("step_size" if self.averaging == "auto" else self.averaging)
+        solver = PairwiseSGD(pairing, schedule, self._domain(stored=False), averaging)
+        return solver.start(self._problem(), n_features, rng=rng, w_start=start)
+
+    def _adopt(self, stream: Stream, step_size: float, paired: bool) -> None:
+        """Take over what a stream has learned."""
+        self._stream, self._paired = stream, paired
+        self.step_size_, self.held_out_score_ = step_size, None
+        self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
+        self._finish(self._score(), stream.average)
+
+    def stream_state(self) -> dict[str, Any]:
+        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        stream = getattr(self, "_stream", None)
+        if stream is None:
+            return {}
+        return {
+            **seen_features(self),
+            "step_size": self.step_size_,
+            "paired": self._paired,
+            "codes": self._codes.copy(),
+            "stream": stream.state(),
+        }
+
+    def restore_stream(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        if state:
+            see_features(self, state)
+            self._codes = dict(state["codes"])
+            step_size, paired = float(state["step_size"]), bool(state["paired"])
+            stream = self._start(
+                self.n_features_in_,
+                step_size,
+                self._stream_pairing(paired),
+                check_generator(self.random_state),
+                state["stream"]["descent"]["w"],
+            )
+            stream.restore(state["stream"])
+            self._adopt(stream, step_size, paired)
 
     def _finish(self, score: MahalanobisScore, w: Vector) -> None:
         # Iterates between two projections may have left the cone, and their average with them:
@@ -392,7 +435,10 @@ class MetricLearner(
 
     def _problem(self) -> Problem:
         loss = get_metric_loss(self.loss)
-        return Problem(MahalanobisScore(self.parameterization, self.rank), loss)
+        return Problem(self._score(), loss)
+
+    def _score(self) -> MahalanobisScore:
+        return MahalanobisScore(self.parameterization, self.rank)
 
     def _given_step_size(self) -> float:
         if isinstance(self.step_size, str):

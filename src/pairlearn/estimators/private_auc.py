@@ -122,7 +122,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     }
 
     def _pack(self) -> dict[str, NDArray[Any]]:
-        lower, upper = self._bounds(self.n_features_in_)
+        lower, upper = self.public_bounds(self.n_features_in_)
         intercept = self.intercept_[0]
         return {"coef": self.coef_[0], "intercept": intercept, "lower": lower, "upper": upper}
 

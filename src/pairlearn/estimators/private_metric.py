@@ -152,7 +152,7 @@ class PrivateMetricLearner(
         return tags
 
     def _pack(self) -> dict[str, NDArray[Any]]:
-        lower, upper = self._bounds(self.n_features_in_)
+        lower, upper = self.public_bounds(self.n_features_in_)
         return {"components": self.components_, "lower": lower, "upper": upper}
 
     def _unpack(self, record: ModelRecord) -> None:

@@ -100,7 +100,8 @@ class PrivateMixin(Storable):
         for caution in cautions:
             warnings.warn(caution, PrivacyWarning, stacklevel=3)
 
-    def _bounds(self, d: int) -> tuple[Vector, Vector]:
+    def public_bounds(self, d: int) -> tuple[Vector, Vector]:
+        """Return the public bounds of d features, which rows are clipped to."""
         if self.bounds is None or len(tuple(self.bounds)) != 2:
             raise ValueError(
                 f"bounds must be the public pair (lower, upper), got {self.bounds!r}; they "
@@ -122,11 +123,11 @@ class PrivateMixin(Storable):
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        lower, upper = self._bounds(rows.shape[1])
+        lower, upper = self.public_bounds(rows.shape[1])
         return np.clip(np.where(np.isnan(rows), 0.5 * (lower + upper), rows), lower, upper)
 
     def _setting(self, n: int, d: int) -> PublicSetting:
-        lower, upper = self._bounds(d)
+        lower, upper = self.public_bounds(d)
         delta = self.delta
         if delta is None:
             # n = 1 would give no valid delta; there is nothing to learn from it anyway.

@@ -18,6 +18,7 @@ from pairlearn.estimators.by_name import (
     as_schedule,
     auto_steps,
 )
+from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss, get_loss
@@ -352,32 +353,59 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         given = chunk_weights(sample_weight, len(grades))
         weight = given if len(given) else None
         if stream is None:
-            pairing: Pairing = PreviousExample()
-            if qid is not None:
-                pairing = PreviousOfQuery(max_open=check_count("max_open", self.max_open))
             if self.step_size == "auto":
                 mean, spread = rows.spread()
                 scale = 2.0 * spread if spread > 0 else float(mean @ mean)
                 step_size = _STREAM_STEP / scale if scale > 0 else _STREAM_STEP
             else:
                 step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
-            shape = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
-            solver = PairwiseSGD(
-                pairing, shape, ball_or_whole(self.radius), as_averaging(self.averaging)
-            )
-            stream = solver.start(
-                problem, rows.shape[1], rng=check_generator(self.random_state)
-            ).learn_many(rows, grades, example_weight=weight, qid=qid)
-            self.step_size_ = step_size
+            stream = self._start(problem, rows.shape[1], step_size, grouped=qid is not None)
         else:
-            stream.learn_many(rows, grades, example_weight=weight, qid=qid)
-        self._stream = stream
-        self.coef_ = stream.average
+            step_size = self.step_size_
+        stream.learn_many(rows, grades, example_weight=weight, qid=qid)
+        self._adopt(stream, step_size)
+        return self
+
+    def _start(
+        self, problem: Problem, n_features: int, step_size: float, *, grouped: bool
+    ) -> Stream:
+        pairing: Pairing = PreviousExample()
+        if grouped:
+            pairing = PreviousOfQuery(max_open=check_count("max_open", self.max_open))
+        schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
+        solver = PairwiseSGD(
+            pairing, schedule, ball_or_whole(self.radius), as_averaging(self.averaging)
+        )
+        return solver.start(problem, n_features, rng=check_generator(self.random_state))
+
+    def _adopt(self, stream: Stream, step_size: float) -> None:
+        """Take over what a stream has learned."""
+        self._stream, self.coef_, self.step_size_ = stream, stream.average, step_size
         self.held_out_accuracy_ = None
         self.n_queries_, self.n_single_, self.n_flat_ = None, 0, 0
-        self.n_forgotten_ = getattr(stream._source, "n_forgotten", 0)
+        self.n_forgotten_ = getattr(stream.source, "n_forgotten", 0)
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
-        return self
+
+    def stream_state(self) -> dict[str, Any]:
+        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        stream = getattr(self, "_stream", None)
+        if stream is None:
+            return {}
+        return {
+            **seen_features(self),
+            "step_size": self.step_size_,
+            "grouped": stream.source is not None,
+            "stream": stream.state(),
+        }
+
+    def restore_stream(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        if state:
+            see_features(self, state)
+            step_size, grouped = float(state["step_size"]), bool(state["grouped"])
+            stream = self._start(self._problem(), self.n_features_in_, step_size, grouped=grouped)
+            stream.restore(state["stream"])
+            self._adopt(stream, step_size)
 
     # ------------------------------------------------------------------------- prediction
 

@@ -123,7 +123,7 @@ class _Listed:
         return Plan(self._left[chosen], self._right[chosen])
 
 
-class _AsTheyCome:
+class _AsTheyCome(OnlineSource):
     def arrive(self, y: NDArray[np.float64]) -> Arrival:
         left = 2 * np.arange(_n_pairs(len(y)))
         return Arrival(Plan(left, left + 1), np.empty(0, dtype=np.int64))

@@ -153,7 +153,7 @@ class _Path:
         return Plan(path[1:], path[:-1])
 
 
-class _Arrivals:
+class _Arrivals(OnlineSource):
     """Arrival order, each example paired with the one before it."""
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class _FrozenPath:
         return Plan(left, np.full_like(left, self._frozen[0]))
 
 
-class _FrozenArrivals:
+class _FrozenArrivals(OnlineSource):
     def __init__(self) -> None:
         self._n_buffered = 0
 
@@ -218,7 +218,7 @@ class _OppositePath:
         return plan
 
 
-class _OppositeArrivals:
+class _OppositeArrivals(OnlineSource):
     def __init__(self) -> None:
         self._known_y: Labels = np.empty(0)
 

@@ -24,7 +24,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["BLOCK", "Descent", "Parts", "dense_kernel"]
+__all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "dense_kernel"]
 
 #: Steps per block.
 BLOCK = 32768
@@ -192,7 +192,7 @@ class Descent:
             done += count
             self._count(count)
 
-    def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
+    def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
         """Take one step with one active pair: `advance` without its overhead."""
         first = self.position
         if first >= len(self._paid) or self._block_of != self.n_steps // BLOCK:
@@ -483,7 +483,13 @@ class Descent:
         """Go back to a state returned by `save`."""
         self._pending_rows = None
         for name in ("w", "weighted_sum", "left_iterate", "total", "state"):
-            getattr(self, name)[:] = saved[name]
+            mine = getattr(self, name)
+            if np.shape(saved[name]) != mine.shape:
+                raise ValueError(
+                    f"the saved {name} has shape {np.shape(saved[name])}, here it has "
+                    f"{mine.shape}; start with the same parts and features."
+                )
+            mine[:] = saved[name]
         self.weight = float(saved["weight"])
         self.n_steps = int(saved["n_steps"])
         self.n_gradients = int(saved["n_gradients"])
@@ -528,7 +534,7 @@ class _Lowered:
 
 
 @dataclass(frozen=True)
-class _PairPlan:
+class PairPlan:
     """A plan of one step, kept so that learning one example allocates nothing."""
 
     left: NDArray[np.int32]
@@ -536,6 +542,7 @@ class _PairPlan:
     active: NDArray[np.int32]
 
     @classmethod
-    def between(cls, left: int, right: int) -> _PairPlan:
+    def between(cls, left: int, right: int) -> PairPlan:
+        """Return the plan in which two rows meet."""
         make = [np.array([value], dtype=np.int32) for value in (left, right, 0)]
         return cls(*make)

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -17,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import Domain, PsdBall, PsdCone, WholeSpace
-from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
+from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.scores import MahalanobisScore
-from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
+from pairlearn.solvers.descent import BLOCK, Descent, PairPlan, Parts
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.mahalanobis import MahalanobisDescent
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
@@ -245,7 +244,17 @@ class Stream:
     def __init__(self, pairing: Pairing, descent: Descent, rng: np.random.Generator) -> None:
         self._descent = descent
         self._meets_previous = isinstance(pairing, PreviousExample)
-        self._source = None if self._meets_previous else pairing.online(rng)
+        #: Says who meets whom; None where each example meets the previous one.
+        self.source: OnlineSource | None = None
+        if not self._meets_previous:
+            self.source = pairing.online(rng)
+            if not isinstance(self.source, OnlineSource):
+                raise TypeError(
+                    f"{type(pairing).__name__}.online must return an OnlineSource, got "
+                    f"{type(self.source).__name__}; derive it from pairlearn.pairings.OnlineSource."
+                )
+        loss = descent.parts.problem.loss
+        self._one_sided, self._all_pairs = loss.one_sided, not loss.opposite_labels_only
         self._buffer: Rows | None = None
         self._buffer_y = _NO_WEIGHTS
         self._buffer_weight = _NO_WEIGHTS
@@ -256,7 +265,7 @@ class Stream:
         self._turns = DenseRows(np.zeros((2, d), dtype=descent.w.dtype))
         self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
         self._turn_y = np.zeros(2)
-        self._plans = (_PairPlan.between(0, 1), _PairPlan.between(1, 0))
+        self._plans = (PairPlan.between(0, 1), PairPlan.between(1, 0))
         self._turn = -1
 
     def __getstate__(self) -> dict[str, Any]:
@@ -321,11 +330,7 @@ class Stream:
         self._turn_y[turn] = label
         if self._turn >= 0:
             previous = self._turn_y[1 - turn]
-            if (
-                label > previous
-                or (label < previous and not descent._one_sided)
-                or descent._all_pairs
-            ):
+            if label > previous or (label < previous and not self._one_sided) or self._all_pairs:
                 descent.step_pair(self._turn_flat, self._turn_y, self._plans[turn])
             else:
                 descent.step_nothing()
@@ -370,7 +375,7 @@ class Stream:
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, m)
         if m == 0:
             return self
-        saved = self.save()
+        saved = self.state()
         buffered = 0 if self._buffer is None else len(self._buffer_y)
         if buffered and len(self._buffer_weight) != buffered * (len(weight) > 0):
             raise ValueError("Give example_weight for every chunk of a stream or for none.")
@@ -384,22 +389,45 @@ class Stream:
         self.n_examples += m
         return self
 
-    def save(self) -> dict[str, Any]:
-        """Return a copy of everything that the next step depends on."""
+    def state(self) -> dict[str, Any]:
+        """Return a copy of everything that the next step depends on, as plain values and arrays.
+
+        Returns
+        -------
+        dict
+            For `restore` of this stream, or of another one that was started with the same parts.
+
+        Examples
+        --------
+        >>> from pairlearn import Hinge, LinearScore, PairwiseSGD, Problem
+        >>> one, other = (PairwiseSGD().start(Problem(LinearScore(), Hinge()), 1) for _ in "12")
+        >>> other.restore(one.learn_one([1.0], 1.0).state())
+        >>> other.learn_one([0.0], -1.0).w
+        array([0.1])
+        """
         self._settle()
         return {
             "descent": self._descent.save(),
-            "source": None if self._source is None else copy.deepcopy(self._source),
-            "buffer": (self._buffer, self._buffer_y, self._buffer_weight),
+            "source": None if self.source is None else self.source.state(),
+            "buffer": self._buffer,
+            "buffer_y": self._buffer_y,
+            "buffer_weight": self._buffer_weight,
             "n_examples": self.n_examples,
         }
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go back to a state returned by `save`."""
-        self._descent.restore(saved["descent"])
-        self._source = copy.deepcopy(saved["source"])
-        self._buffer, self._buffer_y, self._buffer_weight = saved["buffer"]
-        self.n_examples = saved["n_examples"]
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state returned by `state`."""
+        buffer, y = state["buffer"], state["buffer_y"]
+        if buffer is not None and buffer.shape != (len(y), self._descent.n_features):
+            raise ValueError(
+                f"the state remembers examples of shape {buffer.shape} with {len(y)} labels, the "
+                f"stream has {self._descent.n_features} features; start it as that one was."
+            )
+        self._descent.restore(state["descent"])
+        if self.source is not None:
+            self.source.restore(state["source"])
+        self._buffer, self._buffer_y, self._buffer_weight = buffer, y, state["buffer_weight"]
+        self.n_examples = int(state["n_examples"])
         self._turn = -1
 
     def _meet(
@@ -410,13 +438,13 @@ class Stream:
         qid: ArrayLike | None,
     ) -> None:
         descent = self._descent
-        if qid is not None and not isinstance(self._source, GroupedSource):
+        if qid is not None and not isinstance(self.source, GroupedSource):
             raise ValueError("qid needs a pairing within queries; use PreviousOfQuery().")
-        if self._source is not None:
-            if isinstance(self._source, GroupedSource):
-                arrival = self._source.arrive_grouped(labels, qid)
+        if self.source is not None:
+            if isinstance(self.source, GroupedSource):
+                arrival = self.source.arrive_grouped(labels, qid)
             else:
-                arrival = self._source.arrive(labels)
+                arrival = self.source.arrive(labels)
             plan, keep = arrival.plan, arrival.keep
         else:
             plan = None

@@ -36,7 +36,6 @@ from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.streams.driving import restore_stream, stream_state
 from pairlearn.validation import check_positive
 
 __all__ = ["NamedLearner", "RefusedExampleWarning", "check_example", "check_label"]
@@ -309,15 +308,14 @@ class NamedLearner:
         self._coef = np.pad(self._coef, (0, more))
         if self._stream is None:
             return
-        saved = self._stream.save()
+        saved = self._stream.state()
         descent = saved["descent"]
         for name in ("w", "weighted_sum", "left_iterate", "total"):
             descent[name] = np.pad(descent[name], (0, more))
         # Sparse steps keep the squared norm of the iterate, dense ones do not.
         descent["state"][1] = descent["w"] @ descent["w"]
-        rows, labels, weight = saved["buffer"]
-        if rows is not None:
-            saved["buffer"] = (_widen(rows, self._capacity), labels, weight)
+        if saved["buffer"] is not None:
+            saved["buffer"] = _widen(saved["buffer"], self._capacity)
         self._stream = self._make()
         self._stream.restore(saved)
 
@@ -397,7 +395,7 @@ class NamedLearner:
             "waiting": self._pending(),
             "labels": list(self._labels),
             "room": self._room,
-            "stream": None if self._stream is None else stream_state(self._stream),
+            "stream": None if self._stream is None else self._stream.state(),
             "scale": self._scale,
             "capacity": self._capacity,
             "coef": self._coef.copy(),
@@ -421,7 +419,7 @@ class NamedLearner:
         self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
         if state["stream"] is not None:
             self._stream = self._make()
-            restore_stream(self._stream, state["stream"])
+            self._stream.restore(state["stream"])
 
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
         """Return an `AUCClassifier` with the same coefficients and probabilities.
