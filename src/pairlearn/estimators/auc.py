@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -44,6 +44,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Trace
 from pairlearn.validation import check_fraction, check_positive, check_weights
 
@@ -129,7 +130,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         The ridge of ``solver="exact"``. "auto" takes the best of a grid by AUC on held-out
         training data.
     callbacks : sequence of callable or None, default=None
-        Each is called between blocks of steps with (step, seconds, risk).
+        Each is called between blocks of steps with a `Running`: `step`, `seconds`, `n_gradients`,
+        `risk`, `average` and `w`.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the previous fit.
 
@@ -206,7 +208,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         verbose: int = 0,
         solver: str = "sgd",
         ridge: float | str = "auto",
-        callbacks: Sequence[Callable[[int, float, float], None]] | None = None,
+        callbacks: Sequence[Callback] | None = None,
         warm_start: bool = False,
     ) -> None:
         self.loss = loss

@@ -6,6 +6,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self
 
+from pairlearn.solvers.running import Running
+
 __all__ = ["ProgressBar"]
 
 
@@ -48,6 +50,6 @@ class ProgressBar:
     ) -> None:
         self._progress.stop()
 
-    def __call__(self, step: int, seconds: float, risk: float) -> None:
-        """Move the bar to `step`."""
-        self._progress.update(self._task, completed=step, risk=risk)
+    def __call__(self, running: Running) -> None:
+        """Move the bar."""
+        self._progress.update(self._task, completed=running.step, risk=running.risk)
