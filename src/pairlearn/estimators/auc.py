@@ -34,12 +34,12 @@ from pairlearn.estimators.by_name import (
 )
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import fit_exact, smooth_relative
-from pairlearn.estimators.progress import ProgressBar
 from pairlearn.estimators.storage import register_storable
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
+from pairlearn.progress import Progress
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
@@ -319,7 +319,11 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         with contextlib.ExitStack() as stack:
             callbacks = list(self.callbacks or ())
             if self.verbose:
-                callbacks.append(stack.enter_context(ProgressBar(n_steps, held_out_auc)))
+                bar = stack.enter_context(Progress(n_steps, unit="steps", asked_for=True))
+                chosen = "" if held_out_auc is None else f", held-out AUC {held_out_auc:.4f}"
+                callbacks.append(
+                    lambda run: bar.update(run.step, note=f"pair risk {run.risk:.4g}{chosen}")
+                )
             solution = solver.solve(
                 problem,
                 rows,
