@@ -84,7 +84,7 @@ def command(
     from pairlearn.experiments import HONEST, PAPER, compare, method_names
     from pairlearn.experiments.comparison.runner import ComparisonError
     from pairlearn.experiments.comparison.store import StoreError
-    from pairlearn.experiments.progress import cell_bar
+    from pairlearn.progress import Progress
 
     if methods == "list":
         click.echo("\n".join(method_names()))
@@ -93,7 +93,7 @@ def command(
     try:
         chosen = _methods(methods, estimators)
         loaded = [load(name) for name in datasets]
-        with cell_bar(quiet=quiet or as_json) as progress:
+        with Progress(unit="cells", quiet=quiet or as_json) as bar:
             comparison = compare(
                 loaded,
                 chosen,
@@ -103,7 +103,7 @@ def command(
                 workers=workers,
                 protocol=HONEST if protocol == "honest" else PAPER,
                 command=typed,
-                progress=progress,
+                progress=bar.update,
             )
     except (DataError, StoreError, ComparisonError, ValueError) as error:
         raise click.ClickException(str(error)) from error

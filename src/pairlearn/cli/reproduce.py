@@ -92,14 +92,14 @@ def command(
     from pairlearn.experiments.comparison.store import StoreError
     from pairlearn.experiments.methods.table import find_method
     from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce, write_reproduction
-    from pairlearn.experiments.progress import cell_bar
+    from pairlearn.progress import Progress
 
     done = []
     try:
         wanted = tuple(name.strip() for name in methods.split(",") if name.strip())
         for name in wanted:
             find_method(name)
-        with cell_bar(quiet=quiet) as progress:
+        with Progress(unit="cells", quiet=quiet) as bar:
             settings = Settings(
                 store=store,
                 quick=quick,
@@ -110,7 +110,7 @@ def command(
                 datasets=tuple(name.strip() for name in datasets.split(",") if name.strip()),
                 methods=wanted,
                 command=shlex.join(["pairlearn", *sys.argv[1:]]),
-                progress=progress,
+                progress=bar.update,
             )
             shelf = Shelf(settings)
             told: set[str] = set()

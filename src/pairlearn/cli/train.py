@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pairlearn.cli.output import Progress, emit, format_count, json_option
+from pairlearn.cli.output import emit, json_option
 from pairlearn.cli.problem_kinds import PROBLEMS
 from pairlearn.cli.reading import (
     Reading,
@@ -25,6 +25,7 @@ from pairlearn.cli.reading import (
     schema_to_plain,
     size_of,
 )
+from pairlearn.progress import Progress, format_count
 
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
@@ -235,7 +236,7 @@ def _drawer(bar: Progress, total: int | None) -> Callable[[Any, Any], None]:
     def draw(learner: Any, chunk: Any) -> None:
         auc = learner.auc
         done = chunk.position.offset if total is not None else None
-        bar.update(rows=learner.n_seen, done=done, note="" if auc is None else f"AUC {auc:.4f}")
+        bar.update(learner.n_seen, done=done, note="" if auc is None else f"AUC {auc:.4f}")
 
     return draw
 

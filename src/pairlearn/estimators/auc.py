@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -34,16 +34,17 @@ from pairlearn.estimators.by_name import (
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import fit_exact, smooth_relative
 from pairlearn.estimators.features_seen import see_features, seen_features
-from pairlearn.estimators.progress import ProgressBar
 from pairlearn.estimators.storage import register_storable
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
+from pairlearn.progress import Progress
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Trace
 from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
 
@@ -129,7 +130,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         The ridge of ``solver="exact"``. "auto" takes the best of a grid by AUC on held-out
         training data.
     callbacks : sequence of callable or None, default=None
-        Each is called between blocks of steps with (step, seconds, risk).
+        Each is called between blocks of steps with a `Running`: `step`, `seconds`, `n_gradients`,
+        `risk`, `average` and `w`.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the previous fit.
 
@@ -206,7 +208,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         verbose: int = 0,
         solver: str = "sgd",
         ridge: float | str = "auto",
-        callbacks: Sequence[Callable[[int, float, float], None]] | None = None,
+        callbacks: Sequence[Callback] | None = None,
         warm_start: bool = False,
     ) -> None:
         self.loss = loss
@@ -317,7 +319,11 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         with contextlib.ExitStack() as stack:
             callbacks = list(self.callbacks or ())
             if self.verbose:
-                callbacks.append(stack.enter_context(ProgressBar(n_steps, held_out_auc)))
+                bar = stack.enter_context(Progress(n_steps, unit="steps", asked_for=True))
+                chosen = "" if held_out_auc is None else f", held-out AUC {held_out_auc:.4f}"
+                callbacks.append(
+                    lambda run: bar.update(run.step, note=f"pair risk {run.risk:.4g}{chosen}")
+                )
             solution = solver.solve(
                 problem,
                 rows,

@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import math
-import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -22,10 +20,10 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent import BLOCK, Descent, PairPlan, Parts
-from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.mahalanobis import MahalanobisDescent
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
-from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.running import Callback, run_blocks
+from pairlearn.solvers.solution import Solution
 from pairlearn.validation import (
     check_count,
     check_generator,
@@ -34,10 +32,7 @@ from pairlearn.validation import (
     check_weights,
 )
 
-__all__ = ["Callback", "PairwiseSGD", "Stream"]
-
-#: Called between blocks with the step, the seconds since the start and the running pair risk.
-Callback = Callable[[int, float, float], None]
+__all__ = ["PairwiseSGD", "Stream"]
 
 #: Copying so many numbers takes less time than a step of its own.
 _SMALL = 1 << 15
@@ -103,6 +98,7 @@ class PairwiseSGD:
         w_start: ArrayLike | None = None,
         example_weight: ArrayLike | None = None,
         callbacks: Sequence[Callback] = (),
+        pauses: Sequence[int] = (),
     ) -> Solution:
         """Run Algorithm 1 on stored examples.
 
@@ -125,8 +121,11 @@ class PairwiseSGD:
         example_weight : array-like of shape (n,), optional
             The gradient of a pair is multiplied by the weights of both of its examples.
         callbacks : sequence of callable
-            Each is called between blocks of steps with (step, seconds, risk), where risk is an
-            estimate of the pair loss at the current iterate from the pairs of the block.
+            Each is called between blocks of steps with a `Running`: `step`, `seconds`,
+            `n_gradients`, and computed when asked for `risk`, `average` and `w`.
+        pauses : sequence of int
+            Steps at which callbacks are called, and at the end, instead of after every block. A
+            block ends there, so the indices are drawn in other portions: another path.
 
         Returns
         -------
@@ -155,32 +154,23 @@ class PairwiseSGD:
             horizon=n_steps,
         )
         source = self.pairing.offline(n, generator, labels)
-        trace = Trace()
-        begin = time.perf_counter()
-        try:
-            # Once for the run: to replace a signal handler costs as much as a thousand steps.
-            with deferred_interrupt() as deliver:
-                while descent.n_steps < n_steps:
-                    plan = source.draw(min(BLOCK, n_steps - descent.n_steps))
-                    descent.advance(rows, labels, plan, weight)
-                    deliver()
-                    trace.n_repeats += plan.n_repeats
-                    if callbacks:
-                        risk = _running_risk(problem, rows, labels, plan, descent.w)
-                        seconds = time.perf_counter() - begin
-                        trace.history.append((descent.n_steps, seconds, risk))
-                        for callback in callbacks:
-                            callback(descent.n_steps, seconds, risk)
-        except KeyboardInterrupt:
-            trace.interrupted = True
-            warnings.warn(
-                f"Interrupted after {descent.n_steps} of {n_steps} steps; the model is the average "
-                "so far.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        trace.seconds = time.perf_counter() - begin
-        trace.n_steps, trace.n_gradients = descent.n_steps, descent.n_gradients
+        plan: Plan | SlotPlan
+
+        def advance(count: int) -> int:
+            nonlocal plan
+            plan = source.draw(count)
+            descent.advance(rows, labels, plan, weight)
+            return plan.n_repeats
+
+        trace = run_blocks(
+            descent,
+            advance,
+            n_steps,
+            block=BLOCK,
+            callbacks=callbacks,
+            pauses=pauses,
+            risk=lambda: _running_risk(problem, rows, labels, plan, descent.w),
+        )
         return Solution(descent.average, descent.w.astype(np.float64), trace)
 
     def start(

@@ -14,7 +14,7 @@ in the best a, b, alpha, which are known once the class means are.
 from __future__ import annotations
 
 import math
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import Averaging, Uniform
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.schedules import InverseSqrt, Schedule
-from pairlearn.solvers.iterates import iterate_weights
-from pairlearn.solvers.solution import Solution, Trace
-from pairlearn.solvers.two_classes import check_finished, dense_two_classes, draw_path, n_steps_of
+from pairlearn.solvers.iterates import Iterates
+from pairlearn.solvers.running import Callback
+from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.two_classes import dense_two_classes, draw_path, n_steps_of
 from pairlearn.validation import check_generator
 
 __all__ = ["SOLAM", "SPAUC"]
@@ -71,7 +72,16 @@ class SPAUC:
     def __post_init__(self) -> None:
         _check_moments(self.moments)
 
-    def solve(self, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None) -> Solution:
+    def solve(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_passes: float = 10.0,
+        rng: Any = None,
+        callbacks: Sequence[Callback] = (),
+        pauses: Sequence[int] = (),
+    ) -> Solution:
         """Run on examples drawn uniformly.
 
         Parameters
@@ -84,41 +94,42 @@ class SPAUC:
             Steps in units of n.
         rng : int or numpy.random.Generator, optional
             Source of the indices.
+        callbacks, pauses
+            As of `PairwiseSGD.solve`; there is no risk, and pauses do not change the path.
 
         Returns
         -------
         Solution
-            Average, last iterate and trace; a gradient is one example here, not a pair.
+            Average, last iterate and trace; a gradient is one example here, not a pair. Ctrl-C
+            ends the run early, with a warning.
         """
         from pairlearn.kernels.saddle import descend_spauc
 
         rows, labels = dense_two_classes(X, y, "SPAUC")
         n, d = rows.shape
-        begin = time.perf_counter()
         n_steps = n_steps_of(n_passes, n)
         path = draw_path(n, n_steps, check_generator(rng), order="uniform")
-        shares = iterate_weights(self.averaging, self.schedule, n_steps)
         online = self.moments == "online"
-        means, counts = np.zeros((2, d)), np.zeros(2)
-        if not online:
-            means, counts = _class_means(rows.X, labels)
-        w, average = np.zeros(d), np.zeros(d)
-        status = descend_spauc(
-            rows.flat,
-            labels,
-            path,
-            self.schedule.step_sizes(1, n_steps),
-            shares,
-            means,
-            counts,
-            online,
-            w,
-            average,
-            self.domain.radius,
-        )
-        check_finished(status)
-        trace = Trace(n_steps=n_steps, n_gradients=n_steps, seconds=time.perf_counter() - begin)
-        return Solution(average + shares[-1] * w, w, trace)
+        means, counts = (np.zeros((2, d)), np.zeros(2)) if online else _class_means(rows.X, labels)
+
+        run = Iterates(self.averaging, self.schedule, n_steps, d)
+
+        def take(now: slice, step_sizes: NDArray[np.float64]) -> int:
+            return descend_spauc(  # type: ignore[no-any-return]
+                rows.flat,
+                labels,
+                path[now],
+                step_sizes,
+                run.shares[now],
+                means,
+                counts,
+                online,
+                run.w,
+                run.weighted_sum,
+                self.domain.radius,
+            )
+
+        return run.run(take, callbacks=callbacks, pauses=pauses)
 
 
 @dataclass(frozen=True)
@@ -159,7 +170,16 @@ class SOLAM:
     def __post_init__(self) -> None:
         _check_moments(self.moments)
 
-    def solve(self, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None) -> Solution:
+    def solve(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_passes: float = 10.0,
+        rng: Any = None,
+        callbacks: Sequence[Callback] = (),
+        pauses: Sequence[int] = (),
+    ) -> Solution:
         """Run on examples drawn uniformly.
 
         Parameters
@@ -172,42 +192,46 @@ class SOLAM:
             Steps in units of n.
         rng : int or numpy.random.Generator, optional
             Source of the indices.
+        callbacks, pauses
+            As of `PairwiseSGD.solve`; there is no risk, and pauses do not change the path.
 
         Returns
         -------
         Solution
-            Average, last iterate and trace; a gradient is one example here, not a pair.
+            Average, last iterate and trace; a gradient is one example here, not a pair. Ctrl-C
+            ends the run early, with a warning.
         """
         from pairlearn.kernels.saddle import descend_solam
 
         rows, labels = dense_two_classes(X, y, "SOLAM")
         n, d = rows.shape
-        begin = time.perf_counter()
         n_steps = n_steps_of(n_passes, n)
         path = draw_path(n, n_steps, check_generator(rng), order="uniform")
-        shares = iterate_weights(self.averaging, self.schedule, n_steps)
         online = self.moments == "online"
         counts = np.zeros(2) if online else _class_counts(labels)
         radius = self.domain.radius
         largest = math.sqrt(float(np.einsum("ij,ij->i", rows.X, rows.X).max()))
-        w, average = np.zeros(d), np.zeros(d)
-        status = descend_solam(
-            rows.flat,
-            labels,
-            path,
-            self.schedule.step_sizes(1, n_steps),
-            shares,
-            counts,
-            online,
-            w,
-            average,
-            np.zeros(3),
-            radius,
-            math.inf if math.isinf(radius) else radius * largest,
-        )
-        check_finished(status)
-        trace = Trace(n_steps=n_steps, n_gradients=n_steps, seconds=time.perf_counter() - begin)
-        return Solution(average + shares[-1] * w, w, trace)
+        others = np.zeros(3)
+
+        run = Iterates(self.averaging, self.schedule, n_steps, d)
+
+        def take(now: slice, step_sizes: NDArray[np.float64]) -> int:
+            return descend_solam(  # type: ignore[no-any-return]
+                rows.flat,
+                labels,
+                path[now],
+                step_sizes,
+                run.shares[now],
+                counts,
+                online,
+                run.w,
+                run.weighted_sum,
+                others,
+                radius,
+                math.inf if math.isinf(radius) else radius * largest,
+            )
+
+        return run.run(take, callbacks=callbacks, pauses=pauses)
 
 
 def _check_moments(moments: str) -> None:

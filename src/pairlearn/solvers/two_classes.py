@@ -51,15 +51,16 @@ def draw_path(n: int, n_steps: int, rng: np.random.Generator, *, order: str) -> 
     return np.concatenate(passes)[:n_steps]
 
 
-def check_finished(status: int, loss: PairLoss | None = None) -> None:
-    """Raise if a kernel stopped early."""
+def check_finished(status: int, loss: PairLoss | None = None, *, first: int = 0) -> None:
+    """Raise if a kernel that began after `first` steps stopped early."""
+    step = first + (int(status) >> 2) + 1
     if loss is not None and int(status) & 3 == 2:
         raise DivergenceError(
-            f"{type(loss).__name__} returned NaN at step {(int(status) >> 2) + 1}; check its "
-            "derivative with finite scores."
+            f"{type(loss).__name__} returned NaN at step {step}; check its derivative with finite "
+            "scores."
         )
     if status:
         raise DivergenceError(
-            f"The iterate stopped being finite at step {(int(status) >> 2) + 1}; take a smaller "
-            "step_size, a radius, or scale the features (StandardScaler)."
+            f"The iterate stopped being finite at step {step}; take a smaller step_size, a radius, "
+            "or scale the features (StandardScaler)."
         )

@@ -19,8 +19,7 @@ from pairlearn.experiments.comparison.cell import child_seed, split_of
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.trajectories import Trajectory, trajectories
 from pairlearn.experiments.methods.base import Method
-from pairlearn.experiments.methods.pairwise import SweptMethod
-from pairlearn.experiments.methods.rivals import BufferMethod, SaddleMethod
+from pairlearn.experiments.methods.pairwise import RecipeMethod
 from pairlearn.experiments.paper.outcome import (
     Outcome,
     Settings,
@@ -51,17 +50,37 @@ _SAME = (
 
 
 def _pairwise(loss: str) -> list[Method]:
-    uniform: dict[str, Any] = {"schedule": "constant", "n_passes": 5, "radii": (_RADIUS,)}
+    ball: dict[str, Any] = {"radii": (_RADIUS,), "steps": "constant"}
+    swept = {**ball, "loss": loss, "n_passes": 20, "tuning": "sweep"}
+    buffered = {**ball, "loss": loss, "n_passes": 5, "tuning": "once"}
     methods: list[Method] = [
-        SweptMethod(name="ours", loss=loss, radii=(_RADIUS,), n_passes=20),
-        SweptMethod(name="sgd-pair", loss=loss, pairing="random", radii=(_RADIUS,), n_passes=20),
-        BufferMethod(name="olp", buffer="olp", loss=loss, **uniform),
+        RecipeMethod(name="ours", recipe="previous_example", **swept),
+        RecipeMethod(name="sgd-pair", recipe="sgd_pair", **swept),
+        RecipeMethod(name="olp", recipe="olp", **buffered),
     ]
     if loss == "hinge":
-        methods.append(BufferMethod(name="oam", buffer="oam", factor=0.5, **uniform))
+        methods.append(RecipeMethod(name="oam", recipe="oam_gra", projects=True, **buffered))
     else:
-        methods.append(SaddleMethod(name="spauc", n_passes=20))
+        spauc = RecipeMethod(
+            name="spauc", recipe="spauc", steps="constant", averaging="uniform", n_passes=20
+        )
+        methods.append(spauc)
     return methods
+
+
+def _loglink() -> list[RecipeMethod]:
+    return [
+        RecipeMethod(
+            name=name,
+            recipe="previous_example",
+            loss="loglink",
+            steps=steps,
+            averaging="uniform",
+            projects=False,
+            tuning="sweep",
+        )
+        for name, steps in (("published-steps", "inverse_time"), ("delayed-steps", "delayed"))
+    ]
 
 
 def hinge_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
@@ -172,12 +191,7 @@ def sampling_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
 def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     """Reproduce fig-loglink: Algorithm 1 on the square loss after a logistic link."""
     title = "Convergence of Algorithm 1 on the log-link loss (1 - 1/(1 + exp(-t)))^2"
-    methods = [
-        SweptMethod(
-            name=label, loss="loglink", schedule=schedule, averaging="uniform", radii=(math.inf,)
-        )
-        for label, schedule in (("published-steps", "inverse_time"), ("delayed-steps", "delayed"))
-    ]
+    methods = _loglink()
     datasets = shelf.take(PAPER_SETS)
     if not datasets:
         return Outcome(name, title, "no data set is at hand, so nothing was run.", ())
@@ -233,7 +247,7 @@ def _kept(comparison: Comparison) -> list[Table | Figure]:
 
 
 def _risk_curve(
-    method: SweptMethod, data: Dataset, settings: Settings
+    method: RecipeMethod, data: Dataset, settings: Settings
 ) -> list[tuple[float, float]]:
     """Return (gradients, pair risk for each opposite pair) along one training."""
     split = split_of(
@@ -251,5 +265,5 @@ def _risk_curve(
             float(max(point.n_gradients, 1)),
             pair_risk("loglink", point.model.decision_function(X[rows]), signs) / float(share),
         )
-        for point in fitted.checkpoints
+        for point in fitted.waypoints
     ]

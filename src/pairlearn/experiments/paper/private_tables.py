@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pairlearn.data.dataset import Dataset
 from pairlearn.experiments.comparison.runner import Comparison, Protocol
 from pairlearn.experiments.comparison.tables import auc_rows, cost_rows
-from pairlearn.experiments.methods.pairwise import SweptMethod
+from pairlearn.experiments.methods.pairwise import RecipeMethod
 from pairlearn.experiments.methods.private import PrivateMethod
 from pairlearn.experiments.paper.outcome import (
     Outcome,
@@ -74,7 +74,7 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     private = _sized(data, methods, _N, settings)
     open_ = run_comparison(
         [data],
-        [SweptMethod(name="non-private", loss="logistic")],
+        [_open_method()],
         settings=settings,
         n_splits=_SPLITS,
         protocol=Protocol(test_fraction=1.0 - _N / data.n),
@@ -101,6 +101,12 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         beside_table(compared, name="beside", column="epsilon"),
     ]
     return _outcome(name, title, [remark, grid, format_beside(compared)], parts, [private, open_])
+
+
+def _open_method() -> RecipeMethod:
+    return RecipeMethod(
+        name="non-private", recipe="previous_example", loss="logistic", tuning="sweep"
+    )
 
 
 def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
