@@ -24,6 +24,7 @@ from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import (
     check_finished,
     check_two_classes,
@@ -299,6 +300,7 @@ class OPAUC:
         """
         from pairlearn.kernels.moments import descend_moments, descend_sketch
 
+        check_parts("OPAUC", domain=self.domain)
         rows, labels = dense_two_classes(X, y, "OPAUC")
         n, d = rows.shape
         if self.rank is None and d > _MOST_FEATURES:

@@ -21,6 +21,7 @@ from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_finished, dense_two_classes, n_steps_of
 from pairlearn.validation import check_generator
 
@@ -90,6 +91,7 @@ class PassiveAggressive:
         """
         from pairlearn.kernels.passive_aggressive import descend_sequential
 
+        check_parts("PassiveAggressive", domain=self.domain)
         rows, labels = dense_two_classes(X, y, "PassiveAggressive")
         n, d = rows.shape
         begin = time.perf_counter()

@@ -26,6 +26,7 @@ from pairlearn.domains import Ball, WholeSpace
 from pairlearn.schedules import InverseSqrt, Schedule
 from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_finished, dense_two_classes, draw_path, n_steps_of
 from pairlearn.validation import check_generator
 
@@ -92,6 +93,7 @@ class SPAUC:
         """
         from pairlearn.kernels.saddle import descend_spauc
 
+        check_parts("SPAUC", domain=self.domain)
         rows, labels = dense_two_classes(X, y, "SPAUC")
         n, d = rows.shape
         begin = time.perf_counter()
@@ -180,6 +182,7 @@ class SOLAM:
         """
         from pairlearn.kernels.saddle import descend_solam
 
+        check_parts("SOLAM", domain=self.domain)
         rows, labels = dense_two_classes(X, y, "SOLAM")
         n, d = rows.shape
         begin = time.perf_counter()
