@@ -14,7 +14,17 @@ __version__ = "0.1.0"
 
 _HOME = {
     "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
-    "domains": ("Ball", "PsdBall", "PsdCone", "WholeSpace"),
+    "domains.check": ("check_domain",),
+    "domains": (
+        "Ball",
+        "Box",
+        "CoordinatewiseDomain",
+        "ElasticNet",
+        "NonNegative",
+        "PsdBall",
+        "PsdCone",
+        "WholeSpace",
+    ),
     "estimators.auc": ("AUCClassifier",),
     "estimators.entropy": ("EntropyRegressor",),
     "estimators.metric": ("MetricLearner",),

@@ -1,26 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scalar functions that a kernel calls by address.
 
-A function ``(score, y, y_partner, parameter) -> float`` is compiled once per process, on first
-use, and handed to a kernel as an integer. Kernels therefore never depend on the code of a loss:
-their cache on disk hits in every process and cannot go stale when a loss is edited.
+A function of four numbers, ``(score, y, y_partner, parameter)`` of a loss or
+``(value, step_size, first, second)`` of a domain, is compiled once per process, on first use, and
+handed to a kernel as an integer. Kernels therefore never depend on the code of a loss: their cache
+on disk hits in every process and cannot go stale when a loss is edited.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["GapScalar", "Scalar", "scalar"]
+__all__ = ["GapScalar", "Scalar", "check_compiled", "scalar"]
 
 ScalarFunction = Callable[[float, float, float, float], float]
 
 
 _SIGNATURE = "float64(float64, float64, float64, float64)"
+#: How far a compiled function may be from the Python one, relatively.
+_ROUNDING = 1e-12
 
 
 class Scalar:
@@ -46,6 +52,7 @@ class Scalar:
     def __init__(self, function: ScalarFunction) -> None:
         self.function = function
         self._compiled: Any = None
+        self._compiled_rows: dict[str, Any] = {}
         functools.update_wrapper(self, function)
 
     def __call__(self, score: float, y: float, y_partner: float, parameter: float = 0.0) -> float:
@@ -85,6 +92,16 @@ class Scalar:
         if self._compiled is None:
             self._compiled = _compile(self.function)
         return int(self._compiled.address)
+
+    def row_address(self, dtype: Any) -> int:
+        """Address of ``f(row, n, *others)``, which replaces each of n numbers by its value.
+
+        A call for each number takes five to ten times as long: the loop becomes vector code.
+        """
+        name = np.dtype(dtype).name
+        if name not in self._compiled_rows:
+            self._compiled_rows[name] = _compile_row(self.function, name)
+        return int(self._compiled_rows[name].address)
 
 
 class GapScalar(Scalar):
@@ -128,13 +145,14 @@ class GapScalar(Scalar):
 
 
 def scalar(function: ScalarFunction) -> Scalar:
-    """Mark a function of a `PairLoss` as compilable.
+    """Mark a function of a `PairLoss` or a `CoordinatewiseDomain` as compilable.
 
     Parameters
     ----------
     function : callable
-        ``function(score, y, y_partner, parameter) -> float`` in the subset of Python that numba
-        compiles. It takes no self: what a loss needs to know is in `parameter`.
+        ``function(score, y, y_partner, parameter) -> float`` of a loss, or
+        ``function(value, step_size, first, second) -> float`` of a domain, in the subset of Python
+        that numba compiles. It takes no self: what it needs to know is in its parameters.
 
     Returns
     -------
@@ -160,3 +178,57 @@ def _compile(function: ScalarFunction) -> Any:
     except RuntimeError:
         # Nowhere to put a cache: a prompt, a notebook cell, a read-only installation.
         return numba.cfunc(_SIGNATURE, error_model="numpy")(function)
+
+
+def _compile_row(function: ScalarFunction, dtype: str) -> Any:
+    import numba
+    from numba.core import caching
+    from numba.core.ccallback import CFunc
+
+    base: Any = caching.FunctionCache
+    inner: Any = numba.njit(function, error_model="numpy")
+
+    def every(row: Any, n: int, b: float, c: float, d: float) -> None:
+        for k in range(n):
+            row[k] = inner(row[k], b, c, d)
+
+    class Cache(base):  # type: ignore[misc]
+        """The cache of the inner function, whose text and file it looks at, and of this loop."""
+
+        def _index_key(self, *arguments: Any) -> Any:
+            return (*super()._index_key(*arguments), every.__code__.co_code)
+
+    numbers: Any = numba.types
+    others = [numbers.float64] * 3
+    arguments = (numbers.CPointer(getattr(numbers, dtype)), numbers.intp, *others)
+    options = {"error_model": "numpy"}
+    compiled: Any = CFunc(every, (arguments, numbers.void), locals={}, options=options)
+    with contextlib.suppress(RuntimeError):  # nowhere to put a cache, as above
+        compiled._cache = Cache(function)
+    compiled.compile()
+    return compiled
+
+
+def check_compiled(
+    name: str, function: Scalar, points: Iterable[tuple[float, float, float, float]]
+) -> None:
+    """Refuse a scalar function whose compiled twin gives other numbers.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    function : Scalar
+        The function.
+    points : iterable of (float, float, float, float)
+        The arguments to try.
+    """
+    compiled = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * 4)(function.address)
+    for point in points:
+        expected, found = function(*point), compiled(*point)
+        if not math.isclose(found, expected, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
+            raise ValueError(
+                f"{name} gives {expected!r} in Python and {found!r} compiled, at {point}; it may "
+                "rely on something that numba treats differently, such as integer overflow or a "
+                "global that changes."
+            )

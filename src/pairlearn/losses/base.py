@@ -51,6 +51,9 @@ class PairLoss:
 
     one_sided: bool = field(default=False, kw_only=True)
 
+    #: What the score of a pair is to the loss: a "margin", a squared "distance" (metric learning),
+    #: or the "difference" of two predictions (error entropy).
+    kind: ClassVar[str] = "margin"
     #: Whether a pair of equal labels costs nothing, whatever the score.
     opposite_labels_only: ClassVar[bool] = True
     #: Whether the loss is convex in the score.

@@ -44,6 +44,7 @@ class Welsch(PairLoss):
     """
 
     bandwidth: float = 1.0
+    kind: ClassVar[str] = "difference"
     opposite_labels_only: ClassVar[bool] = False
     convex: ClassVar[bool] = False
 

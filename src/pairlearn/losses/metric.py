@@ -40,6 +40,7 @@ class DistanceHinge(PairLoss):
     """
 
     bias: float = 1.0
+    kind: ClassVar[str] = "distance"
     opposite_labels_only: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -42,6 +42,11 @@ class GapWeighted(PairLoss):
         object.__setattr__(self, "one_sided", self.base.one_sided)
 
     @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The kind of the base."""
+        return self.base.kind
+
+    @property
     def value(self) -> Scalar:  # type: ignore[override]
         """The weighted value."""
         return _weighted(self.base.value)

@@ -26,6 +26,7 @@ from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_finished, dense_two_classes, n_steps_of
 from pairlearn.validation import check_generator, check_positive
 
@@ -101,9 +102,11 @@ class MomentumSGD:
         """
         from pairlearn.kernels.accelerated import descend_momentum
 
+        loss, domain = problem.loss, self.domain
+        check_parts("MomentumSGD", score=problem.score, loss=loss, domain=domain)
         rows, labels = dense_two_classes(X, y, "MomentumSGD")
         n, d = rows.shape
-        loss, begin = problem.loss, time.perf_counter()
+        begin = time.perf_counter()
         n_steps = n_steps_of(n_passes, n)
         source = self.pairing.offline(n, check_generator(rng), labels)
         shares = iterate_weights(self.averaging, self.schedule, n_steps)
@@ -125,7 +128,7 @@ class MomentumSGD:
                 average,
                 self.momentum,
                 self.momentum if self.nesterov else 0.0,
-                self.domain.radius,
+                domain.radius,
                 loss.derivative.address,
                 loss.parameter,
                 loss.one_sided,
@@ -209,9 +212,11 @@ class VarianceReducedSGD:
         """
         from pairlearn.kernels.accelerated import descend_reduced
 
+        loss, domain = problem.loss, self.domain
+        check_parts("VarianceReducedSGD", score=problem.score, loss=loss, domain=domain)
         rows, labels = dense_two_classes(X, y, "VarianceReducedSGD")
         n, d = rows.shape
-        loss, begin = problem.loss, time.perf_counter()
+        begin = time.perf_counter()
         epoch = n_steps_of(self.epoch_passes, n)
         n_epochs = math.ceil(n_steps_of(n_passes, n) / epoch)
         source = RandomPair().offline(n, check_generator(rng))
@@ -236,7 +241,7 @@ class VarianceReducedSGD:
                 average,
                 scores,
                 gradient,
-                self.domain.radius,
+                domain.radius,
                 loss.derivative.address,
                 loss.parameter,
                 loss.one_sided,

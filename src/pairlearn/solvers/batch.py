@@ -25,6 +25,7 @@ from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.moments import ClassMoments
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_two_classes
 from pairlearn.validation import check_count, check_positive
 
@@ -78,6 +79,7 @@ class ExactSolver:
         check_positive("tolerance", self.tolerance)
         check_count("max_iterations", self.max_iterations)
         loss = get_loss(self.loss)
+        check_parts("ExactSolver", loss=loss)
         if not (loss.convex and loss.opposite_labels_only):
             raise ValueError(
                 f"The exact solver needs a convex loss of opposite pairs, got {loss!r}; "

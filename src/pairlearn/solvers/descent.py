@@ -21,7 +21,8 @@ from pairlearn.losses import Hinge
 from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
-from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.support import check_parts
 from pairlearn.validation import DivergenceError, check_vector
 
 __all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "dense_kernel"]
@@ -41,6 +42,8 @@ _NOT_COPIED = frozenset(
         "_room",
         "_address",
         "_dense_address",
+        "_pair_address",
+        "_proximal_address",
         "_other_left",
         "_sum_before",
         "_step_sizes",
@@ -55,12 +58,16 @@ _NOT_COPIED = frozenset(
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a pairwise learner that a descent needs."""
+    """The parts of a pairwise learner that a descent needs; refused if it would ignore one."""
 
     problem: Problem
     schedule: Schedule
     domain: Domain
     averaging: Averaging
+
+    def __post_init__(self) -> None:
+        problem = self.problem
+        check_parts("PairwiseSGD", score=problem.score, loss=problem.loss, domain=self.domain)
 
 
 def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[Any, Any]:
@@ -147,6 +154,7 @@ class Descent:
         self._address = loss.derivative.address
         #: The dense kernels have the hinge built in, under an address that no function has.
         self._dense_address = 0 if type(loss) is Hinge else self._address
+        self._pair_address = self._dense_address
         self._descend, self._room = dense_kernel(
             len(self.w), self.w.dtype, hinge=type(loss) is Hinge
         )
@@ -217,7 +225,7 @@ class Descent:
             self._room,
             self.state,
             self._radius,
-            self._dense_address,
+            self._pair_address,
             self._parameter,
         )
         if status:
@@ -227,6 +235,16 @@ class Descent:
         self.n_gradients += 1
         self._moved_last = True
         self._count(1)
+
+    def _step_or_undo(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
+        """Take one step by `advance`; undo it if it fails."""
+        saved = self.save()
+        try:
+            rows = DenseRows(flat.reshape(-1, self.n_features))
+            self.advance(rows, y, Plan(plan.left, plan.right))
+        except ArithmeticError:
+            self.restore(saved)
+            raise
 
     def step_nothing(self) -> None:
         """Take one step whose pair is inactive."""
@@ -254,14 +272,49 @@ class Descent:
         self._moved_last = bool(n_active) and int(self._active[n_active - 1]) == count - 1
         self.n_gradients += int(n_active)
         if isinstance(rows, CsrRows):
-            from pairlearn.kernels.sparse import descend_csr
+            status = self._descend_csr(rows, y, left, right, step_sizes, now, int(n_active))
+        else:
+            status = self._descend(
+                rows.flat,
+                y,
+                left,
+                right,
+                step_sizes,
+                self._paid[now],
+                self._active,
+                n_active,
+                self.w,
+                self.weighted_sum,
+                self.left_iterate,
+                self._room,
+                self.state,
+                self._bound(now),
+                self._pair_address,
+                self._parameter,
+            )
+        if status:
+            self._fail(int(status))
 
-            self._collect_from(rows)
-            if self.position == 0 or self.n_steps == 0:
-                # Rounding errors of the running norm do not outlive a block.
-                self.state[1] = self.w @ self.w
-            self._kept_left = self.horizon is None or self.n_steps + count == self.horizon
-            status = descend_csr(
+    def _descend_csr(
+        self,
+        rows: CsrRows,
+        y: NDArray[np.float64],
+        left: NDArray[Any],
+        right: NDArray[Any],
+        step_sizes: NDArray[np.float64],
+        now: slice,
+        n_active: int,
+    ) -> int:
+        """Take the active pairs of a plan on sparse rows; return the status of the kernel."""
+        from pairlearn.kernels.sparse import descend_csr
+
+        self._collect_from(rows)
+        if self.position == 0 or self.n_steps == 0:
+            # Rounding errors of the running norm do not outlive a block.
+            self.state[1] = self.w @ self.w
+        self._kept_left = self.horizon is None or self.n_steps + len(left) == self.horizon
+        return int(
+            descend_csr(
                 rows.data,
                 rows.indices,
                 rows.indptr,
@@ -286,27 +339,15 @@ class Descent:
                 self._kept_left,
                 *self._scratch[1:],
             )
-        else:
-            status = self._descend(
-                rows.flat,
-                y,
-                left,
-                right,
-                step_sizes,
-                self._paid[now],
-                self._active,
-                n_active,
-                self.w,
-                self.weighted_sum,
-                self.left_iterate,
-                self._room,
-                self.state,
-                self._radius,
-                self._dense_address,
-                self._parameter,
-            )
-        if status:
-            self._fail(int(status))
+        )
+
+    def _bound(self, now: slice) -> Any:
+        """Return what the kernel of pairs receives of the domain."""
+        return self._radius
+
+    def _proximal(self, now: slice) -> tuple[Any, ...]:
+        """Return the proximal step of the domain as `kernels.coordinatewise` has it: none."""
+        return (_NO_WEIGHTS, 0, 0.0, 0.0, False)
 
     def _take_slots(
         self,
@@ -357,6 +398,7 @@ class Descent:
             self._all_pairs,
             *(np.empty(n_columns, self.w.dtype) for _ in range(1 if sparse else 2)),
             counts,
+            self._proximal(now),
         )
         self._moved_last = True
         self.n_gradients += int(counts[0])
@@ -435,6 +477,11 @@ class Descent:
             raise DivergenceError(
                 f"{type(loss).__name__} returned NaN at step {step}; "
                 f"check its derivative with finite scores."
+            )
+        if status & 3 == 3:
+            raise DivergenceError(
+                f"{self.parts.domain!r} returned NaN or infinity by step {step}; look at it with "
+                "check_domain."
             )
         raise DivergenceError(
             f"The iterate stopped being finite at step {step} with step sizes of about "

@@ -25,6 +25,7 @@ from pairlearn.schedules import StronglyConvex
 from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
 from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.support import check_parts
 from pairlearn.validation import (
     DivergenceError,
     check_count,
@@ -199,12 +200,13 @@ class LocalizedSGD:
         Solution
             The average of the last stage, its last iterate, and the trace.
         """
+        domain = Ball(self.radius)
+        check_parts("LocalizedSGD", score=problem.score, loss=problem.loss, domain=domain)
         rows = as_rows(X)
         n, d = rows.shape
         labels = check_labels(y, n)
         generator = check_generator(rng)
         stages = self.stages(problem, rows)
-        domain = Ball(self.radius)
         start = np.zeros(d) if w_start is None else check_vector("w_start", w_start, d)
         centre = last = domain.project(start)
         order = generator.permutation(n)

@@ -84,13 +84,7 @@ class MahalanobisDescent(Descent):
 
     def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
         """Take one step with one active pair; a step that fails is undone."""
-        rows = DenseRows(flat.reshape(-1, self.n_features))
-        saved = self.save()
-        try:
-            self.advance(rows, y, Plan(plan.left, plan.right))
-        except ArithmeticError:
-            self.restore(saved)
-            raise
+        self._step_or_undo(flat, y, plan)
 
     def step_nothing(self) -> None:
         """Take one step whose pair is inactive."""

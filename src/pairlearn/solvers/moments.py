@@ -26,6 +26,7 @@ from pairlearn.solvers.iterates import Iterates
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import (
     check_two_classes,
     dense_two_classes,
@@ -312,6 +313,7 @@ class OPAUC:
         """
         from pairlearn.kernels.moments import descend_moments, descend_sketch
 
+        check_parts("OPAUC", domain=self.domain)
         rows, labels = dense_two_classes(X, y, "OPAUC")
         n, d = rows.shape
         if self.rank is None and d > _MOST_FEATURES:

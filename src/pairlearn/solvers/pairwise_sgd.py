@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
-from pairlearn.domains import Domain, PsdBall, PsdCone, WholeSpace
+from pairlearn.domains import CoordinatewiseDomain, Domain, WholeSpace
 from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.scores import MahalanobisScore
+from pairlearn.solvers.coordinatewise import CoordinatewiseDescent
 from pairlearn.solvers.descent import BLOCK, Descent, PairPlan, Parts
 from pairlearn.solvers.mahalanobis import MahalanobisDescent
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
@@ -56,7 +57,9 @@ class PairwiseSGD:
     schedule : Schedule, default=Constant(0.1)
         The step sizes.
     domain : Domain, default=WholeSpace()
-        Where the parameter may live; `PsdCone` or `PsdBall` for a Mahalanobis score.
+        Where the parameter may live: `WholeSpace`, `Ball` or a `CoordinatewiseDomain` (`Box`,
+        `NonNegative`, `ElasticNet`, one of your own), `PsdCone` or `PsdBall` for a Mahalanobis
+        score.
     averaging : Averaging, default=DelayedByStepSize()
         Which average of the iterates is returned.
 
@@ -133,6 +136,7 @@ class PairwiseSGD:
             The average, the last iterate and the trace. Ctrl-C ends the run early, with a
             warning, and returns what there is.
         """
+        parts = self._parts(problem)
         rows = as_rows(X)
         labels = check_labels(y, rows.shape[0])
         n = rows.shape[0]
@@ -147,7 +151,7 @@ class PairwiseSGD:
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
         descent = _descent_for(
-            self._parts(problem),
+            parts,
             rows.shape[1],
             dtype=_iterate_dtype(rows),
             w_start=w_start,
@@ -202,8 +206,8 @@ class PairwiseSGD:
         Stream
             An online learner with `learn_one` and `learn_many`.
         """
-        n_features = check_count("n_features", n_features)
-        descent = _descent_for(self._parts(problem), n_features, dtype=dtype, w_start=w_start)
+        parts, n_features = self._parts(problem), check_count("n_features", n_features)
+        descent = _descent_for(parts, n_features, dtype=dtype, w_start=w_start)
         return Stream(self.pairing, descent, check_generator(rng))
 
 
@@ -506,33 +510,9 @@ def _running_risk(
 
 
 def _descent_for(parts: Parts, n_features: int, **keywords: Any) -> Descent:
-    """Return the running state that the score of a problem needs.
-
-    Parameters
-    ----------
-    parts : Parts
-        Problem, schedule, domain and averaging rule.
-    n_features : int
-        Number of features of an example.
-    **keywords
-        As of `Descent`.
-
-    Returns
-    -------
-    Descent
-        The state before the first step.
-    """
-    is_psd = isinstance(parts.domain, PsdCone | PsdBall)
+    """Return the running state that score and domain need, before the first step."""
     if isinstance(parts.problem.score, MahalanobisScore):
-        if not is_psd:
-            raise ValueError(
-                f"A Mahalanobis score needs a positive semi-definite matrix, got the domain "
-                f"{parts.domain!r}; use PsdCone() or PsdBall(radius)."
-            )
         return MahalanobisDescent(parts, n_features, **keywords)
-    if is_psd:
-        raise ValueError(
-            f"{type(parts.domain).__name__} is a set of matrices; the linear score needs "
-            "WholeSpace() or Ball(radius)."
-        )
+    if isinstance(parts.domain, CoordinatewiseDomain):
+        return CoordinatewiseDescent(parts, n_features, **keywords)
     return Descent(parts, n_features, **keywords)

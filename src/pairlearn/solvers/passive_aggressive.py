@@ -22,6 +22,7 @@ from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.iterates import Iterates
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import dense_two_classes, n_steps_of
 from pairlearn.validation import check_generator
 
@@ -102,6 +103,7 @@ class PassiveAggressive:
         """
         from pairlearn.kernels.passive_aggressive import descend_sequential
 
+        check_parts("PassiveAggressive", domain=self.domain)
         rows, labels = dense_two_classes(X, y, "PassiveAggressive")
         n, d = rows.shape
         n_steps = n_steps_of(n_passes, n)

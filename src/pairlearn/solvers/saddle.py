@@ -27,6 +27,7 @@ from pairlearn.schedules import InverseSqrt, Schedule
 from pairlearn.solvers.iterates import Iterates
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import dense_two_classes, draw_path, n_steps_of
 from pairlearn.validation import check_generator
 
@@ -105,6 +106,7 @@ class SPAUC:
         """
         from pairlearn.kernels.saddle import descend_spauc
 
+        check_parts("SPAUC", domain=self.domain)
         rows, labels = dense_two_classes(X, y, "SPAUC")
         n, d = rows.shape
         n_steps = n_steps_of(n_passes, n)
@@ -203,6 +205,7 @@ class SOLAM:
         """
         from pairlearn.kernels.saddle import descend_solam
 
+        check_parts("SOLAM", domain=self.domain)
         rows, labels = dense_two_classes(X, y, "SOLAM")
         n, d = rows.shape
         n_steps = n_steps_of(n_passes, n)

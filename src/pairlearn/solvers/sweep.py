@@ -19,6 +19,7 @@ from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
 from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.support import check_parts
 from pairlearn.validation import (
     DivergenceError,
     check_count,
@@ -131,6 +132,7 @@ class Sweep:
         SweepSolution
             Averages and last iterates.
         """
+        check_parts("Sweep", score=problem.score, loss=problem.loss)
         rows = as_rows(X)
         labels = check_labels(y, rows.shape[0])
         n_steps = check_count("n_steps", n_steps)

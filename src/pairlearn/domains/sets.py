@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the parameter may live: the set W and the projection onto it."""
+"""The whole space, balls and sets of positive semi-definite matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["Ball", "Domain", "PsdBall", "PsdCone", "PsdSet", "WholeSpace", "ball_or_whole"]
+__all__ = ["Ball", "PsdBall", "PsdCone", "PsdSet", "WholeSpace", "ball_or_whole"]
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,6 @@ class PsdBall(PsdSet):
         inside = super().project(w)
         norm = float(np.linalg.norm(inside))
         return inside if norm <= self.radius else inside * (self.radius / norm)
-
-
-Domain = WholeSpace | Ball | PsdCone | PsdBall
 
 
 def ball_or_whole(radius: float) -> WholeSpace | Ball:
