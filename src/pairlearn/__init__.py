@@ -70,7 +70,7 @@ _HOME = {
     "privacy.accounting.ledger": ("BudgetExceededError", "PrivacyLedger"),
     "problem": ("Problem",),
     "recipes": ("RECIPES", "Recipe"),
-    "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),
+    "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex", "check_schedule"),
     "scores": ("LinearScore", "MahalanobisScore"),
     "solvers.accelerated": ("MomentumSGD", "VarianceReducedSGD"),
     "solvers.batch": ("ExactSolver",),
