@@ -66,6 +66,7 @@ _HOME = {
         "RandomPair",
         "ReservoirBuffer",
     ),
+    "pairings.check": ("check_pairing",),
     "privacy.accounting.certificate": ("Certificate",),
     "privacy.accounting.ledger": ("BudgetExceededError", "PrivacyLedger"),
     "problem": ("Problem",),
