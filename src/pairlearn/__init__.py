@@ -69,6 +69,7 @@ _HOME = {
     "pairings.check": ("check_pairing",),
     "privacy.accounting.certificate": ("Certificate",),
     "privacy.accounting.ledger": ("BudgetExceededError", "PrivacyLedger"),
+    "privacy.audit.check": ("check_mechanism",),
     "problem": ("Problem",),
     "recipes": ("RECIPES", "Recipe"),
     "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex", "check_schedule"),

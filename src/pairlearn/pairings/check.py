@@ -259,7 +259,7 @@ def _stream(
         known = np.concatenate([known, np.arange(begin, end)])
         both = [_steps(pairing, arrival.plan, len(known), None) for arrival in arrivals]
         keep = [np.asarray(arrival.keep) for arrival in arrivals]
-        if both[0] != both[1] or not np.array_equal(*keep):
+        if both[0] != both[1] or not np.array_equal(keep[0], keep[1]):
             raise ValueError(
                 f"A copy of the source of {name} does not go on as the source does; keep its "
                 "state, and its generator, in attributes of the source."
