@@ -203,8 +203,8 @@ def check_schedule(schedule: Schedule, *, n_steps: int = 100_000) -> ScheduleChe
     wrong = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0.0)))
     if len(wrong):
         raise ValueError(
-            f"{name} steps by {sizes[wrong[0]]!r} at step {wrong[0] + 1}; step sizes must be "
-            "positive and finite."
+            f"{name} steps by {float(sizes[wrong[0]])!r} at step {wrong[0] + 1}; step sizes must "
+            "be positive and finite."
         )
     # Pieces out of order, from one step to a third of the run.
     for begin, end in ((n_steps // 3, n_steps), (n_steps - 1, n_steps), (0, n_steps // 3), (0, 1)):

@@ -266,7 +266,7 @@ class _Run:
                     f"neighbours are {distance * release.noise_scale:g} apart",
                     "clip what one example can add, or state more",
                 )
-            shares.append(distance / release.mu if release.mu else 0.0)
+            shares.append(float(distance / release.mu) if release.mu else 0.0)
             total = math.hypot(total, distance)
         if fit.mu is not None and not total <= fit.mu * (1.0 + _ROUNDING):
             self._fail(
