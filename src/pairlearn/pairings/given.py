@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,8 +55,6 @@ class ListedPairs(Pairing):
     >>> set(pairing.offline(3, np.random.default_rng(0)).draw(10).right.tolist())
     {2}
     """
-
-    has_online_form: ClassVar[bool] = False
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,8 +88,6 @@ class RandomEarlier(Pairing):
     True
     """
 
-    has_online_form: ClassVar[bool] = False
-
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source that remembers the whole path."""
         return _EarlierPath(n, rng)
@@ -132,8 +129,6 @@ class RandomPair(Pairing):
     >>> plan.n_repeats
     0
     """
-
-    has_online_form: ClassVar[bool] = False
 
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source of distinct pairs."""

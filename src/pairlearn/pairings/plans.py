@@ -148,10 +148,13 @@ class OnlineSource:
 class Pairing:
     """Base class of pairings."""
 
-    #: Whether the pairing can serve a stream.
-    has_online_form: ClassVar[bool] = True
     #: Whether a step meets one example at most.
     one_pair_a_step: ClassVar[bool] = True
+
+    @property
+    def has_online_form(self) -> bool:
+        """Whether the pairing can serve a stream: whether it defines `online`."""
+        return type(self).online is not Pairing.online
 
     def offline(
         self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
