@@ -3,14 +3,19 @@
 
 A function ``(score, y, y_partner, parameter) -> float`` is compiled once per process, on first
 use, and handed to a kernel as an integer. Kernels therefore never depend on the code of a loss:
-their cache on disk hits in every process and cannot go stale when a loss is edited.
+their cache on disk hits in every process and cannot go stale when a loss is edited. The function
+itself is cached on disk too if it uses nothing but its arguments and the modules math and numpy.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
+import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 __all__ = ["GapScalar", "Scalar", "scalar"]
 
@@ -134,8 +139,21 @@ def scalar(function: ScalarFunction) -> Scalar:
 def _compile(function: ScalarFunction) -> Any:
     import numba
 
+    compiled = numba.cfunc(_SIGNATURE, error_model="numpy", cache=_stands_alone(function))
     try:
-        return numba.cfunc(_SIGNATURE, cache=True, error_model="numpy")(function)
+        return compiled(function)
     except RuntimeError:
         # Nowhere to put a cache: a prompt, a notebook cell, a read-only installation.
         return numba.cfunc(_SIGNATURE, error_model="numpy")(function)
+
+
+def _stands_alone(function: ScalarFunction) -> bool:
+    """Return whether machine code depends on the text of a function alone.
+
+    Numba's cache looks at the file of the function, not at those of the helpers and constants that
+    it takes from elsewhere: with such the code would outlive their edits.
+    """
+    used = inspect.getclosurevars(function)
+    return not used.nonlocals and all(
+        value is math or value is np or inspect.isbuiltin(value) for value in used.globals.values()
+    )
