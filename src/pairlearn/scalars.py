@@ -4,7 +4,8 @@
 A function of four numbers, ``(score, y, y_partner, parameter)`` of a loss or
 ``(value, step_size, first, second)`` of a domain, is compiled once per process, on first use, and
 handed to a kernel as an integer. Kernels therefore never depend on the code of a loss: their cache
-on disk hits in every process and cannot go stale when a loss is edited.
+on disk hits in every process and cannot go stale when a loss is edited. The function itself is
+cached on disk too if it uses nothing but its arguments and the modules math and numpy.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -173,8 +175,9 @@ def scalar(function: ScalarFunction) -> Scalar:
 def _compile(function: ScalarFunction) -> Any:
     import numba
 
+    compiled = numba.cfunc(_SIGNATURE, error_model="numpy", cache=_stands_alone(function))
     try:
-        return numba.cfunc(_SIGNATURE, cache=True, error_model="numpy")(function)
+        return compiled(function)
     except RuntimeError:
         # Nowhere to put a cache: a prompt, a notebook cell, a read-only installation.
         return numba.cfunc(_SIGNATURE, error_model="numpy")(function)
@@ -203,8 +206,9 @@ def _compile_row(function: ScalarFunction, dtype: str) -> Any:
     arguments = (numbers.CPointer(getattr(numbers, dtype)), numbers.intp, *others)
     options = {"error_model": "numpy"}
     compiled: Any = CFunc(every, (arguments, numbers.void), locals={}, options=options)
-    with contextlib.suppress(RuntimeError):  # nowhere to put a cache, as above
-        compiled._cache = Cache(function)
+    if _stands_alone(function):
+        with contextlib.suppress(RuntimeError):  # nowhere to put a cache, as above
+            compiled._cache = Cache(function)
     compiled.compile()
     return compiled
 
@@ -232,3 +236,15 @@ def check_compiled(
                 "rely on something that numba treats differently, such as integer overflow or a "
                 "global that changes."
             )
+
+
+def _stands_alone(function: ScalarFunction) -> bool:
+    """Return whether machine code depends on the text of a function alone.
+
+    Numba's cache looks at the file of the function, not at those of the helpers and constants that
+    it takes from elsewhere: with such the code would outlive their edits.
+    """
+    used = inspect.getclosurevars(function)
+    return not used.nonlocals and all(
+        value is math or value is np or inspect.isbuiltin(value) for value in used.globals.values()
+    )

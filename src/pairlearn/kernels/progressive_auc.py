@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairlearn.kernels.parsing.decimal import jit
+from pairlearn.kernels._native import jit
 
 # Without inlining, each call would count references to ten arrays up and down.
 _part = jit(forceinline=True)

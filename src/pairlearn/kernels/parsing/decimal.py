@@ -5,20 +5,16 @@ Numbers are read eight digits at a time. A decimal ``w * 10**q`` with ``w <= 2**
 ``|q| <= 22`` is one exact operation (Clinger, 1990); other values with at most 19 digits use a
 128-bit product (Lemire, "Number parsing at a gigabyte per second", 2021); both give the double
 nearest to the decimal, ties to even, as ``float()`` does. What neither can decide is reported.
-
-The text parsers inline these functions, and numba's cache does not look through imports: after
-an edit here, clear ``__pycache__`` of this folder.
 """
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import everywhere
+from pairlearn.kernels._native import everywhere, jit
 
 _NEWLINE, _PLUS, _MINUS, _DOT, _ZERO = 10, 43, 45, 46, 48
 _LETTER, _CAPITAL = 101, 69  # e, E
@@ -58,18 +54,6 @@ _ROOM = np.array([10 ** (19 - k) for k in range(9)], dtype=np.uint64)
 _SIGNS = np.array([1.0, -1.0])
 _MANY_DIGITS = np.uint64(10**17)
 _EXACT_TENS = np.array([10.0**k for k in range(23)], dtype=np.float64)
-
-
-def jit(function=None, **options):
-    """Compile lazily without fast mathematics, cache where that is possible, release the GIL."""
-    if function is None:
-        return lambda function: jit(function, **options)
-    options = {"nogil": True, "error_model": "numpy", **options}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        # No writable place for a cache (a container with an odd user): compile in each process.
-        return numba.njit(**options)(function)
 
 
 @intrinsic
