@@ -10,11 +10,7 @@ from __future__ import annotations
 from pairlearn.theory.conventions import ConstantsChoice, balance
 from pairlearn.theory.glossary import documented
 from pairlearn.theory.optimization import convex_gap
-from pairlearn.theory.stability import (
-    generalization_gap,
-    stability_nonsmooth,
-    stability_smooth,
-)
+from pairlearn.theory.stability import generalization_gap, stability_nonsmooth, stability_smooth
 from pairlearn.validation import check_count, check_positive
 
 __all__ = [

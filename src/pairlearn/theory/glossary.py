@@ -84,7 +84,7 @@ def documented(function: _F) -> _F:
         )
         sections.insert(0, f"Returns\n-------\n{result}")
     sections.insert(0, "\n".join(["Parameters\n----------", *entries]))
-    function.__doc__ = "\n\n".join([text, *sections])
+    function.__doc__ = "\n\n".join([text, *sections]) + "\n"
     return function
 
 

@@ -22,11 +22,7 @@ from pairlearn.theory.advice import advise
 from pairlearn.theory.conventions import AverageRule
 from pairlearn.theory.finite_problems import FiniteProblem
 from pairlearn.theory.glossary import documented
-from pairlearn.theory.stability import (
-    realized_stability,
-    stability_nonsmooth,
-    stability_smooth,
-)
+from pairlearn.theory.stability import realized_stability, stability_nonsmooth, stability_smooth
 from pairlearn.validation import check_count, check_generator, check_positive
 
 __all__ = [

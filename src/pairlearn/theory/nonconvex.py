@@ -11,12 +11,7 @@ from __future__ import annotations
 
 import math
 
-from pairlearn.theory.conventions import (
-    ConstantsChoice,
-    check_constants,
-    require,
-    sampling_factor,
-)
+from pairlearn.theory.conventions import ConstantsChoice, check_constants, require, sampling_factor
 from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_positive
 

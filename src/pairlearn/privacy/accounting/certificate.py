@@ -111,8 +111,16 @@ class Certificate:
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds at another delta.
 
-        Where only one point is known, a delta of at least that point gives the certified epsilon
-        and a smaller one infinity.
+        Parameters
+        ----------
+        delta : float
+            The failure probability.
+
+        Returns
+        -------
+        float
+            epsilon(delta). Where only one point is known, a delta of at least that point gives
+            the certified epsilon and a smaller one infinity.
         """
         if self.mu is None:
             return self.epsilon if delta >= self.delta else float("inf")

@@ -14,10 +14,7 @@ from pairlearn.losses import Logistic, PairLoss
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.touches import touch_noise
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
-from pairlearn.privacy.mechanisms.clipped_pairs import (
-    average_of_descent,
-    clip_rows,
-)
+from pairlearn.privacy.mechanisms.clipped_pairs import average_of_descent, clip_rows
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import GRID_STEPS, protect_on_grid, rounding_drift
 from pairlearn.solvers.localized import stage_sizes
