@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import resource
@@ -20,7 +21,7 @@ import scipy.sparse
 from pairlearn import AUCClassifier, OnlineLearner, open_reader, roc_auc
 from pairlearn.atomic import previous_of
 from pairlearn.models import load_model
-from pairlearn.models.file import dump_model
+from pairlearn.models.file import dump_model, read_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import FifoBuffer
 from pairlearn.streams import CheckpointError, CheckpointWarning, IteratorReader, ReadError, Schema
@@ -285,6 +286,18 @@ def test_two_bad_checkpoints_are_an_error(table, tmp_path):
     assert LEARNERS["fixed"]().fit_stream(reader_of(table), checkpoint=path, resume=False).n_seen
     path.unlink()
     assert read_checkpoint(path) is None
+
+
+def test_a_checkpoint_of_the_first_version_is_refused(table, tmp_path):
+    path = tmp_path / "state.ckpt"
+    interrupted(table, path)
+    previous_of(path).unlink()
+    record = read_model(path, allow_unregistered=True)
+    old = {**record.parameters, "checkpoint_version": 1}
+    path.write_bytes(dump_model(dataclasses.replace(record, parameters=old)))
+    message = "checkpoint of version 1 .* this library reads version 2; use that library, or delete"
+    with pytest.raises(CheckpointError, match=message):
+        LEARNERS["fixed"]().fit_stream(reader_of(table), checkpoint=path)
 
 
 def test_a_checkpoint_of_other_settings_or_data(table, tmp_path):

@@ -123,7 +123,7 @@ def command(
     if how == "offline":
         record, facts = _offline(*arguments)
     else:
-        record, facts = _stream(
+        record, facts = _train_online(
             *arguments, window=window, forget=_forget(forget), every=every, fresh=fresh,
             checkpoint=checkpoint or f"{output}.checkpoint", total=size_of(data),
             strategy=None if "-" not in data or checkpoint else "no checkpoint",
@@ -189,7 +189,7 @@ def _forget(text: str | None) -> int | str | None:
     return int(text)
 
 
-def _stream(
+def _train_online(
     model: Any,
     reader: Reader,
     schema: Schema,

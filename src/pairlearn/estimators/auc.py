@@ -418,20 +418,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         *,
         finite: bool = False,
     ) -> NDArray[np.float64]:
-        """Learn a chunk as `partial_fit` does and return the scores that it had before.
-
-        Parameters
-        ----------
-        X, y, classes, sample_weight
-            As of `partial_fit`.
-        finite : bool, default=False
-            Whether X is known to hold neither NaN nor infinity.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Scores ``X @ coef_[0]`` by the coefficients before the chunk, zeros at the start.
-        """
+        """Learn a chunk as `partial_fit` does; return the ``X @ coef_[0]`` that it had before."""
         first = not hasattr(self, "classes_")
         if self.solver != "sgd":
             raise ValueError(f'partial_fit needs solver="sgd", got {self.solver!r}.')

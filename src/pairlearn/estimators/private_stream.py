@@ -200,18 +200,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         return self
 
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
-        """Return the released model as plain values; an unfinished stream is refused.
-
-        Parameters
-        ----------
-        provenance : mapping, optional
-            Further facts about the origin of the model.
-
-        Returns
-        -------
-        ModelRecord
-            What `save` writes.
-        """
+        """Return the released model as `Storable.to_record` does; refuse an unfinished stream."""
         if self._state is not None:
             raise ModelFileError(
                 "an unfinished private stream holds a raw example and an iterate without noise, "

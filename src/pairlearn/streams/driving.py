@@ -43,7 +43,7 @@ class Driver:
     >>> class Mean:
     ...     total, n = 0.0, 0
     ...     def partial_fit(self, X, y):
-    ...         self.total, self.n = self.total + y.sum(), self.n + len(y)
+    ...         self.total, self.n = self.total + float(y.sum()), self.n + len(y)
     ...     def stream_state(self):
     ...         return {"total": self.total, "n": self.n}
     ...     def restore_stream(self, state):
