@@ -78,8 +78,8 @@ class CentredStatistics(Mechanism):
     Parameters
     ----------
     n_rounds : {5, 3, 2, 1}, default=5
-        Number of rounds. ``python -m pairlearn.experiments.paper.private_regimes`` compares them:
-        five are best or close to it in every regime tried, fewer can pay with a good public centre.
+        Number of rounds. ``pairlearn reproduce private-regimes`` compares them: five are best or
+        close to it in every regime tried, fewer can pay with a good public centre.
 
     Examples
     --------
