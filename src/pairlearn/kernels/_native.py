@@ -63,16 +63,22 @@ class _Cache(FunctionCache):
 def jit(function=None, *, cache=True, **options):
     """Compile lazily, cache on disk where that is possible, release the GIL.
 
-    Without a function, return a decorator with these options.
+    Machine code cannot allocate, and counts no references: those of the caller outlive the call,
+    and arrays and tuples of arrays go from function to function for nothing. Without a function,
+    return a decorator with these options.
     """
     if function is None:
         return lambda function: jit(function, cache=cache, **options)
-    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, **options)(function)
     if cache:
         # RuntimeError: no writable place (a container with an odd user), compile in each process.
         with contextlib.suppress(RuntimeError):
             compiled._cache = _Cache(function)
     return compiled
+
+
+#: Makes a piece that is written into its callers.
+inline = jit(cache=False, forceinline=True)
 
 
 class _Apart(Compiler):
@@ -91,7 +97,7 @@ class _Apart(Compiler):
 _LEARNING = {"fastmath": set(FASTMATH), "pipeline_class": _Apart}
 #: Makes a kernel that learns. An array that it writes must not share memory with another argument.
 kernel = jit(**_LEARNING)
-#: Makes a piece of such kernels, written into them: its arrays cost no counting of references.
+#: Makes a piece of such kernels, written into them.
 part = jit(**_LEARNING, cache=False, forceinline=True)
 
 

@@ -41,15 +41,14 @@ def _uniform(random):
 
 
 @kernel
-def fill_with_replacement(rows, n_seen, random, slots, edit_offsets, edit_slots, edit_rows):
+def fill_with_replacement(rows, n_seen, random, slots, before, edit_offsets, edit_slots, edit_rows):
     """Run RS-x (Kar et al. 2013) with replacement; return the number of edits.
 
-    With empty `edit_slots` the edits are only counted.
+    With empty `edit_slots` the edits are only counted. `before` is scratch, as long as `slots`.
     """
     size = len(slots)
     writes = len(edit_slots) > 0
     n_edits = 0
-    before = slots.copy()
     for t in range(len(rows)):
         n_now = n_seen + t + 1
         if n_now <= size:

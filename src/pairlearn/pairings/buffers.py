@@ -273,12 +273,14 @@ class _Reservoir(_Policy):
         count, start = len(rows), self.slots.copy()
         offsets = np.zeros(count + 1, dtype=np.int64)
         # The number of edits is random: a first run counts them, a second one writes them.
+        scratch = np.empty_like(start)
         n_edits = fill_with_replacement(
-            rows, self._seen, self._random.copy(), start.copy(), offsets, _NOTHING, _NOTHING
-        )
+            rows, self._seen, self._random.copy(), start.copy(), scratch, offsets, _NOTHING,
+            _NOTHING,
+        )  # fmt: skip
         edits = np.empty((2, n_edits), dtype=np.int64)
         fill_with_replacement(
-            rows, self._seen, self._random, self.slots, offsets, edits[0], edits[1]
+            rows, self._seen, self._random, self.slots, scratch, offsets, edits[0], edits[1]
         )
         stop = np.minimum(np.arange(self._seen, self._seen + count), len(start))
         self._seen += count
