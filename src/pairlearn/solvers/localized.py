@@ -188,7 +188,7 @@ class LocalizedSGD:
         """
         rows = as_rows(X)
         n, d = rows.shape
-        labels = check_labels(y, n)
+        y = check_labels(y, n)
         generator = check_generator(rng)
         stages = self.stages(problem, rows)
         domain = Ball(self.radius)
@@ -199,7 +199,7 @@ class LocalizedSGD:
         for stage in stages:
             members, order = order[: stage.n_examples], order[stage.n_examples :]
             average, last = _run_stage(
-                problem, rows, labels, members, stage, centre, self.radius, generator, trace
+                problem, rows, y, members, stage, centre, self.radius, generator, trace
             )
             centre = domain.project(average)
         trace.seconds = time.perf_counter() - begin

@@ -90,11 +90,11 @@ class PassiveAggressive:
         """
         from pairlearn.kernels.passive_aggressive import descend_sequential
 
-        rows, labels = dense_two_classes(X, y, "PassiveAggressive")
+        rows, y = dense_two_classes(X, y, "PassiveAggressive")
         n, d = rows.shape
         begin = time.perf_counter()
         n_steps = n_steps_of(n_passes, n)
-        source = self.pairing.offline(n, check_generator(rng), labels)
+        source = self.pairing.offline(n, check_generator(rng), y)
         shares = iterate_weights(self.averaging, self.schedule, n_steps)
         w, average, counts = np.zeros(d), np.zeros(d), np.zeros(1, dtype=np.int64)
         done = 0
@@ -104,7 +104,7 @@ class PassiveAggressive:
             now = slice(done, done + len(plan))
             status = descend_sequential(
                 rows.flat,
-                labels,
+                y,
                 plan.left,
                 plan.first,
                 plan.stop,

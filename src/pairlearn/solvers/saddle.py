@@ -92,7 +92,7 @@ class SPAUC:
         """
         from pairlearn.kernels.saddle import descend_spauc
 
-        rows, labels = dense_two_classes(X, y, "SPAUC")
+        rows, y = dense_two_classes(X, y, "SPAUC")
         n, d = rows.shape
         begin = time.perf_counter()
         n_steps = n_steps_of(n_passes, n)
@@ -101,11 +101,11 @@ class SPAUC:
         online = self.moments == "online"
         means, counts = np.zeros((2, d)), np.zeros(2)
         if not online:
-            means, counts = _class_means(rows.X, labels)
+            means, counts = _class_means(rows.X, y)
         w, average = np.zeros(d), np.zeros(d)
         status = descend_spauc(
             rows.flat,
-            labels,
+            y,
             path,
             self.schedule.step_sizes(1, n_steps),
             shares,
@@ -180,20 +180,20 @@ class SOLAM:
         """
         from pairlearn.kernels.saddle import descend_solam
 
-        rows, labels = dense_two_classes(X, y, "SOLAM")
+        rows, y = dense_two_classes(X, y, "SOLAM")
         n, d = rows.shape
         begin = time.perf_counter()
         n_steps = n_steps_of(n_passes, n)
         path = draw_path(n, n_steps, check_generator(rng), order="uniform")
         shares = iterate_weights(self.averaging, self.schedule, n_steps)
         online = self.moments == "online"
-        counts = np.zeros(2) if online else _class_counts(labels)
+        counts = np.zeros(2) if online else _class_counts(y)
         radius = self.domain.radius
         largest = math.sqrt(float(np.einsum("ij,ij->i", rows.X, rows.X).max()))
         w, average = np.zeros(d), np.zeros(d)
         status = descend_solam(
             rows.flat,
-            labels,
+            y,
             path,
             self.schedule.step_sizes(1, n_steps),
             shares,
