@@ -260,17 +260,17 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         problem = self._problem()
         rows, labels = self._examples(X, y, reset=True, minimum=2)
         classes = two_classes(labels)
-        signs = np.where(labels == classes[1], 1.0, -1.0)
+        y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
         if self.solver == "exact":
-            return self._fit_exact(problem.loss, rows, signs, classes, sample_weight, rng)
+            return self._fit_exact(problem.loss, rows, y, classes, sample_weight, rng)
         scales = uneven_scales(rows, rng, copes=self.step_size == "auto")
         if scales is not None and isinstance(rows, DenseRows) and self.step_size == "auto":
             rows = DenseRows((rows.X / scales).astype(rows.X.dtype))
         else:
             scales = np.ones(1)
-        weight = self._pair_weights(sample_weight, labels, classes, signs)
-        n = len(signs)
+        weight = self._pair_weights(sample_weight, labels, classes, y)
+        n = len(y)
         n_steps = auto_steps(self.n_passes, n, budget=_AUTO_STEPS)
         pairing = as_pairing(self.pairing, self.buffer_size)
         averaging = as_averaging(self.averaging)
@@ -298,11 +298,11 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
             step_size = advice.step_size
         if step_size is None or (radius is None and self.step_size == "auto"):
-            scale = opposite_scale(rows, signs, rng)
+            scale = opposite_scale(rows, y, rng)
             choice = choose(
                 problem,
                 rows,
-                signs,
+                y,
                 n_steps=n_steps,
                 pairing=pairing if isinstance(pairing, RandomPair) else PreviousExample(),
                 schedule=shape,
@@ -327,7 +327,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             solution = solver.solve(
                 problem,
                 rows,
-                signs,
+                y,
                 n_steps=n_steps,
                 rng=rng,
                 w_start=start,
@@ -341,10 +341,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.trace_ = solution.trace
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
         self.n_examples_ = n
-        self.data_fingerprint_: str | None = data_fingerprint(rows, signs.astype(np.int8))
+        self.data_fingerprint_: str | None = data_fingerprint(rows, y.astype(np.int8))
         self._online = None
         self.coef_ = solution.average[np.newaxis]
-        self._decide_from(rows, signs, weight, rng)
+        self._decide_from(rows, y, weight, rng)
         self.coef_ = self.coef_ / scales
         return self
 
@@ -352,7 +352,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self,
         loss: PairLoss,
         rows: Rows,
-        signs: NDArray[np.float64],
+        y: NDArray[np.float64],
         classes: NDArray[Any],
         sample_weight: ArrayLike | None,
         rng: np.random.Generator,
@@ -362,7 +362,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         ridge = None if self.ridge == "auto" else float(self.ridge)
         fit = fit_exact(
             rows,
-            signs,
+            y,
             loss=smooth_relative(loss),
             ridge=ridge,
             validation_fraction=check_fraction("validation_fraction", self.validation_fraction),
@@ -372,11 +372,11 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.step_size_, self.radius_ = None, np.inf
         self.trace_ = fit.trace
         self.n_steps_, self.n_gradients_ = fit.trace.n_steps, fit.trace.n_gradients
-        self.n_examples_ = len(signs)
-        self.data_fingerprint_ = data_fingerprint(rows, signs.astype(np.int8))
+        self.n_examples_ = len(y)
+        self.data_fingerprint_ = data_fingerprint(rows, y.astype(np.int8))
         self._online = None
         self.coef_ = fit.w[np.newaxis]
-        self._decide_from(rows, signs, np.empty(0), rng)
+        self._decide_from(rows, y, np.empty(0), rng)
         return self
 
     def partial_fit(
@@ -467,7 +467,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError(
                 "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
             )
-        signs = 2.0 * is_positive - 1.0
+        y = np.where(is_positive, 1.0, -1.0)
         weight = self._example_weights(sample_weight, labels)
         online = self.__dict__.get("_online")
         if online is None:
@@ -486,7 +486,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 start=None if first else self.coef_[0],
                 **self._online_parts(),
             )
-        scores = online.learn(rows, signs, weight)
+        scores = online.learn(rows, y, weight)
         self._adopt(online, known)
         return scores
 
@@ -585,13 +585,13 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         sample_weight: ArrayLike | None,
         labels: NDArray[Any],
         classes: NDArray[Any],
-        signs: NDArray[np.float64],
+        y: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Return weights whose products over opposite pairs have mean 1."""
         weight = self._example_weights(sample_weight, labels)
         if not len(weight):
             return weight
-        means = [float(weight[signs == sign].mean()) for sign in (-1.0, 1.0)]
+        means = [float(weight[y == sign].mean()) for sign in (-1.0, 1.0)]
         if not min(means) > 0:
             raise ValueError(
                 f"The weight of all examples of one of the classes {classes.tolist()} is zero; "

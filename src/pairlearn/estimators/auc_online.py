@@ -161,7 +161,7 @@ class OnlineGrid:
     def learn(
         self,
         rows: Rows,
-        signs: NDArray[np.float64],
+        y: NDArray[np.float64],
         weight: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Learn a chunk; `weight` may be empty. Return the scores that its examples had before."""
@@ -173,16 +173,16 @@ class OnlineGrid:
         saved = [stream.state() for stream in self._streams[:-1]]
         try:
             for stream in self._streams:
-                stream.learn_many(rows, signs, example_weight=weight if len(weight) else None)
+                stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
         except BaseException:
             for stream, state in zip(self._streams, saved, strict=False):
                 stream.restore(state)
             raise
         self._averages = np.array([stream.average for stream in self._streams])
-        positive = signs > 0
+        positive = y > 0
         self._scores = _latest(self._scores, scores)
         self._positive = _latest(self._positive, positive)
-        self._weight = _latest(self._weight, weight if len(weight) else np.ones(len(signs)))
+        self._weight = _latest(self._weight, weight if len(weight) else np.ones(len(y)))
         if len(self._streams) > 1:
             self._compare(scores, positive)
         return np.asarray(given)

@@ -62,12 +62,12 @@ class ScoreDecisions:
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
 
     def _decide_from(
-        self, rows: Rows, signs: NDArray[np.float64], example_weight: NDArray[np.float64], rng: Any
+        self, rows: Rows, y: NDArray[np.float64], example_weight: NDArray[np.float64], rng: Any
     ) -> None:
         """Set threshold and calibration from training scores."""
         keep, weight = [], []
         for sign in (-1.0, 1.0):
-            members = np.flatnonzero(signs == sign)
+            members = np.flatnonzero(y == sign)
             count = len(members)
             if count > _SCORES_PER_CLASS:
                 members = rng.choice(members, _SCORES_PER_CLASS, replace=False)
@@ -77,7 +77,7 @@ class ScoreDecisions:
         weights = np.concatenate(weight)
         if len(example_weight):
             weights = weights * example_weight[index] / example_weight.mean()
-        self._decide(rows.take(index).scores(self.coef_[0]), signs[index] > 0, weights)
+        self._decide(rows.take(index).scores(self.coef_[0]), y[index] > 0, weights)
 
     def _decide(
         self,

@@ -224,35 +224,35 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             The fitted regressor.
         """
         self._check()
-        rows, targets = self._examples(X, y, reset=True, minimum=2)
-        keep, weight = weigh(sample_weight, len(targets))
+        rows, y = self._examples(X, y, reset=True, minimum=2)
+        keep, weight = weigh(sample_weight, len(y))
         if keep is not None:
-            rows, targets = rows.take(keep), targets[keep]
+            rows, y = rows.take(keep), y[keep]
         typical = representatives(weight)
-        if targets.max() == targets.min():
+        if y.max() == y.min():
             raise ValueError(
-                f"y is constant ({targets[0]:g}): all errors can be made equal and there is "
+                f"y is constant ({y[0]:g}): all errors can be made equal and there is "
                 "nothing to learn. Check the target column."
             )
         rng = check_generator(self.random_state)
-        w = start = start_from(rows, targets, self._init(), weight)
+        w = start = start_from(rows, y, self._init(), weight)
         stages = self._stages()
-        n_steps = auto_steps(self.n_passes, len(targets), budget=_AUTO_STEPS)
+        n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)
         shape = as_schedule(self.schedule, default="constant")
         self.bandwidths_: list[float] = []
         for factor in stages:
-            loss = self._loss(factor, (targets - rows.scores(w))[typical], rng)
+            loss = self._loss(factor, (y - rows.scores(w))[typical], rng)
             self.bandwidths_.append(float(getattr(loss, "bandwidth", np.nan)))
             w, self.step_size_ = self._run(
-                loss, rows, targets, weight, w, start, max(n_steps // len(stages), 1), shape, rng
+                loss, rows, y, weight, w, start, max(n_steps // len(stages), 1), shape, rng
             )
-        errors = (targets - rows.scores(w))[typical]
+        errors = (y - rows.scores(w))[typical]
         self.bandwidth_ = self.bandwidths_[-1]
         self.coef_ = w
         self.intercept_ = locate(errors, self.intercept)
         self.n_steps_ = max(n_steps // len(stages), 1) * len(stages)
         self.entropy_ = self._entropy(errors)
-        self.entropy_start_ = self._entropy((targets - rows.scores(start))[typical])
+        self.entropy_start_ = self._entropy((y - rows.scores(start))[typical])
         self._online: OnlineCorrection | None = None
         return self
 
@@ -343,9 +343,9 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 'for partial_fit give one number or "auto".'
             )
         online = getattr(self, "_online", None)
-        rows, targets = self._examples(X, y, reset=online is None, minimum=1)
+        rows, y = self._examples(X, y, reset=online is None, minimum=1)
         online = online or OnlineCorrection(rows.shape[1])
-        online.learn(rows, targets, chunk_weights(sample_weight, len(targets)), self._begin)
+        online.learn(rows, y, chunk_weights(sample_weight, len(y)), self._begin)
         self._adopt(online)
         return self
 

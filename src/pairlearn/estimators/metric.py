@@ -252,20 +252,20 @@ class MetricLearner(
             The fitted learner.
         """
         problem, domain = self._problem(), self._domain(stored=True)
-        rows, labels, paired = self._examples(X, y, reset=True, minimum=2)
-        data = _weighted(rows, labels, paired, sample_weight)
-        rows, labels = data.rows, data.labels
-        if paired and (labels[::2] == labels[1::2]).all():
+        rows, y, paired = self._examples(X, y, reset=True, minimum=2)
+        data = _weighted(rows, y, paired, sample_weight)
+        rows, y = data.rows, data.y
+        if paired and (y[::2] == y[1::2]).all():
             raise ValueError(
                 "All pairs are similar: without dissimilar pairs the best metric is zero. Add some."
             )
-        if not paired and len(np.unique(labels)) < 2:
+        if not paired and len(np.unique(y)) < 2:
             raise ValueError(
                 "y has one kind of labels (1 class): without different labels the best metric is "
                 "zero. Add examples of another label."
             )
         rng = check_generator(self.random_state)
-        n = len(labels) // (2 if paired else 1)
+        n = len(y) // (2 if paired else 1)
         n_steps = auto_steps(self.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
         training = Training(
             problem,
@@ -276,7 +276,7 @@ class MetricLearner(
             check_count("n_neighbors", self.n_neighbors),
         )
         fraction = check_fraction("validation_fraction", self.validation_fraction)
-        pairing = training.pair(rows, labels, rng)
+        pairing = training.pair(rows, y, rng)
         differences = sample_differences(rows, pairing, rng)
         start = start_from(training.score, problem.loss, self.init, rows, differences)
         unit = training.unit(differences)
@@ -309,7 +309,7 @@ class MetricLearner(
         self._finish(training.score, w)
         self._forget_threshold()
         if paired:
-            signs = np.where(labels[::2] == labels[1::2], 1.0, -1.0)
+            signs = np.where(y[::2] == y[1::2], 1.0, -1.0)
             if len(np.unique(signs)) == 2:
                 pairs = rows.reshape(-1, 2, rows.shape[1])
                 self.calibrate_threshold(pairs, signs)
@@ -338,7 +338,7 @@ class MetricLearner(
         stream = getattr(self, "_stream", None)
         if stream is None:
             self._codes: dict[Any, float] = {}
-        rows, labels, paired = self._examples(X, y, reset=stream is None, minimum=1, coded=False)
+        rows, y, paired = self._examples(X, y, reset=stream is None, minimum=1, coded=False)
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)
@@ -368,7 +368,7 @@ class MetricLearner(
             raise ValueError("A stream holds examples or pairs, not both.")
         else:
             step_size = self.step_size_
-        stream.learn_many(rows, labels, example_weight=weight if len(weight) else None)
+        stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
         self._adopt(stream, step_size, paired)
         return self
 
@@ -486,9 +486,9 @@ class MetricLearner(
             known = None if reset else self.n_features_in_
             pairs = check_pairs(X, known)
             signs = check_pair_labels(y, len(pairs))
-            rows, labels = as_rows_of_pairs(pairs, signs)
+            rows, y = as_rows_of_pairs(pairs, signs)
             validate_data(self, rows, reset=reset)
-            return rows, labels, True
+            return rows, y, True
         X, y = validate_data(
             self, X, y, dtype=np.float64, order="C", reset=reset, ensure_min_samples=minimum
         )
@@ -500,17 +500,15 @@ class MetricLearner(
         return X, np.array(codes), False
 
 
-def _weighted(
-    rows: Vector, labels: Vector, paired: bool, sample_weight: ArrayLike | None
-) -> Examples:
+def _weighted(rows: Vector, y: Vector, paired: bool, sample_weight: ArrayLike | None) -> Examples:
     """Return the examples of positive weight; the weight of a given pair is shared by its rows."""
-    keep, weight = weigh(sample_weight, len(labels) // (2 if paired else 1))
+    keep, weight = weigh(sample_weight, len(y) // (2 if paired else 1))
     if paired:
         weight = np.repeat(np.sqrt(weight), 2)
         keep = None if keep is None else np.column_stack([2 * keep, 2 * keep + 1]).ravel()
     if keep is not None:
-        rows, labels = rows[keep], labels[keep]
-    return Examples(rows, labels, weight)
+        rows, y = rows[keep], y[keep]
+    return Examples(rows, y, weight)
 
 
 register_storable(MetricLearner)

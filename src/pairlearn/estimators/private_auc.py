@@ -158,8 +158,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         """
         rows = as_table(X)
         mechanism = get_mechanism(self.mechanism)
-        signs = self._signs(y, len(rows))
-        fit, setting, noise, cautions = self._learn(mechanism, rows, signs)
+        y = self._signs(y, len(rows))
+        fit, setting, noise, cautions = self._learn(mechanism, rows, y)
         self._warn(cautions)
         self._publish(fit, mechanism, setting, noise, cautions)
         return self
@@ -221,10 +221,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         return labels
 
     def _signs(self, y: ArrayLike, n: int) -> NDArray[np.float64]:
-        given = as_labels(y, n)
+        labels = as_labels(y, n)
         if len(tuple(self.labels)) != 2 or self.labels[0] == self.labels[1]:
             raise ValueError(f"labels must be (negative, positive), got {self.labels!r}.")
-        positive = np.asarray(given == self.labels[1], dtype=np.bool_)
+        positive = np.asarray(labels == self.labels[1], dtype=np.bool_)
         return np.where(positive, 1.0, -1.0)
 
 

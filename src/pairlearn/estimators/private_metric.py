@@ -213,10 +213,10 @@ class PrivateMetricLearner(
 
     def _codes(self, y: ArrayLike, n: int) -> Vector:
         """Return the position of each label among the public ones, NaN for any other."""
-        given = as_labels(y, n)
+        labels = as_labels(y, n)
         codes = np.full(n, np.nan)
         for position, label in enumerate(self.labels):
-            codes[np.asarray(given == label, dtype=np.bool_)] = position
+            codes[np.asarray(labels == label, dtype=np.bool_)] = position
         return codes
 
     def _rows(self, X: Any) -> Vector:

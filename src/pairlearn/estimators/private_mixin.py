@@ -49,12 +49,12 @@ def as_labels(y: ArrayLike, n: int) -> NDArray[np.object_]:
     >>> as_labels(["a", "b"], 2).tolist()
     ['a', 'b']
     """
-    given = np.asarray(y)
-    if given.shape != (n,):
+    labels = np.asarray(y)
+    if labels.shape != (n,):
         raise ValueError(
-            f"y must hold one label for each of the {n} rows of X, got shape {given.shape}."
+            f"y must hold one label for each of the {n} rows of X, got shape {labels.shape}."
         )
-    return given.astype(object)
+    return labels.astype(object)
 
 
 class PrivateMixin(Storable):
@@ -82,7 +82,7 @@ class PrivateMixin(Storable):
     _not_stored: ClassVar[tuple[str, ...]] = ("random_state", "ledger", "bounds")
 
     def _learn(
-        self, mechanism: Mechanism, rows: Vector, labels: Vector
+        self, mechanism: Mechanism, rows: Vector, y: Vector
     ) -> tuple[PrivateFit, PublicSetting, NoiseSource, tuple[str, ...]]:
         """Check what is public, pay, and learn; return what a certificate is made of."""
         setting = self._setting(*rows.shape)
@@ -93,7 +93,7 @@ class PrivateMixin(Storable):
             # Entered before the data are read, so that a failing run is paid for as well.
             name = f"fit of {mechanism.name}, n = {setting.n_examples}"
             self.ledger.spend(name, **mechanism.cost(setting))
-        fit = mechanism.fit(setting.to_standard(rows), labels, setting=setting, noise=noise)
+        fit = mechanism.fit(setting.to_standard(rows), y, setting=setting, noise=noise)
         return fit, setting, noise, cautions
 
     def _warn(self, cautions: tuple[str, ...]) -> None:

@@ -170,9 +170,9 @@ class PrivateAUCStream(PrivateAUCClassifier):
                 "new PrivateAUCStream for new examples."
             )
         rows = as_table(X)
-        signs = self._signs(y, len(rows))
+        y = self._signs(y, len(rows))
         state, setting = self._begun(rows.shape[1])
-        self._mechanism().learn(state, setting.to_standard(rows), signs, setting=setting)
+        self._mechanism().learn(state, setting.to_standard(rows), y, setting=setting)
         return self
 
     def release(self) -> PrivateAUCStream:

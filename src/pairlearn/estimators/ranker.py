@@ -210,25 +210,25 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             The fitted ranker.
         """
         problem = self._problem()
-        rows, grades = self._examples(X, y, reset=True, minimum=2)
+        rows, y = self._examples(X, y, reset=True, minimum=2)
         rng = check_generator(self.random_state)
-        n = len(grades)
+        n = len(y)
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
         keep, weight = weigh(sample_weight, n)
         if keep is not None:
-            rows, grades, query = rows.take(keep), grades[keep], query[keep]
-        useful = self._count(query, grades)
+            rows, y, query = rows.take(keep), y[keep], query[keep]
+        useful = self._count(query, y)
         if not useful.all():
             keep = np.flatnonzero(useful)
-            rows, grades, query = rows.take(keep), grades[keep], query[keep]
+            rows, y, query = rows.take(keep), y[keep], query[keep]
             weight = weight[keep] if len(weight) else weight
         grouped = qid is not None
-        n_steps = auto_steps(self.n_passes, len(grades), budget=_AUTO_STEPS)
+        n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)
         shape = as_schedule(self.schedule, default="constant")
         averaging = as_averaging(self.averaging)
         if self.step_size == "auto":
             step_size, held_out = self._choose(
-                problem, rows, grades, query, weight, grouped, n_steps, shape, rng
+                problem, rows, y, query, weight, grouped, n_steps, shape, rng
             )
         else:
             step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
@@ -239,7 +239,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         solution = solver.solve(
             problem,
             rows,
-            grades,
+            y,
             n_steps=n_steps,
             rng=rng,
             example_weight=weight if len(weight) else None,
@@ -251,14 +251,14 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         self._stream: Stream | None = None
         return self
 
-    def _count(self, query: NDArray[np.int64], grades: Vector) -> NDArray[np.bool_]:
+    def _count(self, query: NDArray[np.int64], y: Vector) -> NDArray[np.bool_]:
         """Count the queries without a pair and return which examples have one."""
         n_queries = int(query.max()) + 1
         size = np.bincount(query, minlength=n_queries)
         highest = np.full(n_queries, -np.inf)
         lowest = np.full(n_queries, np.inf)
-        np.maximum.at(highest, query, grades)
-        np.minimum.at(lowest, query, grades)
+        np.maximum.at(highest, query, y)
+        np.minimum.at(lowest, query, y)
         mixed = highest > lowest
         self.n_single_ = int(np.count_nonzero(size == 1))
         self.n_flat_ = int(np.count_nonzero((size > 1) & ~mixed))
@@ -274,7 +274,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         self,
         problem: Problem,
         rows: Rows,
-        grades: Vector,
+        y: Vector,
         query: NDArray[np.int64],
         weight: Vector,
         grouped: bool,
@@ -284,12 +284,12 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[float, float]:
         """Return the best step size of a grid, and its held-out pair accuracy."""
         fraction = check_fraction("validation_fraction", self.validation_fraction)
-        held = _held_out(query, grades, grouped, fraction, rng)
+        held = _held_out(query, y, grouped, fraction, rng)
         train = np.flatnonzero(~held)
         test = np.flatnonzero(held)
         if not len(test):
             # Too few queries to put any aside: judge by the training pairs.
-            train = test = np.arange(len(grades))
+            train = test = np.arange(len(y))
         n_choice = min(n_steps, _CHOICE_STEPS)
         # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
         shrink = float(np.sqrt(n_choice / n_steps)) if shape.is_constant else 1.0
@@ -305,7 +305,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         ).solve(
             problem,
             rows.take(train),
-            grades[train],
+            y[train],
             n_steps=n_choice,
             rng=rng,
             example_weight=weight[train] if len(weight) else weight,
@@ -314,7 +314,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             test = test[:_JUDGED]
         scores = rows.take(test).scores(solution.averages)
         accuracy = [
-            pair_accuracy(grades[test], s, qid=query[test]) if np.isfinite(s).all() else 0.0
+            pair_accuracy(y[test], s, qid=query[test]) if np.isfinite(s).all() else 0.0
             for s in scores
         ]
         best = int(np.argmax(accuracy))
@@ -347,10 +347,10 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         """
         problem = self._problem()
         stream = getattr(self, "_stream", None)
-        rows, grades = self._examples(X, y, reset=stream is None, minimum=1)
+        rows, y = self._examples(X, y, reset=stream is None, minimum=1)
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
             rows = DenseRows(rows.X.astype(np.float64))
-        given = chunk_weights(sample_weight, len(grades))
+        given = chunk_weights(sample_weight, len(y))
         weight = given if len(given) else None
         if stream is None:
             if self.step_size == "auto":
@@ -362,7 +362,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             stream = self._start(problem, rows.shape[1], step_size, grouped=qid is not None)
         else:
             step_size = self.step_size_
-        stream.learn_many(rows, grades, example_weight=weight, qid=qid)
+        stream.learn_many(rows, y, example_weight=weight, qid=qid)
         self._adopt(stream, step_size)
         return self
 
@@ -502,7 +502,7 @@ def _pairing(query: NDArray[np.int64], grouped: bool) -> Pairing:
 
 def _held_out(
     query: NDArray[np.int64],
-    grades: Vector,
+    y: Vector,
     grouped: bool,
     fraction: float,
     rng: np.random.Generator,
@@ -515,7 +515,7 @@ def _held_out(
         return np.isin(query, chosen)
     held = np.zeros(len(query), dtype=bool)
     held[rng.choice(len(query), round(fraction * len(query)), replace=False)] = True
-    for part in (grades[held], grades[~held]):
+    for part in (y[held], y[~held]):
         if not len(part) or part.max() == part.min():
             held[:] = False
     return held

@@ -204,7 +204,7 @@ class LocalizedSGD:
         check_parts("LocalizedSGD", score=problem.score, loss=problem.loss, domain=domain)
         rows = as_rows(X)
         n, d = rows.shape
-        labels = check_labels(y, n)
+        y = check_labels(y, n)
         generator = check_generator(rng)
         stages = self.stages(problem, rows)
         start = np.zeros(d) if w_start is None else check_vector("w_start", w_start, d)
@@ -214,7 +214,7 @@ class LocalizedSGD:
         for stage in stages:
             members, order = order[: stage.n_examples], order[stage.n_examples :]
             average, last = _run_stage(
-                problem, rows, labels, members, stage, centre, self.radius, generator, trace
+                problem, rows, y, members, stage, centre, self.radius, generator, trace
             )
             centre = domain.project(average)
         trace.seconds = time.perf_counter() - begin

@@ -93,16 +93,16 @@ class ClassMoments:
         from pairlearn.solvers.rows import as_rows
 
         rows = as_rows(X)
-        labels = check_labels(y, rows.shape[0])
+        y = check_labels(y, rows.shape[0])
         if rows.shape[1] != self.means.shape[1]:
             raise ValueError(
                 f"X has {rows.shape[1]} features, the moments have {self.means.shape[1]}."
             )
-        if not (np.abs(labels) == 1.0).all():
+        if not (np.abs(y) == 1.0).all():
             raise ValueError("y must hold the labels -1 and +1.")
-        if not len(labels):
+        if not len(y):
             return self
-        for kind, (count, mean, scatter) in enumerate(_moments_of(rows, labels > 0)):
+        for kind, (count, mean, scatter) in enumerate(_moments_of(rows, y > 0)):
             self._merge(kind, count, mean, scatter)
         return self
 
@@ -232,8 +232,8 @@ def solve_square_auc(X: Any, y: ArrayLike, *, ridge: float = 0.0, margin: float 
     >>> solve_square_auc([[0.0], [1.0], [2.0], [3.0]], [-1, -1, 1, 1]).round(4)
     array([0.4444])
     """
-    rows, labels = check_two_classes(X, y)
-    return ClassMoments(rows.shape[1]).add(rows, labels).solve(ridge=ridge, margin=margin)
+    rows, y = check_two_classes(X, y)
+    return ClassMoments(rows.shape[1]).add(rows, y).solve(ridge=ridge, margin=margin)
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ class OPAUC:
         from pairlearn.kernels.moments import descend_moments, descend_sketch
 
         check_parts("OPAUC", domain=self.domain)
-        rows, labels = dense_two_classes(X, y, "OPAUC")
+        rows, y = dense_two_classes(X, y, "OPAUC")
         n, d = rows.shape
         if self.rank is None and d > _MOST_FEATURES:
             raise ValueError(f"{d} features are too many for covariances; give a rank.")
@@ -328,7 +328,7 @@ class OPAUC:
         sums, room = np.zeros((2, rank or 0)), np.empty(rank or d)
 
         def take(now: slice, step_sizes: Vector) -> int:
-            shared = (rows.flat, labels, path[now], step_sizes, run.shares[now], self.ridge)
+            shared = (rows.flat, y, path[now], step_sizes, run.shares[now], self.ridge)
             ends = (run.w, run.weighted_sum, radius, room)
             if rank is None:
                 return descend_moments(*shared, means, counts, kept, *ends)  # type: ignore[no-any-return]

@@ -138,7 +138,7 @@ class PairwiseSGD:
         """
         parts = self._parts(problem)
         rows = as_rows(X)
-        labels = check_labels(y, rows.shape[0])
+        y = check_labels(y, rows.shape[0])
         n = rows.shape[0]
         if n < 2:
             raise ValueError(f"Pairs need at least 2 examples, got {n}.")
@@ -157,13 +157,13 @@ class PairwiseSGD:
             w_start=w_start,
             horizon=n_steps,
         )
-        source = self.pairing.offline(n, generator, labels)
+        source = self.pairing.offline(n, generator, y)
         plan: Plan | SlotPlan
 
         def advance(count: int) -> int:
             nonlocal plan
             plan = source.draw(count)
-            descent.advance(rows, labels, plan, weight)
+            descent.advance(rows, y, plan, weight)
             return plan.n_repeats
 
         trace = run_blocks(
@@ -173,7 +173,7 @@ class PairwiseSGD:
             block=BLOCK,
             callbacks=callbacks,
             pauses=pauses,
-            risk=lambda: _running_risk(problem, rows, labels, plan, descent.w),
+            risk=lambda: _running_risk(problem, rows, y, plan, descent.w),
         )
         return Solution(descent.average, descent.w.astype(np.float64), trace)
 
@@ -365,7 +365,7 @@ class Stream:
             raise ValueError(f"X has {d} features, but the stream has {descent.n_features}.")
         if not isinstance(rows, DenseRows) and descent.w.dtype != np.float64:
             raise TypeError("Sparse chunks need dtype=float64 at the start of the stream.")
-        labels = check_labels(y, m)
+        y = check_labels(y, m)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, m)
         if m == 0:
             return self
@@ -376,7 +376,7 @@ class Stream:
         if self._buffer is not None and type(self._buffer) is not type(rows):
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
         try:
-            self._meet(rows, labels, weight, qid)
+            self._meet(rows, y, weight, qid)
         except BaseException:
             self.restore(saved)
             raise
@@ -427,7 +427,7 @@ class Stream:
     def _meet(
         self,
         rows: Any,
-        labels: NDArray[np.float64],
+        y: NDArray[np.float64],
         weight: NDArray[np.float64],
         qid: ArrayLike | None,
     ) -> None:
@@ -436,28 +436,28 @@ class Stream:
             raise ValueError("qid needs a pairing within queries; use PreviousOfQuery().")
         if self.source is not None:
             if isinstance(self.source, GroupedSource):
-                arrival = self.source.arrive_grouped(labels, qid)
+                arrival = self.source.arrive_grouped(y, qid)
             else:
-                arrival = self.source.arrive(labels)
+                arrival = self.source.arrive(y)
             plan, keep = arrival.plan, arrival.keep
         else:
             plan = None
         if self._buffer is not None:
-            joined_y = np.concatenate([self._buffer_y, labels])
+            joined_y = np.concatenate([self._buffer_y, y])
             joined_weight = np.concatenate([self._buffer_weight, weight])
             if plan is None and isinstance(rows, DenseRows) and rows.X.size > _SMALL:
                 # Only the first pair crosses the border of the chunk: the chunk is not copied.
                 border = self._buffer.followed_by(rows.take(np.array([0])))  # type: ignore[arg-type]
                 descent.advance(border, joined_y, _in_order(2), joined_weight)
             else:
-                rows, labels = self._buffer.followed_by(rows), joined_y
+                rows, y = self._buffer.followed_by(rows), joined_y
                 weight = joined_weight
         if plan is None:
-            m = len(labels)
+            m = len(y)
             plan, keep = _in_order(m), np.array([m - 1])
-        descent.advance(rows, labels, plan, weight)
+        descent.advance(rows, y, plan, weight)
         descent.settle()
-        self._buffer, self._buffer_y = rows.take(keep), labels[keep]
+        self._buffer, self._buffer_y = rows.take(keep), y[keep]
         self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
 
     def _take_turns(self) -> bool:

@@ -104,10 +104,10 @@ class PassiveAggressive:
         from pairlearn.kernels.passive_aggressive import descend_sequential
 
         check_parts("PassiveAggressive", domain=self.domain)
-        rows, labels = dense_two_classes(X, y, "PassiveAggressive")
+        rows, y = dense_two_classes(X, y, "PassiveAggressive")
         n, d = rows.shape
         n_steps = n_steps_of(n_passes, n)
-        source = self.pairing.offline(n, check_generator(rng), labels)
+        source = self.pairing.offline(n, check_generator(rng), y)
         counts = np.zeros(1, dtype=np.int64)
         run = Iterates(self.averaging, self.schedule, n_steps, d, counts)
 
@@ -120,7 +120,7 @@ class PassiveAggressive:
                 count,
                 lambda a, b: descend_sequential(
                     rows.flat,
-                    labels,
+                    y,
                     plan.left[a:b],
                     plan.first[a:b],
                     plan.stop[a:b],

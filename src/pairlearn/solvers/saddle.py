@@ -107,19 +107,19 @@ class SPAUC:
         from pairlearn.kernels.saddle import descend_spauc
 
         check_parts("SPAUC", domain=self.domain)
-        rows, labels = dense_two_classes(X, y, "SPAUC")
+        rows, y = dense_two_classes(X, y, "SPAUC")
         n, d = rows.shape
         n_steps = n_steps_of(n_passes, n)
         path = draw_path(n, n_steps, check_generator(rng), order="uniform")
         online = self.moments == "online"
-        means, counts = (np.zeros((2, d)), np.zeros(2)) if online else _class_means(rows.X, labels)
+        means, counts = (np.zeros((2, d)), np.zeros(2)) if online else _class_means(rows.X, y)
 
         run = Iterates(self.averaging, self.schedule, n_steps, d)
 
         def take(now: slice, step_sizes: NDArray[np.float64]) -> int:
             return descend_spauc(  # type: ignore[no-any-return]
                 rows.flat,
-                labels,
+                y,
                 path[now],
                 step_sizes,
                 run.shares[now],
@@ -206,12 +206,12 @@ class SOLAM:
         from pairlearn.kernels.saddle import descend_solam
 
         check_parts("SOLAM", domain=self.domain)
-        rows, labels = dense_two_classes(X, y, "SOLAM")
+        rows, y = dense_two_classes(X, y, "SOLAM")
         n, d = rows.shape
         n_steps = n_steps_of(n_passes, n)
         path = draw_path(n, n_steps, check_generator(rng), order="uniform")
         online = self.moments == "online"
-        counts = np.zeros(2) if online else _class_counts(labels)
+        counts = np.zeros(2) if online else _class_counts(y)
         radius = self.domain.radius
         largest = math.sqrt(float(np.einsum("ij,ij->i", rows.X, rows.X).max()))
         others = np.zeros(3)
@@ -221,7 +221,7 @@ class SOLAM:
         def take(now: slice, step_sizes: NDArray[np.float64]) -> int:
             return descend_solam(  # type: ignore[no-any-return]
                 rows.flat,
-                labels,
+                y,
                 path[now],
                 step_sizes,
                 run.shares[now],

@@ -134,7 +134,7 @@ class Sweep:
         """
         check_parts("Sweep", score=problem.score, loss=problem.loss)
         rows = as_rows(X)
-        labels = check_labels(y, rows.shape[0])
+        y = check_labels(y, rows.shape[0])
         n_steps = check_count("n_steps", n_steps)
         if rows.shape[0] < 2:
             raise ValueError(f"Pairs need at least 2 examples, got {rows.shape[0]}.")
@@ -142,9 +142,9 @@ class Sweep:
             example_weight = check_weights(example_weight, rows.shape[0])
         generator = check_generator(rng)
         if not isinstance(rows, DenseRows):
-            return self._solve_apart(problem, rows, labels, n_steps, generator, example_weight)
-        source = self.pairing.offline(rows.shape[0], generator, labels)
-        run = _Run(self, problem, rows, labels, n_steps, example_weight)
+            return self._solve_apart(problem, rows, y, n_steps, generator, example_weight)
+        source = self.pairing.offline(rows.shape[0], generator, y)
+        run = _Run(self, problem, rows, y, n_steps, example_weight)
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
         return run.solution()

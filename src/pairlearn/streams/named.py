@@ -191,14 +191,14 @@ class NamedLearner:
             self._stream is None and self.step_size == "auto" and len(self._labels) < _WARM_UP
         ):
             return
-        rows, labels = self._take_waiting()
-        if not len(labels):
+        rows, y = self._take_waiting()
+        if not len(y):
             return
         if self._stream is None:
             self._start(rows)
         assert self._stream is not None
-        self._note(rows.scores(self._coef), labels)
-        self._stream.learn_many(rows, labels)
+        self._note(rows.scores(self._coef), y)
+        self._stream.learn_many(rows, y)
 
     def _take_waiting(self) -> tuple[Rows, NDArray[np.float64]]:
         """Return the waiting examples as rows, those that can be used, and empty the queue."""
@@ -331,10 +331,10 @@ class NamedLearner:
 
     # ----------------------------------------------------------------------- calibration
 
-    def _note(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
+    def _note(self, scores: NDArray[np.float64], y: NDArray[np.float64]) -> None:
         if not self._by_name:  # nothing has been learned that could give a score
             return
-        positive = labels > 0
+        positive = y > 0
         for k, some in enumerate((scores[~positive], scores[positive])):
             self._moments[k] += (len(some), some.sum(), some @ some)
 
