@@ -104,24 +104,7 @@ class CentredStatistics(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         start = setting.standard_centre
         d = setting.n_features

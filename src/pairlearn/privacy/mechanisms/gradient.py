@@ -101,24 +101,7 @@ class AllPairsGradient(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         d = setting.n_features
         length = self.clip * math.sqrt(d)
@@ -211,24 +194,7 @@ class LocalizedGradient(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates; stages are blocks of rows in their order.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         d = setting.n_features
         clip = self.clip * math.sqrt(d)
@@ -307,24 +273,7 @@ class OutputPerturbation(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         n, d = setting.n_examples, setting.n_features
         clip = self.clip * math.sqrt(d)

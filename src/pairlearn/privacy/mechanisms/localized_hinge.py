@@ -205,15 +205,7 @@ class LocalizedHinge(Mechanism):
         check_positive("locality", self.locality)
 
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
-        """Refuse a setting outside of what is proved or affordable; see `Mechanism.check`.
-
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-        """
+        """Refuse a setting outside of what is proved or affordable; see `Mechanism.check`."""
         super().check(setting, noise)
         if setting.n_examples > LARGEST_N:
             raise ValueError(
@@ -248,24 +240,7 @@ class LocalizedHinge(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates; stages are blocks of rows in their order.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         d = setting.n_features
         length = self.clip * math.sqrt(d)

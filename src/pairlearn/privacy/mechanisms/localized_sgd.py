@@ -177,30 +177,11 @@ class LocalizedPairSGD(Mechanism):
         )
 
     def cost(self, setting: PublicSetting) -> dict[str, float]:
-        """Return epsilon and delta: a mixture has no mu; see `Mechanism.cost`.
-
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public.
-
-        Returns
-        -------
-        dict
-            epsilon and delta.
-        """
+        """Return epsilon and delta: a mixture has no mu; see `Mechanism.cost`."""
         return {"epsilon": setting.epsilon, "delta": setting.delta}
 
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
-        """Refuse a setting outside of what is proved; see `Mechanism.check`.
-
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-        """
+        """Refuse a setting outside of what is proved; see `Mechanism.check`."""
         super().check(setting, noise)
         if self.calibration == "paper" and setting.epsilon > 1:
             raise ValueError(
@@ -211,24 +192,7 @@ class LocalizedPairSGD(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates; stages are blocks of rows in their order.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise and of the indices.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         d = setting.n_features
         bounds = self.bounds(setting)

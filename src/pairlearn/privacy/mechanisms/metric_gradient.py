@@ -329,24 +329,7 @@ class MetricGradient(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates.
-        signs : ndarray of shape (n,)
-            Numbers that are equal for equal labels; NaN for an unknown label.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released; `direction` holds the rows of W.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         n, d = setting.n_examples, setting.n_features
         radius = self.clip * math.sqrt(d)

@@ -105,24 +105,7 @@ class SinglePass(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         state = self.begin(setting)
         self.learn(state, Z, signs, setting=setting)
