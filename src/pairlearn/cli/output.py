@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-__all__ = ["emit", "json_option"]
+__all__ = ["emit", "json_option", "result_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,6 +18,31 @@ def json_option(function: F) -> F:
     """Add ``--json`` to a command, passed on as `as_json`."""
     option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a script.")
     return option(function)
+
+
+def result_options(store: str) -> Callable[[F], F]:
+    """Return what adds ``--store``, ``--report`` and ``--quiet`` to a command of comparisons."""
+
+    def add(function: F) -> F:
+        for option in (
+            click.option("--quiet", is_flag=True, help="No progress bar."),
+            click.option(
+                "--report",
+                type=click.Path(file_okay=False, path_type=Path),
+                help="Write a self-contained HTML page and CSV files into this folder.",
+            ),
+            click.option(
+                "--store",
+                type=click.Path(dir_okay=False, path_type=Path),
+                default=Path(store),
+                show_default=True,
+                help="Results as they come; the same command goes on where a killed one stopped.",
+            ),
+        ):
+            function = option(function)
+        return function
+
+    return add
 
 
 def emit(values: Mapping[str, Any], text: str, *, as_json: bool) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from pairlearn.cli.output import result_options
+
 __all__ = ["NAMES", "command"]
 
 #: As in `pairlearn.experiments.paper.targets`, which help must not have to import.
@@ -47,19 +49,7 @@ NAMES = (
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
 @click.option("--data", "datasets", default="", metavar="A,B,...", help="Other data sets.")
 @click.option("--methods", default="", metavar="A,B,...", help="Only these methods or mechanisms.")
-@click.option(
-    "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("pairlearn-reproduce.sqlite"),
-    show_default=True,
-    help="Results as they come; the same command goes on where a killed one stopped.",
-)
-@click.option(
-    "--report",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write a self-contained HTML page and CSV files into this folder.",
-)
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@result_options("pairlearn-reproduce.sqlite")
 def command(
     names: tuple[str, ...],
     quick: bool,

@@ -25,11 +25,10 @@ from pairlearn.experiments.paper.outcome import (
     Settings,
     Shelf,
     named_parts,
-    paragraph,
     run_comparison,
-    text_table,
 )
 from pairlearn.experiments.paper.sampling import SCHEMES, measure_sampling
+from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.report.figures import curves_figure
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Table, Text
 from pairlearn.experiments.report.sections import comparison_parts
@@ -119,16 +118,15 @@ def _time_figure(
         columns=head,
         rows=rows,
     )
-    failures = [
-        f"failed: {f.dataset} split {f.split} {f.method}: {f.message}" for f in comparison.failures
-    ]
     curves = _kept(comparison)
     shown: list[Text | Facts | Table | Figure] = [
         Text(title=f"{name}: {title}", paragraphs=(_SAME,)),
         *named_parts(name, [*curves[:1], table, *curves[1:]]),
     ]
     plain = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in rows]
-    text = "\n".join([paragraph(_SAME), text_table(head, plain), *failures])
+    text = "\n".join(
+        [paragraph(_SAME), text_table(head, plain), *(f.line for f in comparison.failures)]
+    )
     return Outcome(name, title, text, tuple(shown), n_failures=len(comparison.failures))
 
 

@@ -23,9 +23,8 @@ from pairlearn.experiments.paper.outcome import (
     Settings,
     Shelf,
     named_parts,
-    paragraph,
-    text_table,
 )
+from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.report.page import Cell, Table, Text
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics

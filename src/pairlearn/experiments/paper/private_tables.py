@@ -17,10 +17,9 @@ from pairlearn.experiments.paper.outcome import (
     Settings,
     Shelf,
     named_parts,
-    paragraph,
     run_comparison,
-    text_table,
 )
+from pairlearn.experiments.plain_text import mean_sd, paragraph, text_table
 from pairlearn.experiments.published import (
     Published,
     PublishedTable,
@@ -239,10 +238,7 @@ def _pair(value: Published) -> tuple[float, float]:
 
 
 def _cell(value: tuple[float, float] | None, digits: int) -> str:
-    if value is None:
-        return "-"
-    mean, sd = value
-    return f"{mean:.{digits}f}" if math.isnan(sd) else f"{mean:.{digits}f} +- {sd:.{digits}f}"
+    return "-" if value is None else mean_sd(*value, digits)
 
 
 def _grid(
@@ -298,7 +294,7 @@ def _outcome(
     runs: Sequence[Comparison],
 ) -> Outcome:
     failures = [failure for run in runs for failure in run.failures]
-    lines = [f"failed: {f.dataset} split {f.split} {f.method}: {f.message}" for f in failures]
+    lines = [failure.line for failure in failures]
     shown: list[Text | Facts | Table | Figure] = [
         Text(title=f"{name}: {title.partition(' (tab:')[0]}", paragraphs=WHAT_DIFFERS),
         *named_parts(name, parts),
