@@ -17,7 +17,7 @@ from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import DenseRows, Rows
+from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
 
 __all__ = ["OnlineGrid", "relative_to"]
 
@@ -31,9 +31,8 @@ _WINDOW = 4096
 
 def relative_to(rows: Rows) -> tuple[float, ...]:
     """Return the step sizes of a grid, in the scale of a first chunk."""
-    mean, spread = rows.spread()
-    scale = 2.0 * spread if spread > 0 else float(mean @ mean)
-    return tuple(c / scale if scale > 0 else c for c in _STREAM_STEPS)
+    scale = mean_pair_distance(rows)
+    return tuple(c / scale for c in _STREAM_STEPS)
 
 
 class OnlineGrid:

@@ -20,12 +20,7 @@ from pairlearn.estimators.by_name import (
     auto_steps,
     named,
 )
-from pairlearn.estimators.entropy_online import (
-    Beginning,
-    OnlineCorrection,
-    pair_loss,
-    pair_scale,
-)
+from pairlearn.estimators.entropy_online import Beginning, OnlineCorrection, pair_loss
 from pairlearn.estimators.entropy_start import INTERCEPTS, locate, pair_quartile, start_from
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.storage import Storable, register_storable
@@ -40,7 +35,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import Rows, as_rows
+from pairlearn.solvers.rows import Rows, as_rows, mean_pair_distance
 from pairlearn.solvers.sweep import Sweep
 from pairlearn.validation import check_generator, check_positive
 
@@ -293,7 +288,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 example_weight=weight if len(weight) else None,
             )
             return w + solution.average, given
-        steps = tuple(c / pair_scale(rows) for c in _STEPS)
+        steps = tuple(c / mean_pair_distance(rows) for c in _STEPS)
         sweep = Sweep(steps, (radius,) * len(steps), self._pairing(), shape, averaging)
         models = sweep.solve(problem, rows, errors, n_steps=n_steps, rng=rng, example_weight=weight)
         judged = np.arange(len(y))[representatives(weight)]
@@ -356,7 +351,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         errors = (y - rows.scores(start))[representatives(weight)]
         loss = self._loss(self._stages()[-1], errors, rng)
         if self.step_size == "auto":
-            step_size = _STREAM_STEP / pair_scale(rows)
+            step_size = _STREAM_STEP / mean_pair_distance(rows)
         else:
             step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
         bandwidth = float(getattr(loss, "bandwidth", np.nan))

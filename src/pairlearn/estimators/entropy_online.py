@@ -16,7 +16,7 @@ from pairlearn.metrics.entropy import error_entropy
 from pairlearn.solvers.pairwise_sgd import Stream
 from pairlearn.solvers.rows import DenseRows, Rows
 
-__all__ = ["Beginning", "OnlineCorrection", "pair_loss", "pair_scale"]
+__all__ = ["Beginning", "OnlineCorrection", "pair_loss"]
 
 Vector = NDArray[np.float64]
 
@@ -161,13 +161,6 @@ class OnlineCorrection:
         for rows in self._rows[1:]:
             total = total.followed_by(rows)  # type: ignore[arg-type]
         return total
-
-
-def pair_scale(rows: Rows) -> float:
-    """Return the mean squared distance of two examples."""
-    mean, spread = rows.spread()
-    scale = 2.0 * spread if spread > 0 else float(mean @ mean)
-    return scale if scale > 0 else 1.0
 
 
 def pair_loss(loss: PairLoss, errors: Vector, seed: int) -> float:

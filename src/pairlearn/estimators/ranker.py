@@ -31,7 +31,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.rows import DenseRows, Rows, as_rows, mean_pair_distance
 from pairlearn.solvers.sweep import Sweep
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
@@ -354,9 +354,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         weight = given if len(given) else None
         if stream is None:
             if self.step_size == "auto":
-                mean, spread = rows.spread()
-                scale = 2.0 * spread if spread > 0 else float(mean @ mean)
-                step_size = _STREAM_STEP / scale if scale > 0 else _STREAM_STEP
+                step_size = _STREAM_STEP / mean_pair_distance(rows)
             else:
                 step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
             stream = self._start(problem, rows.shape[1], step_size, grouped=qid is not None)

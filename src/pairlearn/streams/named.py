@@ -35,7 +35,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, mean_pair_distance
 from pairlearn.validation import check_positive
 
 __all__ = ["NamedLearner", "RefusedExampleWarning", "check_example", "check_label"]
@@ -289,9 +289,7 @@ class NamedLearner:
     def _start(self, rows: Rows) -> None:
         if self.step_size == "auto":
             first = rows.take(np.arange(min(rows.shape[0], _WARM_UP)))
-            mean, spread = first.spread()
-            distance = 2.0 * spread if spread > 0 else float(mean @ mean)
-            self._scale = 1.0 / distance if distance > 0 else 1.0
+            self._scale = 1.0 / mean_pair_distance(first)
         else:
             self._scale = float(self.step_size)
         self._stream = self._make()
