@@ -29,7 +29,7 @@ def format_count(count: float) -> str:
 class Progress:
     """A bar with a count, its rate, a note and the time left.
 
-    Where the stream is not a terminal nothing is shown, and nothing is imported for it.
+    Where the file is not a terminal nothing is shown, and nothing is imported for it.
 
     Parameters
     ----------
@@ -39,17 +39,17 @@ class Progress:
         What is going on.
     unit : str, default="rows"
         What is counted.
-    stream : text file, optional
+    file : text file, optional
         By default standard error.
     quiet : bool, default=False
         Whether nothing is shown on a terminal either.
     asked_for : bool, default=False
-        Whether the bar is drawn on any stream, and stays when the work is done.
+        Whether the bar is drawn on any file, and stays when the work is done.
 
     Examples
     --------
     >>> import io
-    >>> with Progress(100, label="reading", stream=io.StringIO()) as progress:
+    >>> with Progress(100, label="reading", file=io.StringIO()) as progress:
     ...     progress.update(50, note="AUC 0.91")
     """
 
@@ -59,15 +59,15 @@ class Progress:
         *,
         label: str = "",
         unit: str = "rows",
-        stream: TextIO | None = None,
+        file: TextIO | None = None,
         quiet: bool = False,
         asked_for: bool = False,
     ) -> None:
-        self._stream = sys.stderr if stream is None else stream
+        self._file = sys.stderr if file is None else file
         self._total, self._label, self._unit, self._keep = total, label, unit, asked_for
         self._bar: Any = None
         self._first: tuple[float, float] | None = None
-        self.visible = asked_for or (self._stream.isatty() and not quiet)
+        self.visible = asked_for or (self._file.isatty() and not quiet)
 
     def __enter__(self) -> Self:
         if self.visible:
@@ -80,7 +80,7 @@ class Progress:
                 progress.TextColumn("{task.fields[text]}"),
                 progress.TimeElapsedColumn(),
                 progress.TimeRemainingColumn(),
-                console=Console(file=self._stream),
+                console=Console(file=self._file),
                 transient=not self._keep,
                 refresh_per_second=5,
             )

@@ -186,23 +186,23 @@ class Terminal(io.StringIO):
 def test_progress_is_for_terminals_only(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     quiet = io.StringIO()
-    with Progress(10, label="reading", stream=quiet) as progress:
+    with Progress(10, label="reading", file=quiet) as progress:
         progress.update(5, done=5)
     assert quiet.getvalue() == ""
     monkeypatch.setenv("COLUMNS", "120")
     for total in (10, None):
         screen = Terminal()
-        with Progress(total, label="reading", stream=screen) as progress:
+        with Progress(total, label="reading", file=screen) as progress:
             progress.update(0)
             progress.update(20_000, done=5, note="AUC 0.91")
         assert "20 k rows" in screen.getvalue()
         assert "rows/s" in screen.getvalue()
         assert "AUC 0.91" in screen.getvalue()
     screen = Terminal()
-    with Progress(unit="cells", stream=screen) as progress:
+    with Progress(unit="cells", file=screen) as progress:
         progress.update(3, 8, "german split 0")
     assert "3/8 cells, german split 0" in screen.getvalue()
-    with Progress(10, stream=(screen := Terminal()), quiet=True) as progress:
+    with Progress(10, file=(screen := Terminal()), quiet=True) as progress:
         progress.update(5)
     assert screen.getvalue() == ""
 

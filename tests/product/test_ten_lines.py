@@ -41,7 +41,7 @@ from pairlearn import (
     roc_auc,
     scalar,
 )
-from pairlearn.pairings import Arrival, Pairing, Plan
+from pairlearn.pairings import Arrival, OnlineSource, Pairing, Plan
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit
 from pairlearn.privacy.release import release_vector
 from pairlearn.reference import average_of, pairwise_sgd
@@ -119,7 +119,7 @@ class LaggedPath:
         return Plan(path[self.lag :], path[: -self.lag])
 
 
-class LaggedArrivals:
+class LaggedArrivals(OnlineSource):
     def __init__(self, lag):
         self.lag, self.n_buffered = lag, 0
 
