@@ -18,6 +18,8 @@ SOURCE = Path(pairlearn.__file__).resolve().parent
 #: Private names of others that there is no public form of.
 ALLOWED = {
     "_exit": "os._exit: a child process ends without the clean-up of its parent",
+    "_cache": "numba has no other way to say where compiled code is kept",
+    "_replace": "public in a named tuple, whose fields must not be hidden by it",
     "_get_param_names": "scikit-learn names the parameters of an estimator's class by it alone",
 }
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pairlearn.domains import CoordinatewiseDomain
 from pairlearn.pairings import Plan, SlotPlan
-from pairlearn.solvers.descent import _NO_WEIGHTS, Descent, PairPlan
+from pairlearn.solvers.descent import NO_WEIGHTS, Descent, PairPlan
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 
 __all__ = ["CoordinatewiseDescent"]
@@ -55,7 +55,7 @@ class CoordinatewiseDescent(Descent):
         rows: Rows,
         y: NDArray[np.float64],
         plan: Plan | SlotPlan,
-        example_weight: NDArray[np.float64] = _NO_WEIGHTS,
+        example_weight: NDArray[np.float64] = NO_WEIGHTS,
     ) -> None:
         """Take the steps of a plan."""
         if isinstance(rows, CsrRows) and not self._domain.is_projection:

@@ -34,7 +34,7 @@ _SHORT = 4096
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
 BY_LABEL_FROM = 64
 
-_NO_WEIGHTS = np.empty(0)
+NO_WEIGHTS = np.empty(0)
 #: Scratch space, and addresses, which mean nothing in another process.
 _NOT_COPIED = frozenset(
     [
@@ -140,7 +140,7 @@ class Descent:
         self._kept_left = True
         #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
         self._pending_rows: CsrRows | None = None
-        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
+        self._coefficients: NDArray[np.float64] = NO_WEIGHTS
         loss = parts.problem.loss
         self._radius = parts.domain.radius
         self._prepare()
@@ -159,8 +159,8 @@ class Descent:
             len(self.w), self.w.dtype, hinge=type(loss) is Hinge
         )
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
-        self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
-        self._paid: NDArray[np.float64] = _NO_WEIGHTS
+        self._step_sizes: NDArray[np.float64] = NO_WEIGHTS
+        self._paid: NDArray[np.float64] = NO_WEIGHTS
         self._block_of = -1
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
@@ -186,7 +186,7 @@ class Descent:
         rows: Rows,
         y: NDArray[np.float64],
         plan: Plan | SlotPlan,
-        example_weight: NDArray[np.float64] = _NO_WEIGHTS,
+        example_weight: NDArray[np.float64] = NO_WEIGHTS,
     ) -> None:
         """Take the steps of a plan."""
         done = 0
@@ -347,7 +347,7 @@ class Descent:
 
     def _proximal(self, now: slice) -> tuple[Any, ...]:
         """Return the proximal step of the domain as `kernels.coordinatewise` has it: none."""
-        return (_NO_WEIGHTS, 0, 0.0, 0.0, False)
+        return (NO_WEIGHTS, 0, 0.0, 0.0, False)
 
     def _take_slots(
         self,
@@ -542,7 +542,7 @@ class Descent:
         self.n_gradients = int(saved["n_gradients"])
         self.position = int(saved["position"])
         self._moved_last = bool(saved["moved_last"])
-        self._paid = _NO_WEIGHTS
+        self._paid = NO_WEIGHTS
         self._block_of = -1
         self._open_block(self.position)
 
