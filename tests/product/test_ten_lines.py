@@ -24,7 +24,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pairlearn import (
     AUCClassifier,
     Ball,
+    Box,
     Constant,
+    CoordinatewiseDomain,
     Hinge,
     InverseSqrt,
     LinearScore,
@@ -34,6 +36,7 @@ from pairlearn import (
     PreviousExample,
     PrivateAUCClassifier,
     Problem,
+    check_domain,
     check_loss,
     check_mechanism,
     check_pairing,
@@ -56,6 +59,24 @@ PROBLEM = Problem(LinearScore(), Hinge())
 
 def same(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
+
+
+def plan_of(pairing):
+    """Return the pairs of the 500 steps that a solver takes with the seed 0."""
+    return pairing.offline(len(Y), np.random.default_rng(0), Y).draw(500)
+
+
+def literal(plan, project):
+    """Return the iterates of these steps by the plain reference."""
+    return pairwise_sgd(
+        Hinge(),
+        X,
+        Y,
+        partners=[(i, [j]) for i, j in zip(plan.left, plan.right, strict=True)],
+        step_sizes=InverseSqrt(0.1).step_sizes(1, 500),
+        project=project,
+        w_start=np.zeros(X.shape[1]),
+    )
 
 
 # ------------------------------------------------------------------------------------- a loss
@@ -135,19 +156,9 @@ def test_a_pairing():
 
     solver = PairwiseSGD(pairing=Lagged(3), schedule=InverseSqrt(0.1), domain=Ball(1.0))
     found = solver.solve(PROBLEM, X, Y, n_steps=500, rng=0)
-    plan = Lagged(3).offline(len(Y), np.random.default_rng(0)).draw(500)
-    step_sizes = InverseSqrt(0.1).step_sizes(1, 500)
-    iterates = pairwise_sgd(
-        Hinge(),
-        X,
-        Y,
-        partners=[(i, [j]) for i, j in zip(plan.left, plan.right, strict=True)],
-        step_sizes=step_sizes,
-        project=Ball(1.0).project,
-        w_start=np.zeros(X.shape[1]),
-    )
+    iterates = literal(plan_of(Lagged(3)), Ball(1.0).project)
     same(found.w, iterates[-1])
-    same(found.average, average_of(iterates, step_sizes))
+    same(found.average, average_of(iterates, InverseSqrt(0.1).step_sizes(1, 500)))
 
     one = PairwiseSGD(pairing=Lagged(1)).start(PROBLEM, X.shape[1])
     previous = PairwiseSGD(pairing=PreviousExample()).start(PROBLEM, X.shape[1])
@@ -180,6 +191,44 @@ def test_a_schedule():
     same(found.average, expected.average)
     model = AUCClassifier(schedule=Power(1.0, power=0.3), step_size=0.1, random_state=0)
     assert model.fit(X, LABELS).score(X, LABELS) > 0.99
+
+
+# ----------------------------------------------------------------------------------- a domain
+
+
+@dataclass(frozen=True)
+class Clipped(CoordinatewiseDomain):
+    """Coordinates between -bound and bound."""
+
+    bound: float = 0.05
+    is_projection = True
+
+    @property
+    def parameters(self):
+        return (self.bound, 0.0)
+
+    @scalar
+    def proximal(value, step_size, bound, _):
+        return min(max(value, -bound), bound)
+
+
+def test_a_domain():
+    assert check_domain(Clipped()).keeps_zero
+
+    mine, theirs = (
+        PairwiseSGD(schedule=InverseSqrt(0.1), domain=domain)
+        for domain in (Clipped(), Box(-0.05, 0.05))
+    )
+    for rows in (X, scipy.sparse.csr_array(X)):
+        found = mine.solve(PROBLEM, rows, Y, n_steps=500, rng=0)
+        same(found.average, theirs.solve(PROBLEM, rows, Y, n_steps=500, rng=0).average)
+        assert np.abs(found.w).max() == 0.05
+    same(
+        mine.start(PROBLEM, X.shape[1]).learn_many(X, Y).average,
+        theirs.start(PROBLEM, X.shape[1]).learn_many(X, Y).average,
+    )
+    same(found.w, literal(plan_of(PreviousExample()), Clipped().project)[-1])
+    assert roc_auc(LABELS, X @ found.average) > 0.98
 
 
 # ------------------------------------------------------------------------------- an estimator
