@@ -29,22 +29,29 @@ class _Apart(Compiler):
         self.state.flags.noalias = True
 
 
+_OPTIONS = {
+    "nogil": True,
+    "fastmath": set(FASTMATH),
+    "error_model": "numpy",
+    "pipeline_class": _Apart,
+}
+
+
 def kernel(function):
     """Compile lazily, cache on disk where that is possible, release the GIL.
 
     An array that the kernel writes must not share memory with another argument.
     """
-    options = {
-        "nogil": True,
-        "fastmath": set(FASTMATH),
-        "error_model": "numpy",
-        "pipeline_class": _Apart,
-    }
     try:
-        return numba.njit(cache=True, **options)(function)
+        return numba.njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:
         # No writable place for a cache (a container with an odd user): compile in each process.
-        return numba.njit(**options)(function)
+        return numba.njit(**_OPTIONS)(function)
+
+
+def part(function):
+    """Compile a piece of kernels, written into them: its arrays cost no counting of references."""
+    return numba.njit(forceinline=True, **_OPTIONS)(function)
 
 
 def everywhere(builder, value, n):

@@ -145,8 +145,8 @@ def _refuse_domain(solver: str, run: Run, domain: Any) -> NoReturn:
         )
     if run.score is LinearScore and isinstance(domain, PsdSet):
         raise ValueError(
-            f"{type(domain).__name__} is a set of matrices; the linear score needs "
-            "WholeSpace() or Ball(radius)."
+            f"{type(domain).__name__} is a set of matrices; use WholeSpace() or Ball(radius) with "
+            "the linear score."
         )
     names = ", ".join(known.__name__ for known in run.domains)
     if isinstance(domain, CoordinatewiseDomain) and not _changes(
