@@ -113,6 +113,8 @@ def check_parts(solver: str, *, score: Any = None, loss: Any = None, domain: Any
 
 def _changes(given: type, known: type) -> tuple[str, ...]:
     """Return what a class changes of a known one: nothing if a kernel stands for both."""
+    if given is known:
+        return ()
     if not issubclass(given, known):
         return ("everything",)
     return tuple(name for name in _BUILT_IN[known] if _method(given, name) != _method(known, name))
