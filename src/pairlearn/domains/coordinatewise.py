@@ -146,8 +146,9 @@ class ElasticNet(CoordinatewiseDomain):
 
     Notes
     -----
-    Iterates have zeros; an average of them has fewer. Read the last iterate (`LastIterate`) for a
-    model with few features. Every step moves every coordinate, so rows must be dense.
+    The last iterate (`LastIterate`) has zeros, an average of iterates hardly any. A single gradient
+    can move a coordinate away from zero again; a buffer makes gradients steadier. Every step moves
+    every coordinate, so rows must be dense.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel
+from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, part
 from pairlearn.kernels.dense import AHEAD, NEAR, ask_for_row
 
 #: What a kernel returns if the domain has made a coordinate that is not a number.
@@ -42,14 +42,14 @@ def _call_row(typing_context, address, row, step_size, first, second):
     return types.void(types.intp, row, *[types.float64] * 3), generate
 
 
-@kernel
+@part
 def take_proximal(w, t, proximal):
     """Take the proximal step of step t."""
     step_sizes, address, first, second, _ = proximal
     _call_row(address, w, step_sizes[t], first, second)
 
 
-@kernel
+@part
 def ended(w, t):
     """Return the status after step t: whether the domain has left numbers."""
     total = 0.0
@@ -133,26 +133,26 @@ def descend_coordinatewise(
     return ended(w, t)
 
 
-@kernel
+@part
 def _pay(data, indices, indptr, row, factor, paid, w, weighted_sum, since):
-    """Pay the coordinates of a row, then add a multiple of the row to them."""
+    """Pay the coordinates of a row, add a multiple of it to them; return their sum of squares."""
+    total = 0.0
     for q in range(np.uintp(indptr[row]), np.uintp(indptr[row + np.uintp(1)])):
         k = np.uintp(indices[q])
         weighted_sum[k] += (paid - since[k]) * w[k]
         since[k] = paid
         w[k] += factor * data[q]
+        total += w[k] * w[k]
+    return total
 
 
-@kernel
+@part
 def _project(indices, indptr, row, step_size, proximal, w):
-    """Project the coordinates of a row; return the sum of their squares before."""
+    """Project the coordinates of a row."""
     _, address, first, second, _ = proximal
-    total = 0.0
     for q in range(np.uintp(indptr[row]), np.uintp(indptr[row + np.uintp(1)])):
         k = np.uintp(indices[q])
-        total += w[k] * w[k]
         w[k] = call_scalar(address, w[k], step_size, first, second)
-    return total
 
 
 @kernel
@@ -203,12 +203,12 @@ def descend_coordinatewise_csr(
         step = step_sizes[t] * slope
         base = paid[t]
         # A coordinate of both rows is paid once and projected when both have moved it.
-        _pay(data, indices, indptr, i, -step, base, w, weighted_sum, since)
-        _pay(data, indices, indptr, j, step, base, w, weighted_sum, since)
-        total = _project(indices, indptr, i, proximal[0][t], proximal, w)
-        total += _project(indices, indptr, j, proximal[0][t], proximal, w)
+        total = _pay(data, indices, indptr, i, -step, base, w, weighted_sum, since)
+        total += _pay(data, indices, indptr, j, step, base, w, weighted_sum, since)
         if not total < np.inf:
             return DIVERGED + 4 * np.int64(t)
+        _project(indices, indptr, i, proximal[0][t], proximal, w)
+        _project(indices, indptr, j, proximal[0][t], proximal, w)
     for k in range(d):
         weighted_sum[k] += (base - since[k]) * w[k]
     state[0] = base

@@ -28,7 +28,15 @@ import math
 
 import numpy as np
 
-from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, prefetch
+from pairlearn.kernels._native import (
+    DIVERGED,
+    FINE,
+    LOSS_IS_NAN,
+    call_scalar,
+    kernel,
+    part,
+    prefetch,
+)
 
 #: The address that stands for the hinge loss with `parameter` as its margin, which is written out
 #: in the kernel: the call would cost a fifth of a step on short rows.
@@ -40,7 +48,7 @@ AHEAD = 6
 NEAR = 1 << 20
 
 
-@kernel
+@part
 def ask_for_row(X, start, d):
     """Prefetch up to eight lines of the row that begins at `start`."""
     line = np.uintp(64 // X.itemsize)

@@ -12,6 +12,7 @@ from pairlearn.domains import CoordinatewiseDomain
 from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.solvers.descent import NO_WEIGHTS, Descent, PairPlan
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.validation import DivergenceError
 
 __all__ = ["CoordinatewiseDescent"]
 
@@ -78,6 +79,15 @@ class CoordinatewiseDescent(Descent):
         else:
             row = np.zeros((1, self.n_features), dtype=self.w.dtype)
             self.advance(DenseRows(row), np.zeros(1), _ITSELF)
+
+    def _fail(self, status: int) -> None:
+        # A NaN that the domain made reaches the loss before the kernel ends.
+        if status & 3 == 3 or (status & 3 == 2 and not np.isfinite(self.w).all()):
+            raise DivergenceError(
+                f"{self._domain!r} returned NaN or infinity by step "
+                f"{self.n_steps + (status >> 2) + 1}; look at it with check_domain."
+            )
+        super()._fail(status)
 
     def _descend_csr(
         self,

@@ -478,11 +478,6 @@ class Descent:
                 f"{type(loss).__name__} returned NaN at step {step}; "
                 f"check its derivative with finite scores."
             )
-        if status & 3 == 3:
-            raise DivergenceError(
-                f"{self.parts.domain!r} returned NaN or infinity by step {step}; look at it with "
-                "check_domain."
-            )
         raise DivergenceError(
             f"The iterate stopped being finite at step {step} with step sizes of about "
             f"{float(self._step_sizes[0]):.3g}; take a smaller step_size, a Ball domain (radius), "

@@ -113,6 +113,8 @@ def check_parts(solver: str, *, score: Any = None, loss: Any = None, domain: Any
 
 def _changes(given: type, known: type) -> tuple[str, ...]:
     """Return what a class changes of a known one: nothing if a kernel stands for both."""
+    if given is known:
+        return ()
     if not issubclass(given, known):
         return ("everything",)
     return tuple(name for name in _BUILT_IN[known] if _method(given, name) != _method(known, name))
@@ -145,8 +147,8 @@ def _refuse_domain(solver: str, run: Run, domain: Any) -> NoReturn:
         )
     if run.score is LinearScore and isinstance(domain, PsdSet):
         raise ValueError(
-            f"{type(domain).__name__} is a set of matrices; the linear score needs "
-            "WholeSpace() or Ball(radius)."
+            f"{type(domain).__name__} is a set of matrices; use WholeSpace() or Ball(radius) with "
+            "the linear score."
         )
     names = ", ".join(known.__name__ for known in run.domains)
     if isinstance(domain, CoordinatewiseDomain) and not _changes(
