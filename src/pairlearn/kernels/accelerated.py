@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel
+from pairlearn.kernels.pieces import is_active, keep_in_ball
 
 
 @kernel
@@ -43,7 +44,7 @@ def descend_momentum(
         a = i * d
         b = j * d
         slope = 0.0
-        if (y[i] > y[j]) or ((y[i] < y[j]) and not one_sided) or all_pairs:
+        if is_active(y[i], y[j], one_sided, all_pairs):
             score = 0.0
             for k in range(d):
                 score += (w[k] + ahead * velocity[k]) * (X[a + k] - X[b + k])
@@ -99,7 +100,7 @@ def descend_reduced(
         a = i * d
         b = j * d
         slope = 0.0
-        if (y[i] > y[j]) or ((y[i] < y[j]) and not one_sided) or all_pairs:
+        if is_active(y[i], y[j], one_sided, all_pairs):
             score = 0.0
             for k in range(d):
                 score += w[k] * (X[a + k] - X[b + k])
@@ -120,10 +121,6 @@ def descend_reduced(
             w_k -= step * (X[a + k] - X[b + k]) + eta * full_gradient[k]
             w[k] = w_k
             norm_squared += w_k * w_k
-        if not norm_squared < np.inf:
+        if not keep_in_ball(w, norm_squared, radius):
             return DIVERGED + 4 * np.int64(t)
-        if norm_squared > radius * radius:
-            shrink = radius / math.sqrt(norm_squared)
-            for k in range(d):
-                w[k] *= shrink
     return np.int64(FINE)

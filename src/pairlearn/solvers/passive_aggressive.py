@@ -88,6 +88,7 @@ class PassiveAggressive:
         Solution
             Average, last iterate and trace.
         """
+        from pairlearn.kernels.arguments import Meetings
         from pairlearn.kernels.passive_aggressive import descend_sequential
 
         rows, labels = dense_two_classes(X, y, "PassiveAggressive")
@@ -105,12 +106,14 @@ class PassiveAggressive:
             status = descend_sequential(
                 rows.flat,
                 labels,
-                plan.left,
-                plan.first,
-                plan.stop,
-                plan.edit_offsets,
-                plan.edit_slots,
-                plan.edit_rows,
+                Meetings(
+                    plan.left,
+                    plan.first,
+                    plan.stop,
+                    plan.edit_offsets,
+                    plan.edit_slots,
+                    plan.edit_rows,
+                ),
                 0.5 * self.schedule.step_sizes(done + 1, len(plan)) * plan.scale,
                 shares[now],
                 plan.start.copy(),
