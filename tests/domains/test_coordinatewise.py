@@ -154,7 +154,7 @@ def test_streams_do_not_depend_on_chunks(domain, pairing, averaging, dtype):
             one_by_one = pickle.loads(pickle.dumps(one_by_one))
         if k == 40:
             other = pickle.loads(pickle.dumps(start))
-            other.restore(one_by_one.save())
+            other.restore(one_by_one.state())
             one_by_one = other
     for stream in (one_by_one, start.learn_many(X[:17], y[:17]).learn_many(X[17:], y[17:])):
         assert np.array_equal(stream.w, whole.w)

@@ -28,7 +28,7 @@ from pairlearn import (
     WholeSpace,
     reference,
 )
-from pairlearn.kernels.mahalanobis import negative_eigenpair
+from pairlearn.kernels.eigenpair import negative_eigenpair
 from pairlearn.solvers.descent import Parts
 from pairlearn.solvers.mahalanobis import MahalanobisDescent
 

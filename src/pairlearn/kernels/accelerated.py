@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel
+from pairlearn.kernels.pieces import is_active
 
 
 @kernel
@@ -47,7 +48,7 @@ def descend_accelerated(
         a = i * d
         b = j * d
         slope = 0.0
-        if (y[i] > y[j]) or ((y[i] < y[j]) and not one_sided) or all_pairs:
+        if is_active(y[i], y[j], one_sided, all_pairs):
             score = 0.0
             for k in range(d):
                 score += (w[k] + ahead * velocity[k]) * (X[a + k] - X[b + k])

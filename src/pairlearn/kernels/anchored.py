@@ -15,11 +15,11 @@ counts : int64, shape (1,)
     Increased by the number of evaluated pairs.
 """
 
-import math
-
 import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel
+from pairlearn.kernels.arguments import Csr
+from pairlearn.kernels.pieces import add_multiple, dot, is_active, keep_in_ball, squared_norm
 
 
 @kernel
@@ -44,14 +44,13 @@ def descend_anchored(
     """Take all steps on dense rows; return a status."""
     real = X.dtype.type
     d = np.uintp(len(w))
-    radius_squared = real(radius * radius)
     for t in range(len(left)):
         i = np.uintp(left[t])
         j = np.uintp(right[t])
         a = i * d
         b = j * d
         slope = 0.0
-        if (y[i] > y[j]) or ((y[i] < y[j]) and not one_sided) or all_pairs:
+        if is_active(y[i], y[j], one_sided, all_pairs):
             score = real(0.0)
             for k in range(d):
                 score += w[k] * (X[a + k] - X[b + k])
@@ -69,12 +68,8 @@ def descend_anchored(
             w_k -= step * (X[a + k] - X[b + k]) + pull * (w_k - anchor[k])
             w[k] = w_k
             norm_squared += w_k * w_k
-        if not norm_squared < radius_squared:
-            if not norm_squared < np.inf:
-                return DIVERGED + 4 * np.int64(t)
-            shrink = real(radius / math.sqrt(norm_squared))
-            for k in range(d):
-                w[k] *= shrink
+        if not keep_in_ball(w, norm_squared, radius):
+            return DIVERGED + 4 * np.int64(t)
     return np.int64(FINE)
 
 
@@ -101,17 +96,13 @@ def descend_anchored_csr(
 ):
     """Take all steps on CSR rows, in O(d) each: the anchor is dense; return a status."""
     d = np.uintp(len(w))
-    one = np.uintp(1)
+    rows = Csr(data, indices, indptr)
     for t in range(len(left)):
         i = np.uintp(left[t])
         j = np.uintp(right[t])
         slope = 0.0
-        if (y[i] > y[j]) or ((y[i] < y[j]) and not one_sided) or all_pairs:
-            score = 0.0
-            for q in range(np.uintp(indptr[i]), np.uintp(indptr[i + one])):
-                score += data[q] * w[np.uintp(indices[q])]
-            for q in range(np.uintp(indptr[j]), np.uintp(indptr[j + one])):
-                score -= data[q] * w[np.uintp(indices[q])]
+        if is_active(y[i], y[j], one_sided, all_pairs):
+            score = dot(rows, i, w) - dot(rows, j, w)
             slope = call_scalar(slope_address, score, y[i], y[j], parameter)
             if slope != slope:
                 return LOSS_IS_NAN + 4 * np.int64(t)
@@ -124,17 +115,8 @@ def descend_anchored_csr(
             w[k] = w_k - pull * (w_k - anchor[k])
         if slope != 0.0:
             step = step_sizes[t] * slope
-            for q in range(np.uintp(indptr[i]), np.uintp(indptr[i + one])):
-                w[np.uintp(indices[q])] -= step * data[q]
-            for q in range(np.uintp(indptr[j]), np.uintp(indptr[j + one])):
-                w[np.uintp(indices[q])] += step * data[q]
-        norm_squared = 0.0
-        for k in range(d):
-            norm_squared += w[k] * w[k]
-        if not norm_squared < np.inf:
+            add_multiple(rows, i, -step, w)
+            add_multiple(rows, j, step, w)
+        if not keep_in_ball(w, squared_norm(w), radius):
             return DIVERGED + 4 * np.int64(t)
-        if norm_squared > radius * radius:
-            shrink = radius / math.sqrt(norm_squared)
-            for k in range(d):
-                w[k] *= shrink
     return np.int64(FINE)

@@ -24,8 +24,6 @@ state : float64, shape (1,)
 touched only when w is about to change, with everything that w is owed since it was reached.
 """
 
-import math
-
 import numpy as np
 
 from pairlearn.kernels._native import (
@@ -37,6 +35,7 @@ from pairlearn.kernels._native import (
     part,
     prefetch,
 )
+from pairlearn.kernels.pieces import copy, keep_in_ball
 
 #: The address that stands for the hinge loss with `parameter` as its margin, which is written out
 #: in the kernel: the call would cost a fifth of a step on short rows.
@@ -82,15 +81,13 @@ def descend(
     real = X.dtype.type
     d = np.uintp(len(w))
     far = X.nbytes > NEAR
-    radius_squared = real(radius * radius)
     base = state[0]
     p = 0
     # The last pair comes apart from the others: the iterate before it is kept.
     for last in range(2):
         stop = n_active - 1 + last
         if last:
-            for k in range(d):
-                left_iterate[k] = w[k]
+            copy(w, left_iterate)
         while p < stop:
             t = np.uintp(active[p])
             i = np.uintp(left[t])
@@ -129,11 +126,7 @@ def descend(
                     w_k -= step * difference[k]
                     w[k] = w_k
                     norm_squared += w_k * w_k
-                if not norm_squared < radius_squared:
-                    if not norm_squared < np.inf:
-                        return DIVERGED + 4 * np.int64(t)
-                    shrink = real(radius / math.sqrt(norm_squared))
-                    for k in range(d):
-                        w[k] *= shrink
+                if not keep_in_ball(w, norm_squared, radius):
+                    return DIVERGED + 4 * np.int64(t)
     state[0] = base
     return np.int64(FINE)

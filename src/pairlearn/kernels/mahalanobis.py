@@ -9,34 +9,10 @@ A = W - c v v'. On the hyperplane orthogonal to v, x' A x = x' W x >= 0; a subsp
 negative definite meets that hyperplane in 0 only, hence has dimension at most 1. So
 P(A) = A - lambda q q' for the one negative eigenpair, if there is one.
 
-**It is found in the Krylov space of v.** A q = lambda q with mu = -lambda > 0 gives
-(W + mu I) q = c (v'q) v, so q is a multiple of (W + mu I)^{-1} v and mu solves
-c v' (W + mu I)^{-1} v = 1. Lanczos' method from v / ||v|| turns W into a tridiagonal T_k, and with
-gamma = c ||v||^2 the equation into gamma (T_k + mu I)^{-1}_{11} = 1, that is d_1(mu) = gamma for
-the backward pivots
-
-    d_k = alpha_k + mu,    d_j = alpha_j + mu - beta_j^2 / d_{j+1}.
-
-d_1 is increasing and concave in mu, so Newton's method from the left never passes the root, and
-the root grows with k, so it starts from that of k - 1.
-
-**When to stop.** (a) A root with s = (T_k + mu I)^{-1} e_1: the Ritz pair has the residual
-rho = beta_k |s_k| / ||s||. All other eigenvalues of A are >= 0, hence at least |theta| away from
-theta = -mu, so that sin(q, q~) <= rho / |theta| and |lambda - theta| <= rho; therefore
-||lambda q q' - theta q~ q~'||_F <= |lambda - theta| + sqrt(2) |theta| sin(q, q~) <= 2.5 rho.
-The error of a step is the residual, however close to zero the eigenvalue is. (b) No root: W >= 0
-bounds the part of W that Lanczos has not seen. Its contribution enters T_k as
--beta_k^2 m(mu) in the last entry, where m(mu) is the mean of 1 / (x + mu) under a probability
-distribution. T_k - beta_k^2 m(0) e_k e_k' >= 0 gives 1 / m(0) >= a := beta_k^2 / delta_k with the
-forward pivots delta of T_k, and -m' >= m^2 (Jensen) gives 1 / m(mu) >= a + mu. So d_1 with one more
-entry, d_{k+1} = a + mu, is a lower bound (Gauss-Radau), and if it is >= gamma at
-mu = tolerance, no eigenvalue of A is below -tolerance. (c) k = d: nothing is left unseen.
-
-The basis is orthogonalised in full, so that (c) is reached in exact arithmetic and in practice;
-each iteration costs O(d^2), and the number of iterations is far below d as a rule.
+It is found in the Krylov space of v (`kernels.eigenpair`).
 
 **Often nothing need be computed**: a lower bound of the least eigenvalue is carried along, and a
-step with gamma below it is a plain subtraction.
+step with c ||v||^2 below it is a plain subtraction.
 
 Arrays (float64)
 ------
@@ -57,121 +33,9 @@ import math
 
 import numpy as np
 
-from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel
-
-#: Residuals and negative eigenvalues below this share of the size of W - c v v' are nothing.
-RESIDUAL = 1e-12
-NOTHING = 1e-13
-
-
-@kernel
-def _top_pivot(alpha, beta, k, mu):
-    """Return d_1(mu) and its derivative."""
-    pivot = alpha[k - 1] + mu
-    change = 1.0
-    for j in range(k - 2, -1, -1):
-        ratio = beta[j] / pivot
-        change = 1.0 + ratio * ratio * change
-        pivot = alpha[j] + mu - ratio * beta[j]
-    return pivot, change
-
-
-@kernel
-def negative_eigenpair(W, v, Wv, norm_squared, c, d, basis, alpha, beta, s, q, counts):
-    """Write the eigenvector of the negative eigenvalue of W - c v v' to q; return -eigenvalue.
-
-    Returns 0 if no eigenvalue is below -NOTHING times the size of the matrix. `basis` (d * d),
-    `alpha`, `beta`, `s` (d,) are scratch.
-    """
-    counts[0] += 1
-    gamma = c * norm_squared
-    size = gamma
-    for a in range(d):
-        size = max(size, W[a * d + a])
-    nothing = NOTHING * size
-    enough = RESIDUAL * size
-    norm = math.sqrt(norm_squared)
-    for a in range(d):
-        basis[a] = v[a] / norm
-        q[a] = Wv[a] / norm
-    mu = nothing
-    found = False
-    forward = 0.0
-    for k in range(1, d + 1):
-        counts[1] += 1
-        row = (k - 1) * d
-        if k > 1:
-            for a in range(d):
-                total = 0.0
-                for b in range(d):
-                    total += W[a * d + b] * basis[row + b]
-                q[a] = total
-        total = 0.0
-        for a in range(d):
-            total += q[a] * basis[row + a]
-        alpha[k - 1] = total
-        # Two rounds of Gram-Schmidt against the whole basis.
-        for _ in range(2):
-            for g in range(k):
-                total = 0.0
-                for a in range(d):
-                    total += q[a] * basis[g * d + a]
-                for a in range(d):
-                    q[a] -= total * basis[g * d + a]
-        total = 0.0
-        for a in range(d):
-            total += q[a] * q[a]
-        beta_k = math.sqrt(total)
-        complete = k == d or beta_k <= 1e-15 * size
-        beta[k - 1] = 0.0 if complete else beta_k
-        # Forward pivot of T_k + nothing / 2, kept positive against rounding.
-        shifted = alpha[k - 1] + 0.5 * nothing
-        forward = shifted if k == 1 else shifted - beta[k - 2] * beta[k - 2] / forward
-        forward = max(forward, 0.25 * nothing)
-        pivot, change = _top_pivot(alpha, beta, k, mu)
-        # Once there is a root, later ones differ from it by the square of the residual: it may
-        # have converged to the last bit when the vector has not.
-        if found or pivot < gamma:
-            found = True
-            for _ in range(100):
-                if pivot >= gamma:
-                    break
-                step = (gamma - pivot) / change
-                if step <= 1e-16 * size + 4e-16 * mu:
-                    break
-                mu += step
-                pivot, change = _top_pivot(alpha, beta, k, mu)
-            # s = (T_k + mu I)^{-1} e_1, up to a factor: backward pivots, then forward products.
-            s[k - 1] = alpha[k - 1] + mu
-            for j in range(k - 2, -1, -1):
-                s[j] = alpha[j] + mu - beta[j] * beta[j] / s[j + 1]
-            s[0] = 1.0
-            length = 1.0
-            for j in range(1, k):
-                s[j] = -beta[j - 1] * s[j - 1] / s[j]
-                length += s[j] * s[j]
-            length = math.sqrt(length)
-            if complete or beta_k * abs(s[k - 1]) <= enough * length:
-                for a in range(d):
-                    total = 0.0
-                    for g in range(k):
-                        total += s[g] * basis[g * d + a]
-                    q[a] = total / length
-                return mu
-        elif complete:
-            return 0.0
-        else:
-            # The Gauss-Radau bound: one more entry, for what has not been seen.
-            last = beta_k * beta_k / forward + 0.5 * nothing
-            pivot = alpha[k - 1] + nothing - beta_k * beta_k / last
-            for j in range(k - 2, -1, -1):
-                pivot = alpha[j] + nothing - beta[j] * beta[j] / pivot
-            if pivot >= gamma:
-                return 0.0
-        if not complete:
-            for a in range(d):
-                basis[k * d + a] = q[a] / beta_k
-    return 0.0
+from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, part
+from pairlearn.kernels.eigenpair import negative_eigenpair
+from pairlearn.kernels.pieces import copy, keep_in_ball
 
 
 @kernel
@@ -219,8 +83,7 @@ def descend_full(
         i = left[t]
         j = right[t]
         if p == n_active - 1:
-            for a in range(size):
-                left_iterate[a] = w[a]
+            copy(w, left_iterate)
         norm_squared = 0.0
         for a in range(d):
             v[a] = X[i * d + a] - X[j * d + a]
@@ -285,7 +148,7 @@ def descend_full(
     return np.int64(FINE)
 
 
-@kernel
+@part
 def _dot(u, v):
     total = 0.0
     for a in range(len(u)):
@@ -332,8 +195,7 @@ def descend_free(
         # The last step is made alone: it leaves the iterate that averaging asks for.
         m = min(4, max(n_active - 1 - begin, 1))
         if begin == n_active - 1:
-            for a in range(size):
-                left_iterate[a] = w[a]
+            copy(w, left_iterate)
         for k in range(4):
             i = left[active[begin + k]] if k < m else 0
             j = right[active[begin + k]] if k < m else 0
@@ -446,15 +308,13 @@ def descend_diagonal(
 ):
     """Take the active steps for a diagonal matrix: projection is setting entries to zero."""
     d = len(w)
-    radius_squared = radius * radius
     base = state[0]
     for p in range(n_active):
         t = active[p]
         i = left[t]
         j = right[t]
         if p == n_active - 1:
-            for a in range(d):
-                left_iterate[a] = w[a]
+            copy(w, left_iterate)
         score = 0.0
         for a in range(d):
             v = X[i * d + a] - X[j * d + a]
@@ -477,12 +337,8 @@ def descend_diagonal(
                 w_a = 0.0
             w[a] = w_a
             norm_squared += w_a * w_a
-        if not norm_squared < radius_squared:
-            if not norm_squared < np.inf:
-                return DIVERGED + 4 * np.int64(t)
-            shrink = radius / math.sqrt(norm_squared)
-            for a in range(d):
-                w[a] *= shrink
+        if not keep_in_ball(w, norm_squared, radius):
+            return DIVERGED + 4 * np.int64(t)
     state[0] = base
     return np.int64(FINE)
 
@@ -515,15 +371,13 @@ def descend_low_rank(
     d = size // rank
     v = scratch[:d]
     z = scratch[d:]
-    radius_squared = radius * radius
     base = state[0]
     for p in range(n_active):
         t = active[p]
         i = left[t]
         j = right[t]
         if p == n_active - 1:
-            for a in range(size):
-                left_iterate[a] = w[a]
+            copy(w, left_iterate)
         for b in range(rank):
             z[b] = 0.0
         for a in range(d):
@@ -550,11 +404,7 @@ def descend_low_rank(
                 w_k = w[k] - move * z[b]
                 w[k] = w_k
                 norm_squared += w_k * w_k
-        if not norm_squared < radius_squared:
-            if not norm_squared < np.inf:
-                return DIVERGED + 4 * np.int64(t)
-            shrink = radius / math.sqrt(norm_squared)
-            for a in range(size):
-                w[a] *= shrink
+        if not keep_in_ball(w, norm_squared, radius):
+            return DIVERGED + 4 * np.int64(t)
     state[0] = base
     return np.int64(FINE)

@@ -18,11 +18,10 @@ sketches : float64, shape (2, d, r); sums : float64, shape (2, r); normals : sha
     variance 1/r: (Z - c h')(Z - c h')' estimates the scatter without bias, in O(d r).
 """
 
-import math
-
 import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, kernel
+from pairlearn.kernels.pieces import keep_in_ball
 
 
 @kernel
@@ -68,12 +67,8 @@ def descend_moments(
             w_k -= step_sizes[t] * gradient
             w[k] = w_k
             norm_squared += w_k * w_k
-        if not norm_squared < np.inf:
+        if not keep_in_ball(w, norm_squared, radius):
             return DIVERGED + 4 * np.int64(t)
-        if norm_squared > radius * radius:
-            shrink = radius / math.sqrt(norm_squared)
-            for k in range(d):
-                w[k] *= shrink
     return np.int64(FINE)
 
 
@@ -142,10 +137,6 @@ def descend_sketch(
             w_k -= step_sizes[t] * (gradient + ridge * w_k)
             w[k] = w_k
             norm_squared += w_k * w_k
-        if not norm_squared < np.inf:
+        if not keep_in_ball(w, norm_squared, radius):
             return DIVERGED + 4 * np.int64(t)
-        if norm_squared > radius * radius:
-            shrink = radius / math.sqrt(norm_squared)
-            for k in range(d):
-                w[k] *= shrink
     return np.int64(FINE)

@@ -16,11 +16,10 @@ w, average : float64, shape (d,)
     Modified in place.
 """
 
-import math
-
 import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, kernel
+from pairlearn.kernels.pieces import keep_in_ball
 
 
 @kernel
@@ -61,12 +60,8 @@ def descend_spauc(X, y, path, step_sizes, shares, means, counts, online, w, aver
             w_k -= near * (X[base + k] - means[own, k]) + far * (means[1, k] - means[0, k])
             w[k] = w_k
             norm_squared += w_k * w_k
-        if not norm_squared < np.inf:
+        if not keep_in_ball(w, norm_squared, radius):
             return DIVERGED + 4 * np.int64(t)
-        if norm_squared > radius * radius:
-            shrink = radius / math.sqrt(norm_squared)
-            for k in range(d):
-                w[k] *= shrink
     return np.int64(FINE)
 
 
@@ -111,10 +106,6 @@ def descend_solam(
             w_k -= push * X[base + k]
             w[k] = w_k
             norm_squared += w_k * w_k
-        if not norm_squared < np.inf:
+        if not keep_in_ball(w, norm_squared, radius):
             return DIVERGED + 4 * np.int64(t)
-        if norm_squared > radius * radius:
-            shrink = radius / math.sqrt(norm_squared)
-            for k in range(d):
-                w[k] *= shrink
     return np.int64(FINE)

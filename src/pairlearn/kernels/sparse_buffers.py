@@ -6,115 +6,99 @@ and the average. Arrays are those of the other kernels; `held` (int64) holds the
 and is modified in place, -2 and -3 standing for zero rows of label -1 and +1.
 """
 
-import math
-
 import numpy as np
 
-from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel
+from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, part
 from pairlearn.kernels.coordinatewise import ended, take_proximal
+from pairlearn.kernels.pieces import (
+    add_multiple,
+    copy,
+    dot,
+    is_active,
+    keep_in_ball,
+    label_of,
+    squared_norm,
+)
 
 
-@kernel
-def _score(data, indices, indptr, row, w):
-    """Return <x, w> of a row."""
-    total = 0.0
-    for q in range(np.uintp(indptr[row]), np.uintp(indptr[row + 1])):
-        total += data[q] * w[np.uintp(indices[q])]
-    return total
+@part
+def _fill_slopes(rows, y, example_weight, i, begin, end, held, w, step_size, loss, slopes, counts):
+    """Fill what the slots from `begin` to `end` move w by; return whether w moves, -1 for NaN."""
+    own = dot(rows, i, w)
+    n_moving = np.int64(0)
+    for q in range(begin, end):
+        j = held[q]
+        label = label_of(j, y)
+        slopes[q] = 0.0
+        if is_active(y[i], label, loss.one_sided, loss.all_pairs):
+            score = own - dot(rows, j, w) if j >= 0 else own
+            slope = call_scalar(loss.address, score, y[i], label, loss.parameter)
+            if slope != slope:
+                return np.int64(-1)
+            counts[0] += 1
+            n_moving += slope != 0.0
+            slope *= step_size
+            if len(example_weight) > 0:
+                slope *= example_weight[i]
+                if j >= 0:
+                    slope *= example_weight[j]
+            slopes[q] = slope
+    return n_moving
 
 
-@kernel
-def _add(data, indices, indptr, row, factor, w):
-    """Add a multiple of a row to w."""
-    for q in range(np.uintp(indptr[row]), np.uintp(indptr[row + 1])):
-        w[np.uintp(indices[q])] += factor * data[q]
+@part
+def _step(rows, i, begin, end, held, slopes, w):
+    """Move w along the pairs of a row."""
+    pull = 0.0
+    for q in range(begin, end):
+        pull += slopes[q]
+    add_multiple(rows, i, -pull, w)
+    for q in range(begin, end):
+        if slopes[q] != 0.0 and held[q] >= 0:
+            add_multiple(rows, held[q], slopes[q], w)
 
 
 @kernel
 def descend_slots_csr(
-    data,
-    indices,
-    indptr,
+    rows,
     y,
-    current,
-    first,
-    stop,
-    edit_offsets,
-    edit_slots,
-    edit_rows,
+    example_weight,
+    meetings,
     step_sizes,
     paid,
-    example_weight,
     held,
-    w,
-    weighted_sum,
-    left_iterate,
-    state,
+    iterate,
     radius,
-    slope_address,
-    parameter,
-    one_sided,
-    all_pairs,
+    loss,
     slopes,
     counts,
     proximal,
 ):
     """Take the steps of a plan; return a status."""
-    d = len(w)
-    weighted = len(example_weight) > 0
-    base = state[0]
-    n_steps = len(current)
+    w = iterate.w
+    base = iterate.state[0]
+    n_steps = len(meetings.current)
     for t in range(n_steps):
-        i = current[t]
+        i = meetings.current[t]
+        begin, end = meetings.first[t], meetings.stop[t]
         if t == n_steps - 1:
-            for k in range(d):
-                left_iterate[k] = w[k]
-        own = _score(data, indices, indptr, i, w)
-        pull = 0.0
-        n_moving = 0
-        for q in range(first[t], stop[t]):
-            j = held[q]
-            label = 1.0 if j == -3 else -1.0
-            if j >= 0:
-                label = y[j]
-            slope = 0.0
-            if (y[i] > label) or ((y[i] < label) and not one_sided) or all_pairs:
-                score = own
-                if j >= 0:
-                    score -= _score(data, indices, indptr, j, w)
-                slope = call_scalar(slope_address, score, y[i], label, parameter)
-                if slope != slope:
-                    return LOSS_IS_NAN + 4 * np.int64(t)
-                counts[0] += 1
-                n_moving += slope != 0.0
-                slope *= step_sizes[t]
-                if weighted:
-                    slope *= example_weight[i]
-                    if j >= 0:
-                        slope *= example_weight[j]
-            slopes[q] = slope
-            pull += slope
+            copy(w, iterate.left_iterate)
+        n_moving = _fill_slopes(
+            rows, y, example_weight, i, begin, end, held, w, step_sizes[t], loss, slopes, counts
+        )
+        if n_moving < 0:
+            return LOSS_IS_NAN + 4 * np.int64(t)
         if n_moving > 0:
             owed = paid[t] - base
             base = paid[t]
-            for k in range(d):
-                weighted_sum[k] += owed * w[k]
-            _add(data, indices, indptr, i, -pull, w)
-            for q in range(first[t], stop[t]):
-                if slopes[q] != 0.0 and held[q] >= 0:
-                    _add(data, indices, indptr, held[q], slopes[q], w)
-            norm_squared = 0.0
-            for k in range(d):
-                norm_squared += w[k] * w[k]
-            if not norm_squared < np.inf:
+            for k in range(len(w)):
+                iterate.weighted_sum[k] += owed * w[k]
+            _step(rows, i, begin, end, held, slopes, w)
+            if not keep_in_ball(w, squared_norm(w), radius):
                 return DIVERGED + 4 * np.int64(t)
-            if norm_squared > radius * radius:
-                shrink = radius / math.sqrt(norm_squared)
-                for k in range(d):
-                    w[k] *= shrink
             if proximal[1] != 0:
                 take_proximal(w, t, proximal)
-        for e in range(edit_offsets[t], edit_offsets[t + 1]):
-            held[edit_slots[e]] = edit_rows[e]
-    state[0] = base
+        for e in range(meetings.edit_offsets[t], meetings.edit_offsets[t + 1]):
+            held[meetings.edit_slots[e]] = meetings.edit_rows[e]
+    iterate.state[0] = base
     return ended(w, n_steps - 1) if proximal[1] != 0 else np.int64(FINE)

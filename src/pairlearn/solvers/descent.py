@@ -165,7 +165,7 @@ class Descent:
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
         #: How the columns of a buffer are kept, and the columns.
-        self._slots: tuple[Any, ...] = ()
+        self._slots: Any = ()
 
     def __getstate__(self) -> dict[str, Any]:
         self.settle()
@@ -358,44 +358,46 @@ class Descent:
         count: int,
         example_weight: NDArray[np.float64],
     ) -> None:
+        from pairlearn.kernels.arguments import Csr, Iterate, Loss, Meetings
         from pairlearn.kernels.buffers import descend_slots
         from pairlearn.kernels.sparse_buffers import descend_slots_csr
 
-        storage: tuple[NDArray[Any], ...]
+        sparse = isinstance(rows, CsrRows)
         if isinstance(rows, CsrRows):
-            sparse, storage = True, (rows.data, rows.indices, rows.indptr)
+            storage: Any = Csr(rows.data, rows.indices, rows.indptr)
         else:
-            sparse, storage = False, (rows.flat,)
-        if done == 0 and sparse:
-            self._slots = (plan.start.copy(),)
-        elif done == 0:
-            self._slots = self._load(storage[0], y, plan, example_weight)
+            storage = rows.flat
+        if done == 0:
+            self._slots = (
+                plan.start.copy() if sparse else self._load(storage, y, plan, example_weight)
+            )
         now = slice(self.position, self.position + count)
         steps, counts = slice(done, done + count), np.zeros(1, dtype=np.int64)
-        n_columns = len(self._slots[0] if sparse else self._slots[3])
+        n_columns = len(self._slots if sparse else self._slots.labels)
         kernel = descend_slots_csr if sparse else descend_slots
         status = kernel(
-            *storage,
+            storage,
             y,
-            plan.left[steps],
-            plan.first[steps],
-            plan.stop[steps],
-            plan.edit_offsets[done : done + count + 1],
-            plan.edit_slots,
-            plan.edit_rows,
+            example_weight,
+            Meetings(
+                plan.left[steps],
+                plan.first[steps],
+                plan.stop[steps],
+                plan.edit_offsets[done : done + count + 1],
+                plan.edit_slots,
+                plan.edit_rows,
+            ),
             self._step_sizes[now] * plan.scale[steps],
             self._paid[now],
-            example_weight,
-            *self._slots,
-            self.w,
-            self.weighted_sum,
-            self.left_iterate,
-            self.state,
+            self._slots,
+            Iterate(self.w, self.weighted_sum, self.left_iterate, self.state),
             self._radius,
-            self._address if sparse else self._dense_address,
-            self._parameter,
-            self._one_sided,
-            self._all_pairs,
+            Loss(
+                self._address if sparse else self._dense_address,
+                self._parameter,
+                self._one_sided,
+                self._all_pairs,
+            ),
             *(np.empty(n_columns, self.w.dtype) for _ in range(1 if sparse else 2)),
             counts,
             self._proximal(now),
@@ -411,9 +413,9 @@ class Descent:
         y: NDArray[np.float64],
         plan: SlotPlan,
         example_weight: NDArray[np.float64],
-    ) -> tuple[Any, ...]:
+    ) -> Any:
         """Return the buffer at the start of a plan, as the kernel wants it."""
-        from pairlearn.kernels.buffers import GROUP, load_slots
+        from pairlearn.kernels.buffers import GROUP, Slots, load_slots
 
         low, high = float(y.min()), float(y.max())
         # The order of the columns depends on the past. A stream must not depend on where it was
@@ -426,7 +428,7 @@ class Descent:
             and bool(((y == low) | (y == high)).all())
         )
         n_slots = -(-len(plan.start) // GROUP) * GROUP
-        slots = (
+        slots = Slots(
             by_label,
             0.5 * low + 0.5 * high,
             np.zeros(len(self.w) * n_slots, self.w.dtype),
@@ -436,7 +438,7 @@ class Descent:
             np.full(n_slots, -1),
             np.zeros(2, dtype=np.int64),
         )
-        load_slots(flat, y, example_weight, plan.start, *slots[:2], len(self.w), *slots[2:])
+        load_slots(flat, y, example_weight, plan.start, len(self.w), slots)
         return slots
 
     def _open_block(self, stop: int = BLOCK) -> None:

@@ -101,6 +101,7 @@ class PassiveAggressive:
         Solution
             Average, last iterate and trace. Ctrl-C ends the run early, with a warning.
         """
+        from pairlearn.kernels.arguments import Meetings
         from pairlearn.kernels.passive_aggressive import descend_sequential
 
         check_parts("PassiveAggressive", domain=self.domain)
@@ -121,12 +122,14 @@ class PassiveAggressive:
                 lambda a, b: descend_sequential(
                     rows.flat,
                     y,
-                    plan.left[a:b],
-                    plan.first[a:b],
-                    plan.stop[a:b],
-                    plan.edit_offsets[a : b + 1],
-                    plan.edit_slots,
-                    plan.edit_rows,
+                    Meetings(
+                        plan.left[a:b],
+                        plan.first[a:b],
+                        plan.stop[a:b],
+                        plan.edit_offsets[a : b + 1],
+                        plan.edit_slots,
+                        plan.edit_rows,
+                    ),
                     caps[a:b],
                     run.shares[done + a : done + b],
                     slots,
