@@ -141,6 +141,33 @@ def test_a_second_process_adds_nothing_to_the_cache(cache):
     assert {p: p.stat().st_mtime_ns for p in files_in(cache)} == files
 
 
+def test_an_edited_helper_is_seen_by_kernels_in_other_files(tmp_path):
+    copy = tmp_path / "pairlearn"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    code = """
+        import numpy as np
+        from pairlearn.kernels.plan import draw_indices
+        out = np.empty(3, dtype=np.int64)
+        draw_indices(np.uint64(0), 1000, out)
+        print(*out)
+    """
+
+    def drawn():
+        # No byte code: it would not see an edit within the same second that keeps the length.
+        printed = python("-Bc", textwrap.dedent(code), PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR="")
+        return printed, {p: p.stat().st_mtime_ns for p in copy.rglob("*.nb[ic]")}
+
+    first, files = drawn()
+    assert len(files) == 2, "an index and the machine code"
+    assert drawn() == (first, files), "a second process adds nothing"
+    helper = copy / "kernels" / "splitmix.py"
+    helper.write_text(helper.read_text().replace("np.uint64(27)", "np.uint64(17)"))
+    second, edited = drawn()
+    assert second != first
+    assert len(edited) == 2, "code of the old sources is removed"
+    assert not edited.keys() & files.keys()
+
+
 def test_works_where_no_cache_can_be_written(tmp_path):
     """Files stand where the folders of the cache would be, which stops even a privileged user."""
     copy = tmp_path / "site" / "pairlearn"
@@ -182,6 +209,22 @@ def test_a_loss_in_a_script(tmp_path, cache):
     script.write_text(OWN_LOSS.replace("return -sign *", "return -2.0 * sign *"))
     with pytest.raises(AssertionError, match="AssertionError"):
         python(str(script), **environment)
+
+
+def test_a_loss_with_a_constant_from_elsewhere(tmp_path, cache):
+    """The cache would not see an edit of the other file: such a loss is compiled each time."""
+    (tmp_path / "elsewhere.py").write_text("FACTOR = 1.0\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        OWN_LOSS.replace("import math", "import math\nfrom elsewhere import FACTOR", 1).replace(
+            "return -sign *", "return -FACTOR * sign *"
+        )
+    )
+    environment = {"NUMBA_CACHE_DIR": str(cache)}
+    assert python("-B", str(script), **environment) == "agree\n"
+    (tmp_path / "elsewhere.py").write_text("FACTOR = 2.0\n")
+    with pytest.raises(AssertionError, match="AssertionError"):
+        python("-B", str(script), **environment)
 
 
 def test_a_loss_at_a_prompt(cache):

@@ -76,11 +76,13 @@ def _page_of_modules(title: str, sentence: str, package: str) -> str:
     """Return a page with a section for each module of a package without names of its own."""
     lines = [title, "=" * len(title), "", sentence, ""]
     folder = importlib.import_module(package).__path__
-    for info in pkgutil.iter_modules(folder):
-        module = importlib.import_module(f"{package}.{info.name}")
+    for info in pkgutil.walk_packages(folder, f"{package}."):
+        module = importlib.import_module(info.name)
         # Programs are described in the guide, constants where they are used.
         names = [
-            name for name in module.__all__ if name != "main" and callable(getattr(module, name))
+            name
+            for name in getattr(module, "__all__", ())
+            if name != "main" and callable(getattr(module, name))
         ]
         if names:
             first = (module.__doc__ or "").strip().splitlines()[0]

@@ -20,15 +20,15 @@ spauc True
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, LastIterate, Tail, Uniform
-from pairlearn.domains import Ball, WholeSpace
+from pairlearn.domains import Ball, WholeSpace, ball_or_whole
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.pairings import (
     AllPrevious,
@@ -43,7 +43,7 @@ from pairlearn.pairings import (
     ReservoirBuffer,
 )
 from pairlearn.problem import Problem
-from pairlearn.schedules import Constant, InverseSqrt, Schedule
+from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.batch import ExactSolver
 from pairlearn.solvers.localized import LocalizedSGD
@@ -51,12 +51,25 @@ from pairlearn.solvers.moments import OPAUC
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.passive_aggressive import PassiveAggressive
 from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.running import Callback
 from pairlearn.solvers.saddle import SOLAM, SPAUC
 from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.sweep import Sweep, SweepSolution
 from pairlearn.solvers.two_classes import check_two_classes, n_steps_of
 from pairlearn.validation import check_positive
 
 __all__ = ["RECIPES", "Recipe"]
+
+
+#: Step sizes by name, for a scale eta and T steps.
+STEPS: dict[str, Callable[[float, int], Schedule]] = {
+    # As in the paper's experiments.
+    "constant": lambda eta, n_steps: Constant(eta / math.sqrt(n_steps)),
+    "fixed": lambda eta, n_steps: Constant(eta),
+    "inverse_sqrt": lambda eta, n_steps: InverseSqrt(eta),
+    "inverse_time": lambda eta, n_steps: InverseTime(eta),
+    "delayed": lambda eta, n_steps: InverseTime(eta, offset=0.1 * n_steps),
+}
 
 
 @dataclass(frozen=True)
@@ -68,24 +81,73 @@ class Setting:
     radius: float
     n_passes: float
     n_steps: int
+    callbacks: Sequence[Callback] = ()
+    pauses: Sequence[int] = ()
 
     @property
     def domain(self) -> WholeSpace | Ball:
         """The ball, or no constraint if the radius is infinite."""
-        return WholeSpace() if math.isinf(self.radius) else Ball(self.radius)
+        return ball_or_whole(self.radius)
+
+    def schedule(self, steps: str) -> Schedule:
+        """Return step sizes by name."""
+        return STEPS[steps](self.step_size, self.n_steps)
 
     @property
-    def constant(self) -> Schedule:
-        """Constant steps eta / sqrt(T), as in the paper's experiments."""
-        return Constant(self.step_size / math.sqrt(self.n_steps))
-
-    @property
-    def decreasing(self) -> Schedule:
-        """Steps eta / sqrt(t)."""
-        return InverseSqrt(self.step_size)
+    def watched(self) -> dict[str, Any]:
+        """Callbacks and pauses as arguments."""
+        return {"callbacks": self.callbacks, "pauses": self.pauses}
 
 
 Run = Callable[[Setting, Rows, NDArray[np.float64], Any], Solution]
+
+
+@dataclass(frozen=True)
+class PairRun:
+    """Pairwise SGD as a recipe runs it.
+
+    Parameters
+    ----------
+    pairing : Pairing
+        Who meets whom.
+    averaging : Averaging
+        What is returned.
+    steps : str
+        A key of `STEPS`.
+    projects : bool, default=True
+        Whether w is kept in the ball.
+    factor : float, default=1.0
+        Multiplies the step sizes.
+    """
+
+    pairing: Pairing
+    averaging: Averaging
+    steps: str
+    projects: bool = True
+    factor: float = 1.0
+
+    def __call__(self, setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+        """Run it."""
+        domain = setting.domain if self.projects else WholeSpace()
+        schedule = setting.schedule(self.steps).scaled(self.factor)
+        solver = PairwiseSGD(self.pairing, schedule, domain, self.averaging)
+        problem = Problem(LinearScore(), setting.loss)
+        return solver.solve(problem, rows, y, n_steps=setting.n_steps, rng=rng, **setting.watched)
+
+
+@dataclass(frozen=True)
+class SaddleRun:
+    """SPAUC as a recipe runs it; fields as those of `PairRun` and `SPAUC`."""
+
+    averaging: Averaging
+    moments: str
+    steps: str = "inverse_sqrt"
+
+    def __call__(self, setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+        """Run it."""
+        schedule = setting.schedule(self.steps)
+        solver = SPAUC(schedule, WholeSpace(), self.averaging, self.moments)
+        return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng, **setting.watched)
 
 
 @dataclass(frozen=True)
@@ -132,6 +194,8 @@ class Recipe:
         n_passes: float | None = None,
         loss: str | PairLoss | None = None,
         rng: Any = None,
+        callbacks: Sequence[Callback] = (),
+        pauses: Sequence[int] = (),
     ) -> Solution:
         """Run the method.
 
@@ -151,75 +215,113 @@ class Recipe:
             Another loss, where the method allows it.
         rng : int or numpy.random.Generator, optional
             Source of randomness.
+        callbacks, pauses
+            As of `PairwiseSGD.solve`; methods that do not stop on the way refuse them.
 
         Returns
         -------
         Solution
             The model is `average`.
         """
+        if callbacks and self.run in (_localized, _exact):
+            raise ValueError(f"{self.name} does not stop on the way; leave out callbacks.")
         rows, labels = check_two_classes(X, y)
         passes = self.n_passes if n_passes is None else check_positive("n_passes", n_passes)
-        chosen = get_loss(self.loss if loss is None else loss)
-        if chosen != get_loss(self.loss) and not self.any_loss:
-            raise ValueError(f"{self.name} is made for the {self.loss} loss, got {chosen!r}.")
         setting = Setting(
-            chosen,
+            self._loss(loss),
             check_positive("step_size", step_size),
             check_positive("radius", radius, allow_infinite=True),
             passes,
             n_steps_of(passes, rows.shape[0]),
+            callbacks,
+            pauses,
         )
         return self.run(setting, rows, labels, rng)
 
+    def sweep(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        step_sizes: Sequence[float],
+        radii: Sequence[float],
+        n_passes: float | None = None,
+        loss: str | PairLoss | None = None,
+        rng: Any = None,
+    ) -> SweepSolution:
+        """Run the method for several step sizes and radii on one sample path.
 
-def _sgd(
-    pairing: Pairing,
-    averaging: Averaging,
-    *,
-    steps: str,
-    projects: bool = True,
-    factor: float = 1.0,
-) -> Run:
-    """Return pairwise SGD; `steps` is "constant" (eta / sqrt(T)), "inverse_sqrt" or "fixed"."""
+        Parameters
+        ----------
+        X, y, n_passes, loss, rng
+            As of `solve`.
+        step_sizes, radii : sequence of float
+            Of each model.
 
-    def run(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
-        schedules: dict[str, Schedule] = {
-            "constant": setting.constant,
-            "inverse_sqrt": setting.decreasing,
-            "fixed": Constant(setting.step_size),
-        }
-        domain = setting.domain if projects else WholeSpace()
-        solver = PairwiseSGD(pairing, schedules[steps].scaled(factor), domain, averaging)
-        problem = Problem(LinearScore(), setting.loss)
-        return solver.solve(problem, rows, y, n_steps=setting.n_steps, rng=rng)
+        Returns
+        -------
+        SweepSolution
+            The models are its `averages`.
+        """
+        run = self.run
+        if not isinstance(run, PairRun) or not run.pairing.one_pair_a_step:
+            raise ValueError(f"{self.name} does not take one pair a step; run `solve` for each.")
+        rows, labels = check_two_classes(X, y)
+        n_steps = n_steps_of(self.n_passes if n_passes is None else n_passes, rows.shape[0])
+        shape = STEPS[run.steps](1.0, n_steps).scaled(run.factor)
+        radii = radii if run.projects else [math.inf] * len(radii)
+        sweep = Sweep(tuple(step_sizes), tuple(radii), run.pairing, shape, run.averaging)
+        problem = Problem(LinearScore(), self._loss(loss))
+        return sweep.solve(problem, rows, labels, n_steps=n_steps, rng=rng)
 
-    return run
+    def varied(self, **parts: Any) -> Recipe:
+        """Return the recipe with other parts, such as ``steps="constant"`` or ``projects=True``.
 
+        Examples
+        --------
+        >>> RECIPES["olp"].varied(steps="constant").run.steps
+        'constant'
+        """
+        if not parts:
+            return self
+        if not isinstance(self.run, PairRun | SaddleRun):
+            raise ValueError(f"{self.name} is one piece; it has no {', '.join(parts)} to vary.")
+        if parts.get("steps", "constant") not in STEPS:
+            raise ValueError(f"steps must be one of {', '.join(STEPS)}, got {parts['steps']!r}.")
+        tunes_radius = parts.get("projects", self.tunes_radius)
+        return replace(self, run=replace(self.run, **parts), tunes_radius=tunes_radius)
 
-def _spauc(averaging: Averaging, moments: str) -> Run:
-    def run(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
-        solver = SPAUC(setting.decreasing, WholeSpace(), averaging, moments)
-        return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng)
+    @property
+    def n_remembered(self) -> int | None:
+        """Number of examples that it keeps; None where this grows or has no meaning."""
+        pairing = self.run.pairing if isinstance(self.run, PairRun) else AllPrevious()
+        if isinstance(pairing, ClassReservoirs):
+            return pairing.n_positive + pairing.n_negative
+        return None if isinstance(pairing, AllPrevious) else getattr(pairing, "buffer_size", 1)
 
-    return run
+    def _loss(self, loss: str | PairLoss | None) -> PairLoss:
+        chosen = get_loss(self.loss if loss is None else loss)
+        if chosen != get_loss(self.loss) and not self.any_loss:
+            raise ValueError(f"{self.name} is made for the {self.loss} loss, got {chosen!r}.")
+        return chosen
 
 
 def _solam(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
-    solver = SOLAM(setting.decreasing, setting.domain)
-    return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng)
+    solver = SOLAM(setting.schedule("inverse_sqrt"), setting.domain)
+    return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng, **setting.watched)
 
 
 def _opauc(rank: int | None) -> Run:
     def run(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
         solver = OPAUC(Constant(setting.step_size), rank=rank)
-        return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng)
+        return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng, **setting.watched)
 
     return run
 
 
 def _oam_seq(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
     solver = PassiveAggressive(schedule=Constant(setting.step_size), averaging=LastIterate())
-    return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng)
+    return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng, **setting.watched)
 
 
 def _localized(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
@@ -255,7 +357,7 @@ RECIPES: dict[str, Recipe] = {
             "previous_example",
             "Algorithm 1: each example meets the previous one",
             _YANG,
-            _sgd(PreviousExample(), _DELAYED, steps="constant"),
+            PairRun(PreviousExample(), _DELAYED, steps="constant"),
             10,
             any_loss=True,
         ),
@@ -263,7 +365,7 @@ RECIPES: dict[str, Recipe] = {
             "fifo",
             "each example meets the last 10, averaged (remark after Theorem 6)",
             _YANG,
-            _sgd(FifoBuffer(10), _DELAYED, steps="constant"),
+            PairRun(FifoBuffer(10), _DELAYED, steps="constant"),
             10,
             any_loss=True,
         ),
@@ -271,7 +373,7 @@ RECIPES: dict[str, Recipe] = {
             "sgd_pair",
             "uniform pairs of distinct examples",
             "Lei, Ledent, Kloft. NeurIPS 2020",
-            _sgd(RandomPair(), _DELAYED, steps="constant"),
+            PairRun(RandomPair(), _DELAYED, steps="constant"),
             10,
             any_loss=True,
         ),
@@ -279,7 +381,7 @@ RECIPES: dict[str, Recipe] = {
             "olp",
             "a reservoir of 200 with replacement",
             _KAR,
-            _sgd(ReservoirBuffer(200), Uniform(), steps="inverse_sqrt"),
+            PairRun(ReservoirBuffer(200), Uniform(), steps="inverse_sqrt"),
             3,
             any_loss=True,
         ),
@@ -287,7 +389,7 @@ RECIPES: dict[str, Recipe] = {
             "olp_rs1",
             "OLP with one slot; after a while it hardly ever changes",
             _KAR,
-            _sgd(ReservoirBuffer(1), Uniform(), steps="inverse_sqrt"),
+            PairRun(ReservoirBuffer(1), Uniform(), steps="inverse_sqrt"),
             30,
             any_loss=True,
         ),
@@ -295,7 +397,7 @@ RECIPES: dict[str, Recipe] = {
             "oam_gra",
             "a reservoir of 100 for each class, gradient steps C_t / 2",
             _ZHAO,
-            _sgd(_OAM, Uniform(), steps="fixed", projects=False, factor=0.5),
+            PairRun(_OAM, Uniform(), steps="fixed", projects=False, factor=0.5),
             5,
             tunes_radius=False,
         ),
@@ -303,7 +405,7 @@ RECIPES: dict[str, Recipe] = {
             "oam_gra_released",
             "OAM_gra as in the paper's code: reservoirs filled with zeros, steps C_t",
             _YANG,
-            _sgd(_OAM_ZERO, _RELEASED, steps="fixed", projects=False),
+            PairRun(_OAM_ZERO, _RELEASED, steps="fixed", projects=False),
             5,
             tunes_radius=False,
         ),
@@ -319,7 +421,7 @@ RECIPES: dict[str, Recipe] = {
             "oam_rs1",
             "OAM_gra with one slot for each class; its steps grow with t",
             _ZHAO,
-            _sgd(_OAM_1, Uniform(), steps="fixed", projects=False, factor=0.5),
+            PairRun(_OAM_1, Uniform(), steps="fixed", projects=False, factor=0.5),
             30,
             tunes_radius=False,
         ),
@@ -327,7 +429,7 @@ RECIPES: dict[str, Recipe] = {
             "oam_rs1_released",
             "OAM-RS1 as in the paper's code: slots filled with zeros",
             _YANG,
-            _sgd(_OAM_1_ZERO, _RELEASED, steps="fixed", projects=False, factor=0.5),
+            PairRun(_OAM_1_ZERO, _RELEASED, steps="fixed", projects=False, factor=0.5),
             30,
             tunes_radius=False,
         ),
@@ -335,7 +437,7 @@ RECIPES: dict[str, Recipe] = {
             "all_previous",
             "each example meets all earlier ones, O(t) a step",
             "Wang, Khardon, Pechyony, Jones. COLT 2012",
-            _sgd(AllPrevious(), Uniform(), steps="inverse_sqrt"),
+            PairRun(AllPrevious(), Uniform(), steps="inverse_sqrt"),
             1,
             any_loss=True,
         ),
@@ -343,7 +445,7 @@ RECIPES: dict[str, Recipe] = {
             "frozen_example",
             "each example meets the first one",
             "a variant of Algorithm 1",
-            _sgd(FrozenExample(), _DELAYED, steps="constant"),
+            PairRun(FrozenExample(), _DELAYED, steps="constant"),
             10,
             any_loss=True,
         ),
@@ -351,7 +453,7 @@ RECIPES: dict[str, Recipe] = {
             "random_earlier",
             "each example meets a uniform earlier one",
             "a variant of Algorithm 1",
-            _sgd(RandomEarlier(), _DELAYED, steps="constant"),
+            PairRun(RandomEarlier(), _DELAYED, steps="constant"),
             10,
             any_loss=True,
         ),
@@ -359,7 +461,7 @@ RECIPES: dict[str, Recipe] = {
             "previous_opposite",
             "each example meets the latest one of the other class",
             "a variant of Algorithm 1",
-            _sgd(PreviousOpposite(), _DELAYED, steps="constant"),
+            PairRun(PreviousOpposite(), _DELAYED, steps="constant"),
             10,
             any_loss=True,
         ),
@@ -368,7 +470,7 @@ RECIPES: dict[str, Recipe] = {
             "saddle-point form, class means and prior estimated online",
             _LEI,
             # Without a projection the first iterates may be far away; the average leaves them out.
-            _spauc(_RELEASED, "online"),
+            SaddleRun(_RELEASED, "online"),
             10,
             loss="square",
             tunes_radius=False,
@@ -377,7 +479,7 @@ RECIPES: dict[str, Recipe] = {
             "spauc_released",
             "SPAUC as in the paper's code: means and prior of all data known beforehand",
             _YANG,
-            _spauc(_RELEASED, "known"),
+            SaddleRun(_RELEASED, "known"),
             10,
             loss="square",
             tunes_radius=False,

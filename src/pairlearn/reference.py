@@ -47,7 +47,8 @@ def pairwise_sgd(
     *,
     partners: Sequence[tuple[int, Sequence[int]]],
     step_sizes: Vector,
-    project: Callable[[Vector], Vector],
+    project: Callable[[Vector], Vector] | None = None,
+    proximal: Callable[[Vector, float], Vector] | None = None,
     w_start: Vector,
     example_weight: Vector | None = None,
 ) -> list[Vector]:
@@ -66,8 +67,10 @@ def pairwise_sgd(
         one, i_{t-1}; with several the gradient is their mean (the remark after Theorem 6).
     step_sizes : ndarray of shape (T,)
         The step sizes eta_1, ..., eta_T.
-    project : callable
+    project : callable, optional
         The projection onto W.
+    proximal : callable, optional
+        A proximal step of (w, eta_t) in its place, at every step. Give one of the two.
     w_start : ndarray of shape (d,)
         The starting point w_0.
     example_weight : ndarray of shape (n,), optional
@@ -78,6 +81,8 @@ def pairwise_sgd(
     list of ndarray
         The T + 1 iterates.
     """
+    if (project is None) == (proximal is None):
+        raise ValueError("Give one of project and proximal.")
     weight = np.ones(len(y)) if example_weight is None else example_weight
     iterates = [np.array(w_start, dtype=np.float64)]
     for step_size, (current, others) in zip(step_sizes, partners, strict=True):
@@ -88,7 +93,8 @@ def pairwise_sgd(
             gradient = gradient + pair_weight * pair_gradient(
                 loss, w, X[current], y[current], X[other], y[other]
             )
-        iterates.append(project(w - step_size * gradient))
+        moved = w - step_size * gradient
+        iterates.append(project(moved) if project else proximal(moved, step_size))  # type: ignore[misc]
     return iterates
 
 
@@ -98,7 +104,8 @@ def online_sgd(
     y: Vector,
     *,
     step_sizes: Vector,
-    project: Callable[[Vector], Vector],
+    project: Callable[[Vector], Vector] | None = None,
+    proximal: Callable[[Vector, float], Vector] | None = None,
     w_start: Vector,
 ) -> list[Vector]:
     """Return every iterate of Algorithm 2: example t meets example t - 1, in order of arrival."""
@@ -109,6 +116,7 @@ def online_sgd(
         partners=[(t, [t - 1]) for t in range(1, len(y))],
         step_sizes=step_sizes,
         project=project,
+        proximal=proximal,
         w_start=w_start,
     )
 

@@ -1,23 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scalar functions that a kernel calls by address.
 
-A function ``(score, y, y_partner, parameter) -> float`` is compiled once per process, on first
-use, and handed to a kernel as an integer. Kernels therefore never depend on the code of a loss:
-their cache on disk hits in every process and cannot go stale when a loss is edited.
+A function of four numbers, ``(score, y, y_partner, parameter)`` of a loss or
+``(value, step_size, first, second)`` of a domain, is compiled once per process, on first use, and
+handed to a kernel as an integer. Kernels therefore never depend on the code of a loss: their cache
+on disk hits in every process and cannot go stale when a loss is edited. The function itself is
+cached on disk too if it uses nothing but its arguments and the modules math and numpy.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
-from collections.abc import Callable
+import inspect
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["GapScalar", "Scalar", "scalar"]
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["GapScalar", "Scalar", "check_compiled", "scalar"]
 
 ScalarFunction = Callable[[float, float, float, float], float]
 
 
 _SIGNATURE = "float64(float64, float64, float64, float64)"
+#: How far a compiled function may be from the Python one, relatively.
+_ROUNDING = 1e-12
 
 
 class Scalar:
@@ -43,11 +54,30 @@ class Scalar:
     def __init__(self, function: ScalarFunction) -> None:
         self.function = function
         self._compiled: Any = None
+        self._compiled_rows: dict[str, Any] = {}
         functools.update_wrapper(self, function)
 
     def __call__(self, score: float, y: float, y_partner: float, parameter: float = 0.0) -> float:
         """Run the plain Python function."""
         return self.function(score, y, y_partner, parameter)
+
+    def many(
+        self, scores: ArrayLike, y: ArrayLike, y_partner: ArrayLike, parameter: float = 0.0
+    ) -> NDArray[np.float64]:
+        """Run the compiled function on arrays, element by element, broadcast as NumPy does.
+
+        Examples
+        --------
+        >>> Scalar(lambda score, y, y_partner, parameter: score * y).many([1.0, 2.0], 3.0, -1.0)
+        array([3., 6.])
+        """
+        from pairlearn.kernels.elementwise import call_each
+
+        given = np.broadcast_arrays(scores, y, y_partner)
+        flat = [np.ascontiguousarray(array, dtype=np.float64).ravel() for array in given]
+        result = np.empty(given[0].size)
+        call_each(self.address, *flat, float(parameter), result)
+        return result.reshape(given[0].shape)
 
     def __get__(self, instance: object, owner: type | None = None) -> Scalar:
         return self
@@ -64,6 +94,16 @@ class Scalar:
         if self._compiled is None:
             self._compiled = _compile(self.function)
         return int(self._compiled.address)
+
+    def row_address(self, dtype: Any) -> int:
+        """Address of ``f(row, n, *others)``, which replaces each of n numbers by its value.
+
+        A call for each number takes five to ten times as long: the loop becomes vector code.
+        """
+        name = np.dtype(dtype).name
+        if name not in self._compiled_rows:
+            self._compiled_rows[name] = _compile_row(self.function, name)
+        return int(self._compiled_rows[name].address)
 
 
 class GapScalar(Scalar):
@@ -107,13 +147,14 @@ class GapScalar(Scalar):
 
 
 def scalar(function: ScalarFunction) -> Scalar:
-    """Mark a function of a `PairLoss` as compilable.
+    """Mark a function of a `PairLoss` or a `CoordinatewiseDomain` as compilable.
 
     Parameters
     ----------
     function : callable
-        ``function(score, y, y_partner, parameter) -> float`` in the subset of Python that numba
-        compiles. It takes no self: what a loss needs to know is in `parameter`.
+        ``function(score, y, y_partner, parameter) -> float`` of a loss, or
+        ``function(value, step_size, first, second) -> float`` of a domain, in the subset of Python
+        that numba compiles. It takes no self: what it needs to know is in its parameters.
 
     Returns
     -------
@@ -134,8 +175,76 @@ def scalar(function: ScalarFunction) -> Scalar:
 def _compile(function: ScalarFunction) -> Any:
     import numba
 
+    compiled = numba.cfunc(_SIGNATURE, error_model="numpy", cache=_stands_alone(function))
     try:
-        return numba.cfunc(_SIGNATURE, cache=True, error_model="numpy")(function)
+        return compiled(function)
     except RuntimeError:
         # Nowhere to put a cache: a prompt, a notebook cell, a read-only installation.
         return numba.cfunc(_SIGNATURE, error_model="numpy")(function)
+
+
+def _compile_row(function: ScalarFunction, dtype: str) -> Any:
+    import numba
+    from numba.core import caching
+    from numba.core.ccallback import CFunc
+
+    base: Any = caching.FunctionCache
+    inner: Any = numba.njit(function, error_model="numpy")
+
+    def every(row: Any, n: int, b: float, c: float, d: float) -> None:
+        for k in range(n):
+            row[k] = inner(row[k], b, c, d)
+
+    class Cache(base):  # type: ignore[misc]
+        """The cache of the inner function, whose text and file it looks at, and of this loop."""
+
+        def _index_key(self, *arguments: Any) -> Any:
+            return (*super()._index_key(*arguments), every.__code__.co_code)
+
+    numbers: Any = numba.types
+    others = [numbers.float64] * 3
+    arguments = (numbers.CPointer(getattr(numbers, dtype)), numbers.intp, *others)
+    options = {"error_model": "numpy"}
+    compiled: Any = CFunc(every, (arguments, numbers.void), locals={}, options=options)
+    if _stands_alone(function):
+        with contextlib.suppress(RuntimeError):  # nowhere to put a cache, as above
+            compiled._cache = Cache(function)
+    compiled.compile()
+    return compiled
+
+
+def check_compiled(
+    name: str, function: Scalar, points: Iterable[tuple[float, float, float, float]]
+) -> None:
+    """Refuse a scalar function whose compiled twin gives other numbers.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    function : Scalar
+        The function.
+    points : iterable of (float, float, float, float)
+        The arguments to try.
+    """
+    compiled = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * 4)(function.address)
+    for point in points:
+        expected, found = function(*point), compiled(*point)
+        if not math.isclose(found, expected, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
+            raise ValueError(
+                f"{name} gives {expected!r} in Python and {found!r} compiled, at {point}; it may "
+                "rely on something that numba treats differently, such as integer overflow or a "
+                "global that changes."
+            )
+
+
+def _stands_alone(function: ScalarFunction) -> bool:
+    """Return whether machine code depends on the text of a function alone.
+
+    Numba's cache looks at the file of the function, not at those of the helpers and constants that
+    it takes from elsewhere: with such the code would outlive their edits.
+    """
+    used = inspect.getclosurevars(function)
+    return not used.nonlocals and all(
+        value is math or value is np or inspect.isbuiltin(value) for value in used.globals.values()
+    )

@@ -129,7 +129,9 @@ def check_labels(y: ArrayLike, n: int) -> NDArray[np.float64]:
     return labels
 
 
-def check_weights(example_weight: ArrayLike, n: int) -> NDArray[np.float64]:
+def check_weights(
+    weights: ArrayLike, n: int, *, name: str = "example_weight"
+) -> NDArray[np.float64]:
     """Return weights as non-negative finite numbers, one for each of `n` examples.
 
     Examples
@@ -137,9 +139,13 @@ def check_weights(example_weight: ArrayLike, n: int) -> NDArray[np.float64]:
     >>> check_weights([1, 2], 2)
     array([1., 2.])
     """
-    weight = np.ascontiguousarray(example_weight, dtype=np.float64)
+    weight = np.ascontiguousarray(weights, dtype=np.float64)
     if weight.shape != (n,):
-        raise ValueError(f"example_weight must have shape ({n},), got {weight.shape}.")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("example_weight must hold finite numbers of at least 0.")
+        raise ValueError(f"{name} must have shape ({n},), got {weight.shape}.")
+    wrong = ~(np.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        raise ValueError(
+            f"{name} must hold finite numbers of at least 0, got {weight[wrong][0]}; use 0 to "
+            "leave an example out."
+        )
     return weight

@@ -13,10 +13,11 @@ import click
 import numpy as np
 import pytest
 
-from pairlearn.cli.output import Progress, emit, format_count
+from pairlearn.cli.output import emit
 from pairlearn.cli.program import COMMANDS, program
 from pairlearn.cli.running import run
 from pairlearn.models import ModelRecord, write_model
+from pairlearn.progress import Progress, format_count
 
 
 @pytest.fixture
@@ -185,16 +186,25 @@ class Terminal(io.StringIO):
 def test_progress_is_for_terminals_only(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     quiet = io.StringIO()
-    with Progress(10, label="reading", stream=quiet) as progress:
-        progress.update(rows=5, done=5)
+    with Progress(10, label="reading", file=quiet) as progress:
+        progress.update(5, done=5)
     assert quiet.getvalue() == ""
     monkeypatch.setenv("COLUMNS", "120")
     for total in (10, None):
         screen = Terminal()
-        with Progress(total, label="reading", stream=screen, every=0.0) as progress:
-            progress.update(rows=20_000, done=5, note="AUC 0.91")
+        with Progress(total, label="reading", file=screen) as progress:
+            progress.update(0)
+            progress.update(20_000, done=5, note="AUC 0.91")
         assert "20 k rows" in screen.getvalue()
+        assert "rows/s" in screen.getvalue()
         assert "AUC 0.91" in screen.getvalue()
+    screen = Terminal()
+    with Progress(unit="cells", file=screen) as progress:
+        progress.update(3, 8, "german split 0")
+    assert "3/8 cells, german split 0" in screen.getvalue()
+    with Progress(10, file=(screen := Terminal()), quiet=True) as progress:
+        progress.update(5)
+    assert screen.getvalue() == ""
 
 
 def test_counts():

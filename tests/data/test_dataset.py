@@ -19,7 +19,7 @@ from pairlearn.data import (
     load,
     lookup,
     names,
-    registry,
+    sources,
 )
 from pairlearn.data.cache import cache_folder
 from pairlearn.data.dataset import fetch, verify
@@ -49,11 +49,11 @@ def source():
 
 @pytest.fixture
 def register(monkeypatch):
-    """Put a source into the registry for one test."""
+    """Put a source into the table for one test."""
 
     def put(entry, **changes):
         entry = replace(entry, **changes)
-        monkeypatch.setitem(registry._SOURCES, entry.name, entry)
+        monkeypatch.setitem(sources._SOURCES, entry.name, entry)
         return entry
 
     return put
@@ -192,7 +192,7 @@ def test_digits_are_split_as_the_paper_splits():
     np.testing.assert_array_equal(load("digits").y > 0, load_digits().target < 5)
 
 
-def test_registry_is_consistent():
+def test_sources_are_consistent():
     for name in names():
         source = lookup(name)
         assert source.built_in or source.address.startswith("https://www.csie.ntu.edu.tw/")

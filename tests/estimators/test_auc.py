@@ -264,7 +264,7 @@ def small_blocks(monkeypatch):
 def test_callbacks(small_blocks):
     X, y = sample()
     calls = []
-    model = quick(callbacks=[lambda *call: calls.append(call)]).fit(X, y)
+    model = quick(callbacks=[lambda run: calls.append((run.step, run.seconds, run.risk))]).fit(X, y)
     assert [step for step, _, _ in calls] == [256, 512, 768, 1024, 1280, 1500]
     assert all(risk >= 0 for _, _, risk in calls)
     assert model.trace_.history == calls
@@ -286,8 +286,8 @@ def test_verbose_draws_a_bar_on_stderr(small_blocks, capfd):
 def test_interrupt_gives_a_usable_model(small_blocks):
     X, y = sample()
 
-    def interrupt(step, seconds, risk):
-        if step >= 512:
+    def interrupt(running):
+        if running.step >= 512:
             raise KeyboardInterrupt
 
     with pytest.warns(RuntimeWarning, match="Interrupted after 512 of 1500 steps"):

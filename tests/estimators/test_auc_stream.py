@@ -75,14 +75,14 @@ def test_auto_learns():
 
 
 def test_auto_keeps_one_stream_after_the_warm_up(monkeypatch):
-    from pairlearn.estimators import auc_stream
+    from pairlearn.estimators import auc_online
 
-    monkeypatch.setattr(auc_stream, "_WARM_UP", 200)
+    monkeypatch.setattr(auc_online, "_WARM_UP", 200)
     X, y = sample()
     model = AUCClassifier()
     for k, (X_chunk, y_chunk) in enumerate(chunks(X, y)):
         model.partial_fit(X_chunk, y_chunk, classes=[0, 1])
-        assert len(model._stream._streams) == (6 if k < 3 else 1)
+        assert len(model.stream_state()["streams"]) == (6 if k < 3 else 1)
     alone = AUCClassifier(step_size=model.step_size_)
     assert np.array_equal(streamed(alone, X, y).coef_, model.coef_)
 

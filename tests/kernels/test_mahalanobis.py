@@ -216,10 +216,11 @@ def test_callbacks_see_the_risk():
         y,
         n_steps=100,
         rng=0,
-        callbacks=[lambda step, seconds, risk: seen.append((step, risk))],
+        callbacks=[lambda run: seen.append((run.step, run.risk, run.average.shape))],
     )
     assert seen[0][0] == 100
     assert np.isfinite(seen[0][1])
+    assert seen[0][2] == (X.shape[1] ** 2,)
 
 
 def test_bad_combinations_are_refused():

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pairlearn import (
+    DistanceHinge,
     Exponential,
     Hinge,
     LinearScore,
@@ -20,9 +21,10 @@ from pairlearn import (
     SmoothedHinge,
     Square,
     SquaredHinge,
+    Welsch,
     scalar,
 )
-from pairlearn.losses import LOSSES, get_loss
+from pairlearn.losses import LOSSES, GapWeighted, get_loss
 
 ALL = [
     Hinge(),
@@ -68,6 +70,56 @@ def test_derivative_is_the_slope(loss, pair, score):
     h = 1e-5
     slope = (value(loss, score + h, *pair) - value(loss, score - h, *pair)) / (2 * h)
     assert slope == pytest.approx(derivative(loss, score, *pair), rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("loss", ALL, ids=repr)
+def test_the_array_form_is_the_scalar_one(loss):
+    # Far margins too: neither form may overflow or lose a small slope.
+    m = np.concatenate([np.linspace(-40.0, 40.0, 321), [-800.0, -600.0, 600.0, 690.0]])
+    assert loss.has_array_form
+    with np.errstate(over="raise", invalid="raise"):
+        found = loss.values(m), loss.slopes(m)
+    expected = (
+        [value(loss, s, 1.0, -1.0) for s in m.tolist()],
+        [derivative(loss, s, 1.0, -1.0) for s in m.tolist()],
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-300)
+    by_address = PairLoss.values(loss, m), PairLoss.slopes(loss, m)
+    np.testing.assert_allclose(by_address, expected, rtol=1e-13, atol=1e-300)
+
+
+def test_a_loss_that_replaces_a_function_does_not_inherit_its_array_form():
+    class Steep(Hinge):
+        @scalar
+        def derivative(score, y, y_partner, margin):  # noqa: N805
+            return -3.0 if y > y_partner else 3.0
+
+    assert not Steep().has_array_form
+    np.testing.assert_array_equal(Steep().slopes(np.zeros((2, 2))), np.full((2, 2), -3.0))
+    np.testing.assert_array_equal(Steep(2.0).values(np.ones(3)), Hinge(2.0).values(np.ones(3)))
+
+
+@pytest.mark.parametrize(
+    ("positional", "named"),
+    [
+        (Hinge(0.5), Hinge(margin=0.5)),
+        (Square(0.5), Square(margin=0.5)),
+        (SmoothedHinge(0.25), SmoothedHinge(width=0.25)),
+        (Welsch(2.0), Welsch(bandwidth=2.0)),
+        (DistanceHinge(0.0), DistanceHinge(bias=0.0)),
+        (GapWeighted(Square()), GapWeighted(base=Square())),
+    ],
+    ids=repr,
+)
+def test_the_first_number_is_the_option_of_the_loss(positional, named):
+    assert positional == named
+    assert positional.one_sided is False
+
+
+def test_one_sided_is_given_by_name():
+    assert Logistic(one_sided=True).one_sided
+    with pytest.raises(TypeError, match="positional"):
+        Logistic(True)
 
 
 @given(losses, labels, margins, margins)

@@ -32,8 +32,24 @@ from pairlearn import (
     WholeSpace,
     scalar,
 )
+from pairlearn.models.file import dump_model, parse_model
+from pairlearn.models.record import ModelRecord
+from pairlearn.pairings import (
+    AllPrevious,
+    Arrival,
+    ClassReservoirs,
+    FrozenExample,
+    GivenPairs,
+    OnlineSource,
+    Pairing,
+    Plan,
+    PreviousOfQuery,
+    PreviousOpposite,
+    ReservoirBuffer,
+)
 from pairlearn.solvers import descent
 from pairlearn.solvers import pairwise_sgd as pairwise_module
+from pairlearn.streams.state import pack, unpack
 
 N, D = 60, 5
 
@@ -166,7 +182,7 @@ def test_reading_the_average_changes_nothing(block, solver, problem, cut):
     for piece in pieces(cut):
         stream.learn_many(X[piece], y[piece])
         _ = stream.average, stream.w
-        stream.save()
+        stream.state()
     assert np.array_equal(stream.average, whole.average)
 
 
@@ -175,7 +191,7 @@ def test_reading_the_average_changes_nothing(block, solver, problem, cut):
 def test_a_saved_state_can_be_restored_more_than_once(block, solver, problem, at):
     X, y = sample()
     stream = solver.start(problem, D).learn_many(X[:at], y[:at])
-    saved = stream.save()
+    saved = stream.state()
     ends = []
     for _ in range(3):
         stream.learn_many(X[at:], y[at:])
@@ -186,6 +202,84 @@ def test_a_saved_state_can_be_restored_more_than_once(block, solver, problem, at
         assert np.array_equal(end[0], ends[0][0])
         assert np.array_equal(end[1], ends[0][1])
         assert end[2:] == ends[0][2:]
+
+
+class Second(OnlineSource):
+    """A source of one's own: each example meets the one before the previous."""
+
+    def __init__(self):
+        self.remembered = 0
+
+    def arrive(self, y):
+        n = self.remembered + len(y)
+        rows, self.remembered = np.arange(2, n), min(n, 2)
+        return Arrival(Plan(rows, rows - 2), np.arange(max(n - 2, 0), n))
+
+
+class SecondLast(Pairing):
+    def online(self, rng):
+        return Second()
+
+
+PAIRINGS = {
+    "previous": PreviousExample(),
+    "frozen": FrozenExample(),
+    "opposite": PreviousOpposite(),
+    "fifo": FifoBuffer(3),
+    "all": AllPrevious(),
+    "reservoir": ReservoirBuffer(4),
+    "class reservoirs": ClassReservoirs(3, 4, weighting="oam"),
+    "given": GivenPairs(),
+    "queries": PreviousOfQuery(),
+    "own": SecondLast(),
+}
+
+
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("name", PAIRINGS)
+def test_a_state_written_down_goes_on_elsewhere(name, storage):
+    """Through the bytes of a file, into a stream that another process would have started."""
+    X, y = sample()
+    qid = {"qid": np.arange(N) % 7} if name == "queries" else {}
+    solver, problem = PairwiseSGD(PAIRINGS[name]), Problem(LinearScore(), Hinge())
+
+    def learn(stream, rows):
+        part = {key: value[rows] for key, value in qid.items()}
+        return stream.learn_many(storage(X[rows]), y[rows], **part)
+
+    stream = learn(learn(solver.start(problem, D, rng=3), slice(0, 14)), slice(14, 30))
+    plain, arrays = pack(stream.state())
+    record = ModelRecord("state", arrays, provenance={"state": plain})
+    found = parse_model(dump_model(record), allow_unregistered=True)
+    twin = solver.start(problem, D, rng=4)
+    twin.restore(unpack(found.provenance["state"], found.arrays))
+    for s in (stream, twin):
+        learn(s, slice(30, N))
+    assert np.array_equal(twin.average, stream.average)
+    assert (twin.n_steps, twin.n_gradients) == (stream.n_steps, stream.n_gradients)
+    assert twin.n_examples == N
+
+
+def test_a_state_of_other_parts_is_refused():
+    X, y = sample()
+    problem = Problem(LinearScore(), Hinge())
+    state = PairwiseSGD(FifoBuffer(3)).start(problem, D).learn_many(X, y).state()
+    with pytest.raises(ValueError, match="is not one of _Reservoir"):
+        PairwiseSGD(ReservoirBuffer(3)).start(problem, D).restore(state)
+    with pytest.raises(ValueError, match=r"examples of shape \(3, 5\).*has 4 features"):
+        PairwiseSGD(FifoBuffer(3)).start(problem, 4).restore(state)
+    state["descent"]["w"] = np.zeros(1)
+    with pytest.raises(ValueError, match=r"saved w has shape \(1,\), here it has \(5,\)"):
+        PairwiseSGD(FifoBuffer(3)).start(problem, D).restore(state)
+
+
+def test_a_source_must_say_its_state():
+    class Mute(Pairing):
+        def online(self, rng):
+            return object()
+
+    with pytest.raises(TypeError, match=r"Mute\.online must return an OnlineSource, got object"):
+        PairwiseSGD(Mute()).start(Problem(LinearScore(), Hinge()), D)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])

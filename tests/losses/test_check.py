@@ -3,6 +3,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from pairlearn import AUCClassifier, GapWeighted, PairLoss, check_loss
@@ -57,6 +58,11 @@ class WrongBound(Hinge):
         return 0.5
 
 
+class WrongArray(Hinge):
+    def values(self, margins):
+        return np.abs(margins)
+
+
 class OneOrder(PairLoss):
     @scalar
     def value(score, y, y_partner, _):
@@ -74,6 +80,7 @@ class OneOrder(PairLoss):
         (Infinite(), "is not finite at score"),
         (Undecorated(), "decorated with @scalar"),
         (WrongBound(), "slope_bound"),
+        (WrongArray(), "array form gives"),
     ],
 )
 def test_slips_are_found(loss, message):

@@ -90,7 +90,12 @@ def test_labels_may_be_any_two_values():
         ([0, 1], [0.0], None, "1 numbers for 2 labels"),
         ([0, 1], [[0.0, 1.0]], None, r"shape \(1, 2\)"),
         ([[0, 1]], [0.0, 1.0], None, r"vector of labels, got shape \(1, 2\)"),
-        ([0, 1], [0.0, 1.0], [1.0, -1.0], "must not be negative, got -1.0"),
+        (
+            [0, 1],
+            [0.0, 1.0],
+            [1.0, -1.0],
+            "sample_weight must hold finite numbers of at least 0, got -1.0",
+        ),
         ([0, 1], [0.0, 1.0], [1.0, 0.0], "needs weight in both"),
     ],
 )

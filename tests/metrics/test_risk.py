@@ -276,7 +276,11 @@ def test_many_examples_need_no_pairs():
         (("hinge", [[0.0, 1.0]], [1, -1]), None, r"shape \(1, 2\)"),
         (("huge", [0.0, 1.0], [1, -1]), None, "loss must be one of"),
         (("hinge", [0.0, 1.0], [1, -1]), [1.0, 0.0], "positive for at least two"),
-        (("hinge", [0.0, 1.0], [1, -1]), [1.0, -2.0], "must not be negative, got -2.0"),
+        (
+            ("hinge", [0.0, 1.0], [1, -1]),
+            [1.0, -2.0],
+            "sample_weight must hold finite numbers of at least 0, got -2.0; use 0",
+        ),
     ],
 )
 def test_bad_input_is_refused(arguments, weight, message):

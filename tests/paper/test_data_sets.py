@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from pairlearn import AUCClassifier, Hinge, LinearScore, Problem
-from pairlearn.estimators.auc_choice import pair_scale
+from pairlearn.estimators.auc_choice import opposite_scale
 from pairlearn.solvers.rows import as_rows
 from pairlearn.solvers.sweep import Sweep
 
@@ -49,7 +49,7 @@ def tuned(X, y, *, n_passes, seed):
     """Return AUCClassifier with step size and radius by 5-fold cross-validation on a wide grid."""
     rng = np.random.default_rng(seed)
     signs = y.astype(float)
-    scale = pair_scale(as_rows(X), signs, rng)
+    scale = opposite_scale(as_rows(X), signs, rng)
     steps, radii = 10.0 ** np.arange(-3, 1.01, 0.5) / scale, np.array([1, 3, 10, 30, 100, np.inf])
     grid = [(step, radius / np.sqrt(scale)) for step in steps for radius in radii]
     sweep = Sweep(tuple(s for s, _ in grid), tuple(r for _, r in grid))

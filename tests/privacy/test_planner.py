@@ -2,9 +2,12 @@
 import numpy as np
 import pytest
 
+from pairlearn.experiments.paper.private_regimes import REGIMES, Regime, regime_auc
+from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce, write_reproduction
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.planner import expected_auc, main, plan, simulated_auc
+from pairlearn.privacy.planner import expected_auc, plan, simulated_auc
 from pairlearn.privacy.selection import pair_utility, select_privately
 
 
@@ -50,9 +53,11 @@ def test_bad_guesses_are_refused():
 
 
 @pytest.mark.slow
-def test_command_prints_the_comparison(capsys):
-    main(["--runs", "8"])
-    assert "root mean square error 0.0" in capsys.readouterr().out
+def test_predictions_beside_simulations(tmp_path):
+    settings = Settings(store=tmp_path / "none.sqlite", n_splits=8)
+    (outcome,) = reproduce(["private-planner"], settings, Shelf(settings))
+    assert "Root mean square error 0.0" in " ".join(outcome.text.split())
+    assert len(outcome.parts[1].rows) == 72
 
 
 def brute_utility(scores, signs):
@@ -102,24 +107,25 @@ def test_selection_is_paid_for():
         select_privately(np.zeros(4), np.ones(4), epsilon=0.4)
 
 
-def test_regimes(capsys):
-    from pairlearn.experiments.paper.private_regimes import REGIMES, Regime, main, regime_auc
-    from pairlearn.privacy.mechanisms.centred import CentredStatistics
-
+def test_regimes(tmp_path):
     assert {regime.n_features for regime in REGIMES} >= {8, 64, 200}
     correlated = Regime(20_000, 3, correlation=0.5)
     mean, error = regime_auc(correlated, CentredStatistics(n_rounds=2), epsilon=4.0, n_runs=3)
     # The best is .85, and no direction does better.
     assert 0.84 < mean <= 0.85
     assert error < 0.01
-    main(["--runs", "1", "--epsilon", "1", "--markdown"])
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 + len(REGIMES) + 1
-    assert all(line.count("|") == 12 for line in lines[:-1])
+    settings = Settings(store=tmp_path / "none.sqlite", n_splits=1)
+    (outcome,) = reproduce(["private-regimes"], settings, Shelf(settings))
+    table = outcome.parts[1]
+    assert len(table.columns) == 11
+    assert len(table.rows) == 2 * len(REGIMES)
+    # No direction is better than the best linear score.
+    assert all(0.15 < cell.value < 0.851 for row in table.rows for cell in row[5:])
+    assert "Standard errors are at most" in " ".join(outcome.text.split())
+    page = write_reproduction([outcome], tmp_path, settings=settings, shelf=Shelf(settings))
+    assert "private-regimes-auc" in page.read_text()
 
 
 def test_number_of_rounds():
-    from pairlearn.privacy.mechanisms.centred import CentredStatistics
-
     with pytest.raises(ValueError, match="n_rounds"):
         CentredStatistics(n_rounds=4)

@@ -192,14 +192,17 @@ def test_a_loss_that_returns_nan(sparse):
 
 def test_callbacks_see_every_block(small_blocks):
     X, y = sample()
-    calls = []
+    calls, models = [], []
     solution = PairwiseSGD().solve(
         PROBLEM,
         X,
         y,
         n_steps=100,
         rng=0,
-        callbacks=[lambda *call: calls.append(call), lambda step, seconds, risk: None],
+        callbacks=[
+            lambda run: calls.append((run.step, run.seconds, run.risk)),
+            lambda run: models.append((run.average, run.w, run.n_gradients, run.cpu_seconds)),
+        ],
     )
     assert [step for step, _, _ in calls] == [32, 64, 96, 100]
     assert all(np.diff([seconds for _, seconds, _ in calls]) >= 0)
@@ -207,6 +210,43 @@ def test_callbacks_see_every_block(small_blocks):
     silent = PairwiseSGD().solve(PROBLEM, X, y, n_steps=100, rng=0)
     assert np.array_equal(solution.average, silent.average)
     assert silent.trace.history == []
+    # On the way as at the end: the model is that of a run which ends there.
+    for (step, _, _), (average, w, n_gradients, _) in zip(calls, models, strict=True):
+        ended = PairwiseSGD().solve(PROBLEM, X, y, n_steps=step, rng=0)
+        np.testing.assert_allclose(average, ended.average, rtol=1e-12)
+        np.testing.assert_array_equal(w, ended.w)
+        assert n_gradients == ended.trace.n_gradients
+    assert sorted(cpu for *_, cpu in models) == [cpu for *_, cpu in models]
+
+
+def test_pauses_say_when_callbacks_are_called(small_blocks):
+    X, y = sample()
+    steps = []
+    solution = PairwiseSGD().solve(
+        PROBLEM,
+        X,
+        y,
+        n_steps=100,
+        rng=0,
+        pauses=[3, 50],
+        callbacks=[lambda r: steps.append(r.step)],
+    )
+    assert steps == [3, 50, 100]
+    assert solution.trace.n_steps == 100
+    assert solution.trace.history == []
+    for wrong in ([0], [5, 5], [7, 3], [101]):
+        with pytest.raises(ValueError, match="pauses must be steps from 1 to 100 in increasing"):
+            PairwiseSGD().solve(PROBLEM, X, y, n_steps=100, pauses=wrong)
+
+
+def test_a_run_is_read_while_it_rests(small_blocks):
+    X, y = sample()
+    seen = []
+    PairwiseSGD().solve(PROBLEM, X, y, n_steps=100, rng=0, callbacks=[seen.append])
+    assert np.isfinite(seen[0].risk)
+    assert seen[-1].average.shape == (X.shape[1],)
+    with pytest.raises(RuntimeError, match="from step 32 to 100; read what you need while"):
+        _ = seen[0].average
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -223,7 +263,7 @@ def test_running_risk_estimates_the_pair_risk(sparse):
         n_steps=2000,
         rng=4,
         w_start=start,
-        callbacks=[lambda step, seconds, risk: risks.append(risk)],
+        callbacks=[lambda running: risks.append(running.risk)],
     )
     # Losses of inactive pairs are 0, of active ones below 1.2: a standard deviation of at most 0.6.
     expected = pair_risk(Logistic(), X @ start, y)
@@ -233,7 +273,7 @@ def test_running_risk_estimates_the_pair_risk(sparse):
 def test_an_error_in_a_callback_is_not_swallowed(small_blocks):
     X, y = sample()
 
-    def stop(step, seconds, risk):
+    def stop(running):
         raise RuntimeError("mine")
 
     with pytest.raises(RuntimeError, match="mine"):
@@ -248,8 +288,8 @@ def test_interrupt_in_a_callback_returns_the_average_so_far(small_blocks, kind, 
     options = {} if averaging is None else {"averaging": averaging}
     solver = PairwiseSGD(**options)
 
-    def interrupt(step, seconds, risk):
-        if step >= 64:
+    def interrupt(running):
+        if running.step >= 64:
             raise KeyboardInterrupt
 
     with pytest.warns(RuntimeWarning, match="Interrupted after 64 of 200 steps; the model is the"):

@@ -3,11 +3,22 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
-from pairlearn import EntropyRegressor, MetricLearner, OnlineLearner, PairwiseRanker, open_reader
-from pairlearn.streams import Schema
+from pairlearn import (
+    AUCClassifier,
+    EntropyRegressor,
+    MetricLearner,
+    OnlineLearner,
+    PairwiseRanker,
+    open_reader,
+)
+from pairlearn.streams import IteratorReader, Schema
+from pairlearn.streams.state import pack, unpack
 
 
 class StopHereError(Exception):
@@ -44,6 +55,11 @@ CASES = {
     "ranker in queries": (PairwiseRanker, "grade", "query"),
     "entropy": (EntropyRegressor, "target", None),
     "metric": (lambda: MetricLearner(random_state=0), "grade", None),
+    "metric of low rank": (
+        lambda: MetricLearner(parameterization="low_rank", rank=2, random_state=0),
+        "grade",
+        None,
+    ),
     "metric diagonal": (
         lambda: MetricLearner(parameterization="diagonal", random_state=0),
         "grade",
@@ -74,6 +90,67 @@ def test_resuming_is_exact(name, table, tmp_path):
     for one in (whole, learner):
         one.save(tmp_path / f"{one is whole}")
     assert (tmp_path / "True").read_bytes() == (tmp_path / "False").read_bytes()
+
+
+class Centroids(BaseEstimator):
+    """An estimator of one's own: the score is the place between the means of the classes."""
+
+    def score_and_learn(self, X, y, *, classes, finite):
+        if classes is not None:
+            self.classes_, self.sums_, self.counts_ = classes, np.zeros((2, X.shape[1])), [1, 1]
+        means = self.sums_ / np.reshape(self.counts_, (2, 1))
+        for k, label in enumerate(self.classes_):
+            self.sums_[k] += X[y == label].sum(axis=0)
+            self.counts_[k] += int((y == label).sum())
+        return X @ (means[1] - means[0])
+
+    def stream_state(self):
+        return {k: v for k, v in vars(self).items() if k.endswith("_")}
+
+    def restore_stream(self, state):
+        vars(self).update(state)
+
+
+@pytest.fixture
+def examples(rng):
+    X = rng.normal(size=(900, 3))
+    return X, (X[:, 0] + rng.normal(size=900) > 0).astype(int)
+
+
+def test_an_estimator_of_ones_own(examples, tmp_path):
+    X, y = examples
+
+    def read():
+        return IteratorReader(lambda: zip(X.tolist(), y.tolist(), strict=True), chunk_rows=100)
+
+    whole = OnlineLearner(Centroids(), classes=[0, 1], window=500).fit_stream(read())
+    for _ in range(20):
+        learner = OnlineLearner(Centroids(), classes=[0, 1], window=500)
+        try:
+            learner.fit_stream(read(), checkpoint=tmp_path / "c", every=1, progress=stop_after(1))
+            break
+        except StopHereError:
+            continue
+    assert learner.n_seen == 900
+    assert learner.auc == whole.auc > 0.7
+    assert learner.model.sums_.tobytes() == whole.model.sums_.tobytes()
+    with pytest.raises(ValueError, match="Centroids does not; leave forget at None"):
+        OnlineLearner(Centroids(), forget=100)
+
+
+@pytest.mark.parametrize("names", [np.array(["no", "yes"]), np.array([3, 7], dtype=np.int8),
+                                   np.array(["no", "yes"], dtype=object)])  # fmt: skip
+@pytest.mark.parametrize("make", [Centroids, AUCClassifier])
+def test_labels_of_any_type_come_back(make, names, examples):
+    X, y = examples
+    one = OnlineLearner(make(), window=500).learn_many(X[:500], names[y[:500]])
+    plain, arrays = pack(one.state())
+    other = OnlineLearner(make(), window=500)
+    other.restore(unpack(json.loads(json.dumps(plain)), arrays))
+    for learner in (one, other):
+        learner.learn_many(X[500:], names[y[500:]])
+        assert learner.model.classes_.dtype == names.dtype
+    assert other.auc == one.auc
 
 
 def test_restarts_need_coefficients_to_start_from():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import resource
@@ -20,12 +21,12 @@ import scipy.sparse
 from pairlearn import AUCClassifier, OnlineLearner, open_reader, roc_auc
 from pairlearn.atomic import previous_of
 from pairlearn.models import load_model
-from pairlearn.models.file import dump_model
+from pairlearn.models.file import dump_model, read_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import FifoBuffer
 from pairlearn.streams import CheckpointError, CheckpointWarning, IteratorReader, ReadError, Schema
 from pairlearn.streams.checkpoint import read_checkpoint
-from pairlearn.streams.driving import driver_of
+from pairlearn.streams.driving import Driver
 from pairlearn.streams.state import StateError, pack, unpack
 
 HARNESS = Path(__file__).with_name("kill_harness.py")
@@ -171,7 +172,8 @@ def test_wrong_use(call, message):
 def test_what_it_cannot_drive():
     from sklearn.linear_model import SGDClassifier
 
-    with pytest.raises(TypeError, match="cannot drive SGDClassifier; known are AUCClassifier"):
+    message = "SGDClassifier, which has no stream_state and no restore_stream; take AUCClassifier"
+    with pytest.raises(TypeError, match=message):
         OnlineLearner(SGDClassifier())
 
 
@@ -258,14 +260,14 @@ def test_a_bad_newest_checkpoint_gives_way_to_the_one_before(damage, table, tmp_
     interrupted(table, path)
     good = path.read_bytes()
     record = ModelRecord("Other", {"coef": np.ones(1)})
-    later = ModelRecord("OnlineLearner checkpoint", {}, parameters={"checkpoint_version": 2})
+    later = ModelRecord("OnlineLearner checkpoint", {}, parameters={"checkpoint_version": 3})
     path.write_bytes({
         "cut": good[:-100], "empty": b"", "flipped": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
         "model": dump_model(record), "version": dump_model(later),
         "format": good.replace(b'format_version\\":1', b'format_version\\":7'),
     }[damage])  # fmt: skip
     if damage == "version":
-        named = "checkpoint of version 2"
+        named = "checkpoint of version 3"
     else:
         named = "format version 7" if damage == "format" else "cannot be used"
     with pytest.warns(CheckpointWarning, match=named):
@@ -284,6 +286,18 @@ def test_two_bad_checkpoints_are_an_error(table, tmp_path):
     assert LEARNERS["fixed"]().fit_stream(reader_of(table), checkpoint=path, resume=False).n_seen
     path.unlink()
     assert read_checkpoint(path) is None
+
+
+def test_a_checkpoint_of_the_first_version_is_refused(table, tmp_path):
+    path = tmp_path / "state.ckpt"
+    interrupted(table, path)
+    previous_of(path).unlink()
+    record = read_model(path, allow_unregistered=True)
+    old = {**record.parameters, "checkpoint_version": 1}
+    path.write_bytes(dump_model(dataclasses.replace(record, parameters=old)))
+    message = "checkpoint of version 1 .* this library reads version 2; use that library, or delete"
+    with pytest.raises(CheckpointError, match=message):
+        LEARNERS["fixed"]().fit_stream(reader_of(table), checkpoint=path)
 
 
 def test_a_checkpoint_of_other_settings_or_data(table, tmp_path):
@@ -400,7 +414,7 @@ def test_damaged_states(plain):
 
 
 def test_a_driver_before_the_start():
-    driver = driver_of(AUCClassifier(), np.array([0, 1]))
+    driver = Driver(AUCClassifier())
     assert driver.state() == {}
     driver.restore({})
-    assert not driver.started
+    assert not hasattr(driver.model, "coef_")

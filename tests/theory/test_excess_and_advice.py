@@ -30,8 +30,8 @@ from pairlearn.theory import (
     step_size_online,
     step_size_smooth,
 )
+from pairlearn.theory.finite_problems import FiniteProblem
 from pairlearn.theory.measure import measure_stability
-from pairlearn.theory.problems import FiniteProblem
 
 
 def test_online_excess_of_the_hinge_falls_as_one_over_root_n():

@@ -22,7 +22,7 @@ from pairlearn.theory import (
     run_path,
     square_problem,
 )
-from pairlearn.theory.problems import FiniteProblem
+from pairlearn.theory.finite_problems import FiniteProblem
 from pairlearn.validation import AssumptionWarning
 
 

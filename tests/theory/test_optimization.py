@@ -22,7 +22,7 @@ from pairlearn.theory import (
     strongly_convex_gap,
     strongly_convex_gap_with_confidence,
 )
-from pairlearn.theory.problems import FiniteProblem
+from pairlearn.theory.finite_problems import FiniteProblem
 
 
 def gaps(problem: FiniteProblem, sample, n_steps, step_size, n_runs, seed):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pairlearn.cli.output import json_option, result_options
+
 if TYPE_CHECKING:
     from pairlearn.experiments import Comparison, Method
 
@@ -43,20 +45,8 @@ __all__ = ["command"]
     show_default=True,
     help="honest: scaled and tuned on the training part; paper: on all examples, as published.",
 )
-@click.option(
-    "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("pairlearn-compare.sqlite"),
-    show_default=True,
-    help="Results as they come; the same command goes on where a killed one stopped.",
-)
-@click.option(
-    "--report",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write a self-contained HTML page and CSV files into this folder.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@result_options("pairlearn-compare.sqlite")
+@json_option
 def command(
     datasets: tuple[str, ...],
     methods: str,
@@ -84,7 +74,7 @@ def command(
     from pairlearn.experiments import HONEST, PAPER, compare, method_names
     from pairlearn.experiments.comparison.runner import ComparisonError
     from pairlearn.experiments.comparison.store import StoreError
-    from pairlearn.experiments.progress import cell_bar
+    from pairlearn.progress import Progress
 
     if methods == "list":
         click.echo("\n".join(method_names()))
@@ -93,7 +83,7 @@ def command(
     try:
         chosen = _methods(methods, estimators)
         loaded = [load(name) for name in datasets]
-        with cell_bar(quiet=quiet or as_json) as progress:
+        with Progress(unit="cells", quiet=quiet or as_json) as bar:
             comparison = compare(
                 loaded,
                 chosen,
@@ -103,7 +93,7 @@ def command(
                 workers=workers,
                 protocol=HONEST if protocol == "honest" else PAPER,
                 command=typed,
-                progress=progress,
+                progress=bar.update,
             )
     except (DataError, StoreError, ComparisonError, ValueError) as error:
         raise click.ClickException(str(error)) from error
@@ -122,8 +112,7 @@ def command(
         page = write_report(comparison, report, commands=[typed])
         click.echo(f"report: {page}", err=as_json)
     for failure in comparison.failures:
-        where = f"{failure.dataset} split {failure.split} {failure.method}"
-        click.echo(f"failed: {where}: {failure.message}", err=True)
+        click.echo(failure.line, err=True)
     if comparison.failures:
         sys.exit(1)
 
@@ -143,10 +132,11 @@ def _methods(methods: str, estimators: tuple[str, ...]) -> list[Method]:
 
 def _print(comparison: Comparison) -> None:
     from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows
+    from pairlearn.experiments.plain_text import text_table
 
     costs = {(row.dataset, row.method): row for row in cost_rows(comparison)}
     gaps = {(row.dataset, row.method): row for row in difference_rows(comparison)}
-    lines = [("data set", "method", "AUC", "sd", f"less {comparison.methods[0]}", "CPU s")]
+    lines = []
     for row in auc_rows(comparison):
         gap = gaps.get((row.dataset, row.method))
         difference = ""
@@ -158,10 +148,8 @@ def _print(comparison: Comparison) -> None:
         sd = "-" if math.isnan(row.auc.sd) else f"{row.auc.sd:.4f}"
         seconds = f"{costs[row.dataset, row.method].cpu_seconds:.3g}"
         lines.append((row.dataset, row.method, f"{row.auc.mean:.4f}", sd, difference, seconds))
-    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+    head = ("data set", "method", "AUC", "sd", f"less {comparison.methods[0]}", "CPU s")
+    click.echo(text_table(head, lines))
 
 
 def _as_json(comparison: Comparison) -> dict[str, Any]:

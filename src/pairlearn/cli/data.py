@@ -69,12 +69,12 @@ def fetch(names: tuple[str, ...], no_verify: bool, quiet: bool) -> None:
     """Fetch data sets into the cache; a broken download goes on where it stopped."""
     from pairlearn.data import load
     from pairlearn.data.errors import DataError
-    from pairlearn.experiments.progress import download_bar
+    from pairlearn.progress import Progress
 
     for name in names:
         try:
-            with download_bar(name, quiet=quiet) as progress:
-                data = load(name, verify_digest=not no_verify, progress=progress)
+            with Progress(label=name, unit="bytes", quiet=quiet) as bar:
+                data = load(name, verify_digest=not no_verify, progress=bar.update)
         except DataError as error:
             raise click.ClickException(str(error)) from error
         click.echo(f"{name}: {data.n} examples, {data.d} features, {data.origin}")

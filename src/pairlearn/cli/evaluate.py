@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pairlearn.cli.output import Progress, emit, json_option
-from pairlearn.cli.problems import kind_of
+from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.problem_kinds import kind_of
 from pairlearn.cli.reading import Reading, data_argument, reading_options, size_of
+from pairlearn.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +74,7 @@ def command(
                 raise ReadError("the label is needed; name its column with --label.")
             parts.append((scored.scores, scored.y == positive))
             rows += len(scored.scores)
-            bar.update(rows=rows, done=scored.done)
+            bar.update(rows, done=scored.done)
     scores = np.concatenate([part[0] for part in parts])
     labels = np.concatenate([part[1] for part in parts])
     if labels.all() or not labels.any():
@@ -123,7 +124,7 @@ def _measure(
                 raise ReadError("the label is needed; name its column with --label.")
             chunks.append(replace(scored, X=None))
             rows += len(scored.scores)
-            bar.update(rows=rows, done=scored.done)
+            bar.update(rows, done=scored.done)
     found = measure(model, chunks)
     values = {"model": path, "rows": rows, "refused": reader.refusals.count, **found}
     lines = [f"{name.replace('_', ' ')} {value:.6g}" for name, value in found.items()]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.problems import kind_of
+from pairlearn.cli.problem_kinds import kind_of
 
 __all__ = ["as_json", "as_onnx", "command"]
 
@@ -80,7 +80,7 @@ def as_json(model: Any) -> dict[str, Any]:
     if sigmoid is not None:
         found["probability"] = {"slope": sigmoid[0], "offset": sigmoid[1]}
     if hasattr(model, "certificate_"):
-        lower, upper = model._bounds(model.n_features_in_)
+        lower, upper = model.public_bounds(model.n_features_in_)
         found["bounds"] = {"lower": lower.tolist(), "upper": upper.tolist()}
         found["certificate"] = model.certificate_.to_dict()
     return found
@@ -118,7 +118,7 @@ def as_onnx(model: Any) -> bytes:
     rows = "X"
     if hasattr(model, "certificate_"):
         # a private model clips to its public bounds, and an absent value is the middle of them
-        lower, upper = model._bounds(width)
+        lower, upper = model.public_bounds(width)
         constants |= {"lower": lower, "upper": upper, "middle": 0.5 * (lower + upper)}
         nodes += [
             helper.make_node("IsNaN", ["X"], ["absent"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pairlearn.cli.problems import kind_of
+from pairlearn.cli.problem_kinds import kind_of
 
 if TYPE_CHECKING:
     import numpy as np

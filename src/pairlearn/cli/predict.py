@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from pairlearn.cli.output import Progress, json_option
-from pairlearn.cli.problems import kind_of
+from pairlearn.cli.output import json_option
+from pairlearn.cli.problem_kinds import kind_of
 from pairlearn.cli.reading import Reading, data_argument, reading_options, size_of
+from pairlearn.progress import Progress
 
 if TYPE_CHECKING:
     from pairlearn.cli.scoring import Scored
@@ -84,7 +85,7 @@ def _write(model: Any, chunks: Any, file: TextIO, as_json: bool, bar: Progress) 
                 file.write(json.dumps(entry, ensure_ascii=False) + "\n")
             else:
                 file.write(",".join(_field(value) for value in entry.values()) + "\n")
-        bar.update(rows=rows, done=scored.done)
+        bar.update(rows, done=scored.done)
     return rows
 
 

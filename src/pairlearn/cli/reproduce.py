@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from pairlearn.cli.output import result_options
+
 __all__ = ["NAMES", "command"]
 
 #: As in `pairlearn.experiments.paper.targets`, which help must not have to import.
@@ -23,6 +25,10 @@ NAMES = (
     "fig-square",
     "fig-sampling",
     "fig-loglink",
+    "private-mechanisms",
+    "private-add-remove",
+    "private-regimes",
+    "private-planner",
 )
 
 
@@ -42,20 +48,8 @@ NAMES = (
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
 @click.option("--data", "datasets", default="", metavar="A,B,...", help="Other data sets.")
-@click.option("--methods", default="", metavar="A,B,...", help="Only these methods.")
-@click.option(
-    "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("pairlearn-reproduce.sqlite"),
-    show_default=True,
-    help="Results as they come; the same command goes on where a killed one stopped.",
-)
-@click.option(
-    "--report",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write a self-contained HTML page and CSV files into this folder.",
-)
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--methods", default="", metavar="A,B,...", help="Only these methods or mechanisms.")
+@result_options("pairlearn-reproduce.sqlite")
 def command(
     names: tuple[str, ...],
     quick: bool,
@@ -77,11 +71,13 @@ def command(
       table-dp-diabetes table-dp-german table-dp-time    private learning
       fig-hinge fig-hinge-more fig-square                AUC against CPU time
       fig-sampling fig-loglink                           cost of sampling, log-link loss
-      all
+      all                                                all of these, the paper's
+      private-mechanisms private-add-remove              every private mechanism
+      private-regimes private-planner                    private learning on Gaussian models
 
-    Each prints our numbers beside the published ones. A data set that is neither on this machine
-    nor to be fetched is named in one line, and the rest goes on. Exit status 1 if a cell failed
-    or nothing could be run.
+    Each prints our numbers, beside the published ones where there are any. A data set that is
+    neither on this machine nor to be fetched is named in one line, and the rest goes on. Exit
+    status 1 if a cell failed or nothing could be run.
 
     \b
     Examples:
@@ -90,16 +86,18 @@ def command(
     """
     from pairlearn.experiments.comparison.runner import ComparisonError
     from pairlearn.experiments.comparison.store import StoreError
+    from pairlearn.experiments.methods.private import PRIVATE_LEARNERS
     from pairlearn.experiments.methods.table import find_method
     from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce, write_reproduction
-    from pairlearn.experiments.progress import cell_bar
+    from pairlearn.progress import Progress
 
     done = []
     try:
         wanted = tuple(name.strip() for name in methods.split(",") if name.strip())
         for name in wanted:
-            find_method(name)
-        with cell_bar(quiet=quiet) as progress:
+            if name not in PRIVATE_LEARNERS:
+                find_method(name)
+        with Progress(unit="cells", quiet=quiet) as bar:
             settings = Settings(
                 store=store,
                 quick=quick,
@@ -110,7 +108,7 @@ def command(
                 datasets=tuple(name.strip() for name in datasets.split(",") if name.strip()),
                 methods=wanted,
                 command=shlex.join(["pairlearn", *sys.argv[1:]]),
-                progress=progress,
+                progress=bar.update,
             )
             shelf = Shelf(settings)
             told: set[str] = set()

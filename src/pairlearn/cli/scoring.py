@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pairlearn.cli.problems import kind_of
+from pairlearn.cli.problem_kinds import kind_of
 from pairlearn.cli.reading import Reading, format_of, open_data, schema_from_plain, schema_of
 
 if TYPE_CHECKING:

@@ -234,6 +234,6 @@ def _resume(talk: Conversation, path: str) -> None:
         talk.auc = type(talk.auc).from_state(found.state["auc"])
         talk.waiting = OrderedDict(found.state["waiting"])
         talk.n_forgotten = int(found.state["forgotten"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"the checkpoint {path} is damaged ({error!r}); delete it.") from None
     click.echo(f"pairlearn: going on from {path}, {talk.learner.n_seen} examples", err=True)

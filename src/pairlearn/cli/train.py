@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pairlearn.cli.output import Progress, emit, format_count, json_option
-from pairlearn.cli.problems import PROBLEMS
+from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.problem_kinds import PROBLEMS
 from pairlearn.cli.reading import (
     Reading,
     data_argument,
@@ -25,6 +25,7 @@ from pairlearn.cli.reading import (
     schema_to_plain,
     size_of,
 )
+from pairlearn.progress import Progress, format_count
 
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
@@ -122,7 +123,7 @@ def command(
     if how == "offline":
         record, facts = _offline(*arguments)
     else:
-        record, facts = _stream(
+        record, facts = _train_online(
             *arguments, window=window, forget=_forget(forget), every=every, fresh=fresh,
             checkpoint=checkpoint or f"{output}.checkpoint", total=size_of(data),
             strategy=None if "-" not in data or checkpoint else "no checkpoint",
@@ -188,7 +189,7 @@ def _forget(text: str | None) -> int | str | None:
     return int(text)
 
 
-def _stream(
+def _train_online(
     model: Any,
     reader: Reader,
     schema: Schema,
@@ -235,7 +236,7 @@ def _drawer(bar: Progress, total: int | None) -> Callable[[Any, Any], None]:
     def draw(learner: Any, chunk: Any) -> None:
         auc = learner.auc
         done = chunk.position.offset if total is not None else None
-        bar.update(rows=learner.n_seen, done=done, note="" if auc is None else f"AUC {auc:.4f}")
+        bar.update(learner.n_seen, done=done, note="" if auc is None else f"AUC {auc:.4f}")
 
     return draw
 

@@ -13,7 +13,7 @@ from pairlearn.data.errors import DataCorruptError, DataError, DataUnavailableEr
 from pairlearn.data.labels import FirstHalf, OneAgainstRest, PositiveLabel, to_signs
 from pairlearn.data.libsvm import read_libsvm
 from pairlearn.data.preparation import SCALINGS, MinMaxScaling, prepare
-from pairlearn.data.registry import PAPER_SETS, Source, lookup, names
+from pairlearn.data.sources import PAPER_SETS, Source, lookup, names
 from pairlearn.data.splits import Split, folds, random_split, repeated_folds
 
 __all__ = [

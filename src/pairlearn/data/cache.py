@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pairlearn.data.errors import DataUnavailableError
 from pairlearn.data.libsvm import SUFFIXES
-from pairlearn.data.registry import Source
+from pairlearn.data.sources import Source
 
 __all__ = ["CACHE_VARIABLE", "FOLDER_VARIABLE", "cache_folder", "find_file", "named_folder"]
 

@@ -17,7 +17,7 @@ from pairlearn.data.download import download
 from pairlearn.data.errors import DataCorruptError, DataUnavailableError
 from pairlearn.data.labels import to_signs
 from pairlearn.data.libsvm import parse_libsvm, read_text, text_digest
-from pairlearn.data.registry import Source, lookup
+from pairlearn.data.sources import Source, lookup
 
 __all__ = ["Dataset", "fetch", "find", "load", "verify"]
 
@@ -99,7 +99,7 @@ def load(
     verify_digest : bool, default=True
         Whether the sha256 is compared where it is known. Shape and classes always are.
     dense : bool, optional
-        Whether X is an array; by default as the registry says.
+        Whether X is an array; by default as `lookup` says.
     progress : callable, optional
         Called with the bytes so far and the total while fetching.
 
@@ -183,7 +183,7 @@ def fetch(
 def verify(
     source: Source, path: Path, *, verify_digest: bool = True, dense: bool | None = None
 ) -> tuple[Any, NDArray[np.float64], str]:
-    """Return (X, labels, sha256 of the text) of a file that is what the registry says.
+    """Return (X, labels, sha256 of the text) of a file that is what `lookup` says.
 
     Raises
     ------

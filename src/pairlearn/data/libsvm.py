@@ -50,15 +50,15 @@ def read_text(path: str | Path) -> bytes:
     Raises
     ------
     DataCorruptError
-        If the compressed stream is damaged or ends too early.
+        If the compressed file is damaged or ends too early.
     """
     path = Path(path)
     opener = _OPENERS.get(path.suffix)
     if opener is None:
         return path.read_bytes()
     try:
-        with opener(path) as stream:
-            return bytes(stream.read())
+        with opener(path) as file:
+            return bytes(file.read())
     except (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error) as error:
         if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
             raise

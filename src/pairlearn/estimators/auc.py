@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,39 +13,40 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from pairlearn.averaging import Averaging
+from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc_choice import (
     advice_for,
     choose,
     is_plain,
-    pair_scale,
+    opposite_scale,
     relative_radii,
     relative_steps,
     two_classes,
     uneven_scales,
 )
-from pairlearn.estimators.auc_stream import StreamLearner
+from pairlearn.estimators.auc_online import OnlineGrid, relative_to
 from pairlearn.estimators.by_name import (
     as_averaging,
-    as_ball,
-    as_generator,
     as_pairing,
     as_schedule,
     auto_steps,
 )
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import fit_exact, smooth_relative
-from pairlearn.estimators.progress import ProgressBar
+from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.storage import register_storable
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
+from pairlearn.progress import Progress
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Trace
-from pairlearn.validation import check_fraction, check_positive, check_weights
+from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
 
 __all__ = ["AUCClassifier"]
 
@@ -129,7 +130,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         The ridge of ``solver="exact"``. "auto" takes the best of a grid by AUC on held-out
         training data.
     callbacks : sequence of callable or None, default=None
-        Each is called between blocks of steps with (step, seconds, risk).
+        Each is called between blocks of steps with a `Running`: `step`, `seconds`, `n_gradients`,
+        `risk`, `average` and `w`.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the previous fit.
 
@@ -206,7 +208,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         verbose: int = 0,
         solver: str = "sgd",
         ridge: float | str = "auto",
-        callbacks: Sequence[Callable[[int, float, float], None]] | None = None,
+        callbacks: Sequence[Callback] | None = None,
         warm_start: bool = False,
     ) -> None:
         self.loss = loss
@@ -258,17 +260,17 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         problem = self._problem()
         rows, labels = self._examples(X, y, reset=True, minimum=2)
         classes = two_classes(labels)
-        signs = np.where(labels == classes[1], 1.0, -1.0)
-        rng = as_generator(self.random_state)
+        y = np.where(labels == classes[1], 1.0, -1.0)
+        rng = check_generator(self.random_state)
         if self.solver == "exact":
-            return self._fit_exact(problem.loss, rows, signs, classes, sample_weight, rng)
+            return self._fit_exact(problem.loss, rows, y, classes, sample_weight, rng)
         scales = uneven_scales(rows, rng, copes=self.step_size == "auto")
         if scales is not None and isinstance(rows, DenseRows) and self.step_size == "auto":
             rows = DenseRows((rows.X / scales).astype(rows.X.dtype))
         else:
             scales = np.ones(1)
-        weight = self._pair_weights(sample_weight, labels, classes, signs)
-        n = len(signs)
+        weight = self._pair_weights(sample_weight, labels, classes, y)
+        n = len(y)
         n_steps = auto_steps(self.n_passes, n, budget=_AUTO_STEPS)
         pairing = as_pairing(self.pairing, self.buffer_size)
         averaging = as_averaging(self.averaging)
@@ -296,11 +298,11 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
             step_size = advice.step_size
         if step_size is None or (radius is None and self.step_size == "auto"):
-            scale = pair_scale(rows, signs, rng)
+            scale = opposite_scale(rows, y, rng)
             choice = choose(
                 problem,
                 rows,
-                signs,
+                y,
                 n_steps=n_steps,
                 pairing=pairing if isinstance(pairing, RandomPair) else PreviousExample(),
                 schedule=shape,
@@ -313,15 +315,19 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
             step_size, radius, held_out_auc = choice.step_size, choice.radius, choice.auc
         radius = np.inf if radius is None else radius
-        solver = PairwiseSGD(pairing, shape.scaled(step_size), as_ball(radius), averaging)
+        solver = PairwiseSGD(pairing, shape.scaled(step_size), ball_or_whole(radius), averaging)
         with contextlib.ExitStack() as stack:
             callbacks = list(self.callbacks or ())
             if self.verbose:
-                callbacks.append(stack.enter_context(ProgressBar(n_steps, held_out_auc)))
+                bar = stack.enter_context(Progress(n_steps, unit="steps", asked_for=True))
+                chosen = "" if held_out_auc is None else f", held-out AUC {held_out_auc:.4f}"
+                callbacks.append(
+                    lambda run: bar.update(run.step, note=f"pair risk {run.risk:.4g}{chosen}")
+                )
             solution = solver.solve(
                 problem,
                 rows,
-                signs,
+                y,
                 n_steps=n_steps,
                 rng=rng,
                 w_start=start,
@@ -335,10 +341,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.trace_ = solution.trace
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
         self.n_examples_ = n
-        self.data_fingerprint_: str | None = data_fingerprint(rows, signs.astype(np.int8))
-        self._stream = None
+        self.data_fingerprint_: str | None = data_fingerprint(rows, y.astype(np.int8))
+        self._online = None
         self.coef_ = solution.average[np.newaxis]
-        self._decide_from(rows, signs, weight, rng)
+        self._decide_from(rows, y, weight, rng)
         self.coef_ = self.coef_ / scales
         return self
 
@@ -346,7 +352,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self,
         loss: PairLoss,
         rows: Rows,
-        signs: NDArray[np.float64],
+        y: NDArray[np.float64],
         classes: NDArray[Any],
         sample_weight: ArrayLike | None,
         rng: np.random.Generator,
@@ -356,7 +362,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         ridge = None if self.ridge == "auto" else float(self.ridge)
         fit = fit_exact(
             rows,
-            signs,
+            y,
             loss=smooth_relative(loss),
             ridge=ridge,
             validation_fraction=check_fraction("validation_fraction", self.validation_fraction),
@@ -366,11 +372,11 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.step_size_, self.radius_ = None, np.inf
         self.trace_ = fit.trace
         self.n_steps_, self.n_gradients_ = fit.trace.n_steps, fit.trace.n_gradients
-        self.n_examples_ = len(signs)
-        self.data_fingerprint_ = data_fingerprint(rows, signs.astype(np.int8))
-        self._stream = None
+        self.n_examples_ = len(y)
+        self.data_fingerprint_ = data_fingerprint(rows, y.astype(np.int8))
+        self._online = None
         self.coef_ = fit.w[np.newaxis]
-        self._decide_from(rows, signs, np.empty(0), rng)
+        self._decide_from(rows, y, np.empty(0), rng)
         return self
 
     def partial_fit(
@@ -400,19 +406,19 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self
             The classifier. A chunk that fails leaves it as it was.
         """
-        self._learn_next(X, y, classes, sample_weight)
+        self.score_and_learn(X, y, classes, sample_weight)
         return self
 
-    def _learn_next(
+    def score_and_learn(
         self,
         X: Any,
         y: ArrayLike,
-        classes: ArrayLike | None,
+        classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         finite: bool = False,
     ) -> NDArray[np.float64]:
-        """Learn a chunk as `partial_fit` does; return the scores it had before, uncut."""
+        """Learn a chunk as `partial_fit` does; return the ``X @ coef_[0]`` that it had before."""
         first = not hasattr(self, "classes_")
         if self.solver != "sgd":
             raise ValueError(f'partial_fit needs solver="sgd", got {self.solver!r}.')
@@ -461,48 +467,67 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError(
                 "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
             )
-        signs = 2.0 * is_positive - 1.0
+        y = np.where(is_positive, 1.0, -1.0)
         weight = self._example_weights(sample_weight, labels)
-        learner = getattr(self, "_stream", None)
-        if learner is None:
-            start = None if first else self.coef_[0]
-            learner = self._start_stream(problem, rows, start)
-        scores = learner.learn(rows, signs, weight)
-        self._adopt(learner, known)
+        online = self.__dict__.get("_online")
+        if online is None:
+            if self.step_size == "theory":
+                raise ValueError(
+                    'step_size="theory" needs the number of examples beforehand; for a stream pass '
+                    "a number (pairlearn.theory.advise gives one) or step_size='auto'."
+                )
+            step_size, radius = self._given_step_size(), self._given_radius()
+            online = OnlineGrid(
+                problem,
+                rows.shape[1],
+                dtype=rows.X.dtype if isinstance(rows, DenseRows) else np.float64,
+                step_sizes=relative_to(rows) if step_size is None else (step_size,),
+                radius=np.inf if radius is None else radius,
+                start=None if first else self.coef_[0],
+                **self._online_parts(),
+            )
+        scores = online.learn(rows, y, weight)
+        self._adopt(online, known)
         return scores
 
-    def _start_stream(
-        self, problem: Problem, rows: Rows, start: NDArray[np.float64] | None
-    ) -> StreamLearner:
-        if self.step_size == "theory":
-            raise ValueError(
-                'step_size="theory" needs the number of examples beforehand; for a stream pass '
-                "a number (pairlearn.theory.advise gives one) or step_size='auto'."
-            )
-        return StreamLearner(
-            problem,
-            rows,
-            step_size=self._given_step_size(),
-            radius=self._given_radius(),
-            pairing=as_pairing(self.pairing, self.buffer_size),
-            schedule=as_schedule(self.schedule, default="inverse_sqrt"),
-            averaging=as_averaging(self.averaging),
-            rng=as_generator(self.random_state),
-            start=start,
-        )
+    def _online_parts(self) -> dict[str, Any]:
+        return {
+            "pairing": as_pairing(self.pairing, self.buffer_size),
+            "schedule": as_schedule(self.schedule, default="inverse_sqrt"),
+            "averaging": as_averaging(self.averaging),
+            "rng": check_generator(self.random_state),
+        }
 
-    def _adopt(self, learner: StreamLearner, classes: NDArray[Any]) -> None:
-        """Take over what a stream has learned."""
-        self._stream = learner
+    def _adopt(self, online: OnlineGrid, classes: NDArray[Any]) -> None:
+        """Take over what the streams have learned."""
+        self._online = online
         self.classes_ = classes
-        stream = learner.best
-        self.coef_ = learner.average[np.newaxis]
-        self.step_size_, self.radius_ = learner.step_size, learner.radius
-        self.held_out_auc_ = learner.progressive_auc
+        stream = online.best
+        self.coef_ = online.average[np.newaxis]
+        self.step_size_, self.radius_ = online.step_size, online.radius
+        self.held_out_auc_ = online.progressive_auc
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
         self.n_examples_, self.data_fingerprint_ = stream.n_examples, None
         self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
         self._stale = True
+
+    def restart_stream(self) -> None:
+        """Forget step sizes and average; the next chunk starts from the present coefficients."""
+        self._online = None
+
+    def stream_state(self) -> dict[str, Any]:
+        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        online = self.__dict__.get("_online")
+        if online is None:
+            return {}
+        return {**seen_features(self), "classes": self.classes_, **online.state()}
+
+    def restore_stream(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        if state:
+            see_features(self, state)
+            online = OnlineGrid.from_state(state, self._problem(), **self._online_parts())
+            self._adopt(online, np.asarray(state["classes"]))
 
     # ------------------------------------------------------------------------- parameters
 
@@ -560,13 +585,13 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         sample_weight: ArrayLike | None,
         labels: NDArray[Any],
         classes: NDArray[Any],
-        signs: NDArray[np.float64],
+        y: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Return weights whose products over opposite pairs have mean 1."""
         weight = self._example_weights(sample_weight, labels)
         if not len(weight):
             return weight
-        means = [float(weight[signs == sign].mean()) for sign in (-1.0, 1.0)]
+        means = [float(weight[y == sign].mean()) for sign in (-1.0, 1.0)]
         if not min(means) > 0:
             raise ValueError(
                 f"The weight of all examples of one of the classes {classes.tolist()} is zero; "

@@ -37,7 +37,7 @@ __all__ = [
     "choose",
     "hold_out",
     "is_plain",
-    "pair_scale",
+    "opposite_scale",
     "relative_radii",
     "relative_steps",
     "two_classes",
@@ -157,7 +157,7 @@ class Choice:
     auc: float
 
 
-def pair_scale(rows: Rows, y: NDArray[np.float64], rng: np.random.Generator) -> float:
+def opposite_scale(rows: Rows, y: NDArray[np.float64], rng: np.random.Generator) -> float:
     """Return the mean squared distance of opposite examples, from at most 1000 of each class."""
     spreads = []
     for label in (-1.0, 1.0):

@@ -16,7 +16,6 @@ from pairlearn.averaging import (
     Tail,
     Uniform,
 )
-from pairlearn.domains import Ball, WholeSpace
 from pairlearn.pairings import (
     AllPrevious,
     ClassReservoirs,
@@ -28,14 +27,11 @@ from pairlearn.pairings import (
     ReservoirBuffer,
 )
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
-from pairlearn.validation import check_count, check_generator, check_positive
+from pairlearn.validation import check_count, check_positive
 
 __all__ = [
     "as_averaging",
-    "as_ball",
-    "as_generator",
     "as_pairing",
-    "as_radius",
     "as_schedule",
     "auto_steps",
     "named",
@@ -117,39 +113,6 @@ def as_pairing(pairing: str | Pairing, buffer_size: int) -> Pairing:
         "all_previous": AllPrevious,
     }
     return named("pairing", pairing, makers)()
-
-
-def as_radius(radius: float) -> float:
-    """Return a radius, infinity for none.
-
-    Examples
-    --------
-    >>> as_radius(2)
-    2.0
-    """
-    return check_positive("radius", radius, allow_infinite=True)
-
-
-def as_ball(radius: float) -> WholeSpace | Ball:
-    """Return the ball of a radius.
-
-    Examples
-    --------
-    >>> as_ball(np.inf)
-    WholeSpace()
-    """
-    return WholeSpace() if np.isinf(as_radius(radius)) else Ball(radius)
-
-
-def as_generator(random_state: Any) -> np.random.Generator:
-    """Return a generator from what scikit-learn calls a random state.
-
-    Examples
-    --------
-    >>> int(as_generator(0).integers(10))
-    8
-    """
-    return check_generator(random_state)
 
 
 def auto_steps(n_passes: float | str, n: int, *, budget: int) -> int:

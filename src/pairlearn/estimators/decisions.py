@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairlearn.estimators.auc_stream import StreamLearner
+from pairlearn.estimators.auc_online import OnlineGrid
 from pairlearn.estimators.calibration import (
     THRESHOLDS,
     Isotonic,
@@ -37,7 +37,7 @@ class ScoreDecisions:
 
     A mixin: the class that it is mixed into has the parameters `threshold`, `calibrate` and
     `class_weight`, sets `coef_` and `classes_`, and calls `_decide_from` after a fit. After a
-    chunk of a stream it sets `_stream` and `_stale`, and decisions are found when they are needed.
+    chunk of a stream it sets `_online` and `_stale`, and decisions are found when they are needed.
     """
 
     threshold: float | str
@@ -45,7 +45,7 @@ class ScoreDecisions:
     class_weight: Any
     coef_: NDArray[np.float64]
     classes_: NDArray[Any]
-    _stream: StreamLearner | None
+    _online: OnlineGrid | None
     _stale: bool
 
     def _check_decisions(self) -> None:
@@ -62,12 +62,12 @@ class ScoreDecisions:
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
 
     def _decide_from(
-        self, rows: Rows, signs: NDArray[np.float64], example_weight: NDArray[np.float64], rng: Any
+        self, rows: Rows, y: NDArray[np.float64], example_weight: NDArray[np.float64], rng: Any
     ) -> None:
         """Set threshold and calibration from training scores."""
         keep, weight = [], []
         for sign in (-1.0, 1.0):
-            members = np.flatnonzero(signs == sign)
+            members = np.flatnonzero(y == sign)
             count = len(members)
             if count > _SCORES_PER_CLASS:
                 members = rng.choice(members, _SCORES_PER_CLASS, replace=False)
@@ -77,7 +77,7 @@ class ScoreDecisions:
         weights = np.concatenate(weight)
         if len(example_weight):
             weights = weights * example_weight[index] / example_weight.mean()
-        self._decide(rows.take(index).scores(self.coef_[0]), signs[index] > 0, weights)
+        self._decide(rows.take(index).scores(self.coef_[0]), y[index] > 0, weights)
 
     def _decide(
         self,
@@ -119,8 +119,8 @@ class ScoreDecisions:
 
     def _freshen(self) -> None:
         """Find threshold and calibration of a stream from its latest progressive scores."""
-        if self._stream is not None and self._stale:
-            scores, positive, weight = self._stream.window()
+        if self._online is not None and self._stale:
+            scores, positive, weight = self._online.window()
             if min(weight[positive].sum(), weight[~positive].sum()) > 0:
                 self._decide(scores, positive, weight)
             else:
@@ -253,7 +253,7 @@ class StoredDecisions(Storable, ScoreDecisions):
         self._threshold = float(arrays["threshold"])
         self.trace_ = Trace(n_steps=self.n_steps_, n_gradients=self.n_gradients_)
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
-        self._stream = None
+        self._online = None
         if "sigmoid" in arrays:
             self._calibrator = Sigmoid(*arrays["sigmoid"].tolist())
         elif "isotonic_scores" in arrays and "isotonic_values" in arrays:

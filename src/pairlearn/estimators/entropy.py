@@ -13,17 +13,16 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairlearn.averaging import Averaging
+from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.by_name import (
     as_averaging,
-    as_ball,
-    as_generator,
-    as_radius,
     as_schedule,
     auto_steps,
     named,
 )
+from pairlearn.estimators.entropy_online import Beginning, OnlineCorrection, pair_loss
 from pairlearn.estimators.entropy_start import INTERCEPTS, locate, pair_quartile, start_from
-from pairlearn.estimators.entropy_stream import EntropyStream, pair_loss, pair_scale
+from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, representatives, weigh
 from pairlearn.losses import PairLoss
@@ -35,10 +34,10 @@ from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.rows import Rows, as_rows
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.rows import Rows, as_rows, mean_pair_distance
 from pairlearn.solvers.sweep import Sweep
-from pairlearn.validation import check_positive
+from pairlearn.validation import check_generator, check_positive
 
 __all__ = ["EntropyRegressor"]
 
@@ -50,6 +49,8 @@ _PAIRINGS: dict[str, type[Pairing]] = {"previous": PreviousExample, "random": Ra
 _STAGES = (8.0, 4.0, 2.0, 1.0)
 #: Relative step sizes: c over the mean squared distance of two examples.
 _STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+#: The relative step size of a stream, with steps c / sqrt(t).
+_STREAM_STEP = 1.0
 #: Steps of n_passes="auto", all stages together.
 _AUTO_STEPS = 500_000
 #: Errors that a candidate's entropy is computed from.
@@ -218,36 +219,36 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             The fitted regressor.
         """
         self._check()
-        rows, targets = self._examples(X, y, reset=True, minimum=2)
-        keep, weight = weigh(sample_weight, len(targets))
+        rows, y = self._examples(X, y, reset=True, minimum=2)
+        keep, weight = weigh(sample_weight, len(y))
         if keep is not None:
-            rows, targets = rows.take(keep), targets[keep]
+            rows, y = rows.take(keep), y[keep]
         typical = representatives(weight)
-        if targets.max() == targets.min():
+        if y.max() == y.min():
             raise ValueError(
-                f"y is constant ({targets[0]:g}): all errors can be made equal and there is "
+                f"y is constant ({y[0]:g}): all errors can be made equal and there is "
                 "nothing to learn. Check the target column."
             )
-        rng = as_generator(self.random_state)
-        w = start = start_from(rows, targets, self._init(), weight)
+        rng = check_generator(self.random_state)
+        w = start = start_from(rows, y, self._init(), weight)
         stages = self._stages()
-        n_steps = auto_steps(self.n_passes, len(targets), budget=_AUTO_STEPS)
+        n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)
         shape = as_schedule(self.schedule, default="constant")
         self.bandwidths_: list[float] = []
         for factor in stages:
-            loss = self._loss(factor, (targets - rows.scores(w))[typical], rng)
+            loss = self._loss(factor, (y - rows.scores(w))[typical], rng)
             self.bandwidths_.append(float(getattr(loss, "bandwidth", np.nan)))
             w, self.step_size_ = self._run(
-                loss, rows, targets, weight, w, start, max(n_steps // len(stages), 1), shape, rng
+                loss, rows, y, weight, w, start, max(n_steps // len(stages), 1), shape, rng
             )
-        errors = (targets - rows.scores(w))[typical]
+        errors = (y - rows.scores(w))[typical]
         self.bandwidth_ = self.bandwidths_[-1]
         self.coef_ = w
         self.intercept_ = locate(errors, self.intercept)
         self.n_steps_ = max(n_steps // len(stages), 1) * len(stages)
         self.entropy_ = self._entropy(errors)
-        self.entropy_start_ = self._entropy((targets - rows.scores(start))[typical])
-        self._stream: EntropyStream | None = None
+        self.entropy_start_ = self._entropy((y - rows.scores(start))[typical])
+        self._online: OnlineCorrection | None = None
         return self
 
     def _run(
@@ -267,7 +268,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         The loss sees the difference of two errors only, so that starting from w is learning a
         correction, from zero, of the errors that w leaves.
         """
-        radius = as_radius(self.radius)
+        radius = check_positive("radius", self.radius, allow_infinite=True)
         if np.isfinite(radius):
             # The ball is around the first starting point: learn from there, all the way.
             w = start
@@ -275,7 +276,9 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         problem, averaging = Problem(LinearScore(), loss), as_averaging(self.averaging)
         if self.step_size != "auto":
             given = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
-            solver = PairwiseSGD(self._pairing(), shape.scaled(given), as_ball(radius), averaging)
+            solver = PairwiseSGD(
+                self._pairing(), shape.scaled(given), ball_or_whole(radius), averaging
+            )
             solution = solver.solve(
                 problem,
                 rows,
@@ -285,7 +288,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 example_weight=weight if len(weight) else None,
             )
             return w + solution.average, given
-        steps = tuple(c / pair_scale(rows) for c in _STEPS)
+        steps = tuple(c / mean_pair_distance(rows) for c in _STEPS)
         sweep = Sweep(steps, (radius,) * len(steps), self._pairing(), shape, averaging)
         models = sweep.solve(problem, rows, errors, n_steps=n_steps, rng=rng, example_weight=weight)
         judged = np.arange(len(y))[representatives(weight)]
@@ -334,19 +337,63 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 "A decreasing schedule of bandwidths needs several runs over stored examples; "
                 'for partial_fit give one number or "auto".'
             )
-        first = getattr(self, "_stream", None) is None
-        rows, targets = self._examples(X, y, reset=first, minimum=1)
-        learner = getattr(self, "_stream", None) or EntropyStream(self, rows.shape[1])
-        learner.learn(rows, targets, chunk_weights(sample_weight, len(targets)))
-        self._stream = learner
-        self.coef_ = learner.coef
-        self.bandwidth_ = learner.bandwidth
-        self.bandwidths_ = [learner.bandwidth]
-        self.step_size_ = learner.step_size
-        self.intercept_ = learner.locate(self.intercept)
-        self.n_steps_ = learner.n_steps
-        self.entropy_ = self.entropy_start_ = float("nan")
+        online = getattr(self, "_online", None)
+        rows, y = self._examples(X, y, reset=online is None, minimum=1)
+        online = online or OnlineCorrection(rows.shape[1])
+        online.learn(rows, y, chunk_weights(sample_weight, len(y)), self._begin)
+        self._adopt(online)
         return self
+
+    def _begin(self, rows: Rows, y: Vector, weight: Vector) -> Beginning:
+        """Find the starting point of a stream, and whatever is "auto", in its first examples."""
+        rng = check_generator(self.random_state)
+        start = start_from(rows, y, self._init(), weight)
+        errors = (y - rows.scores(start))[representatives(weight)]
+        loss = self._loss(self._stages()[-1], errors, rng)
+        if self.step_size == "auto":
+            step_size = _STREAM_STEP / mean_pair_distance(rows)
+        else:
+            step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+        bandwidth = float(getattr(loss, "bandwidth", np.nan))
+        return Beginning(
+            start, self._start(loss, step_size, rows.shape[1], rng), bandwidth, step_size
+        )
+
+    def _start(
+        self, loss: PairLoss, step_size: float, n_features: int, rng: np.random.Generator
+    ) -> Stream:
+        schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
+        averaging = as_averaging(self.averaging)
+        solver = PairwiseSGD(self._pairing(), schedule, ball_or_whole(self.radius), averaging)
+        return solver.start(Problem(LinearScore(), loss), n_features, rng=rng)
+
+    def _adopt(self, online: OnlineCorrection) -> None:
+        """Take over what a stream has learned."""
+        self._online = online
+        self.coef_ = online.coef
+        self.bandwidth_, self.bandwidths_ = online.bandwidth, [online.bandwidth]
+        self.step_size_, self.n_steps_ = online.step_size, online.n_steps
+        self.intercept_ = online.locate(self.intercept)
+        self.entropy_ = self.entropy_start_ = float("nan")
+
+    def stream_state(self) -> dict[str, Any]:
+        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        online = getattr(self, "_online", None)
+        return {} if online is None else {**seen_features(self), **online.state()}
+
+    def restore_stream(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        if state:
+            see_features(self, state)
+            online = OnlineCorrection(self.n_features_in_)
+            online.restore(state, self._start_again)
+            self._adopt(online)
+
+    def _start_again(self, bandwidth: float, step_size: float, n_features: int) -> Stream:
+        loss = self._window()
+        if np.isfinite(bandwidth):
+            loss = dataclasses.replace(loss, bandwidth=bandwidth)  # type: ignore[call-arg]
+        return self._start(loss, step_size, n_features, check_generator(self.random_state))
 
     def _unpack(self, record: ModelRecord) -> None:
         super()._unpack(record)
@@ -413,19 +460,21 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             )
         return tuple(values.tolist())
 
+    def _window(self) -> PairLoss:
+        if not isinstance(self.window, PairLoss):
+            return named("window", self.window, _WINDOWS)()
+        if self.window.opposite_labels_only:
+            raise ValueError(
+                f"{type(self.window).__name__} counts pairs of unequal labels by their order; a "
+                "window is a PairLoss of (y - y_partner) - score with opposite_labels_only = False."
+            )
+        return self.window
+
     def _loss(
         self, stage: float | None, errors: Vector | None, rng: np.random.Generator | None
     ) -> PairLoss:
         """Return the loss of a stage; with "auto" the bandwidth comes from the errors."""
-        if isinstance(self.window, PairLoss):
-            loss = self.window
-            if loss.opposite_labels_only:
-                raise ValueError(
-                    f"{type(loss).__name__} counts pairs of unequal labels by their order; a window"
-                    " is a PairLoss of (y - y_partner) - score with opposite_labels_only = False."
-                )
-        else:
-            loss = named("window", self.window, _WINDOWS)()
+        loss = self._window()
         has_bandwidth = any(field.name == "bandwidth" for field in dataclasses.fields(loss))
         if stage is None:
             return loss

@@ -43,7 +43,7 @@ def smooth_relative(loss: PairLoss) -> PairLoss:
     SquaredHinge(one_sided=False, margin=2.0)
     """
     if type(loss) is Hinge:
-        return SquaredHinge(loss.one_sided, loss.margin)
+        return SquaredHinge(loss.margin, one_sided=loss.one_sided)
     return loss
 
 

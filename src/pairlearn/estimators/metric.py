@@ -16,12 +16,11 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.by_name import (
     as_averaging,
-    as_generator,
-    as_radius,
     as_schedule,
     auto_steps,
     named,
 )
+from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.metric_mixin import PairMixin, check_pair_labels, check_pairs
 from pairlearn.estimators.metric_start import (
     components_of,
@@ -29,7 +28,12 @@ from pairlearn.estimators.metric_start import (
     start_from,
     unit_step,
 )
-from pairlearn.estimators.metric_training import Examples, Training, choose, hold_out
+from pairlearn.estimators.metric_training import (
+    Examples,
+    Training,
+    choose_step_size,
+    held_out_masks,
+)
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss
@@ -42,7 +46,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.validation import check_count, check_fraction, check_positive
+from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
 __all__ = ["MetricLearner"]
 
@@ -248,20 +252,20 @@ class MetricLearner(
             The fitted learner.
         """
         problem, domain = self._problem(), self._domain(stored=True)
-        rows, labels, paired = self._examples(X, y, reset=True, minimum=2)
-        data = _weighted(rows, labels, paired, sample_weight)
-        rows, labels = data.rows, data.labels
-        if paired and (labels[::2] == labels[1::2]).all():
+        rows, y, paired = self._examples(X, y, reset=True, minimum=2)
+        data = _weighted(rows, y, paired, sample_weight)
+        rows, y = data.rows, data.y
+        if paired and (y[::2] == y[1::2]).all():
             raise ValueError(
                 "All pairs are similar: without dissimilar pairs the best metric is zero. Add some."
             )
-        if not paired and len(np.unique(labels)) < 2:
+        if not paired and len(np.unique(y)) < 2:
             raise ValueError(
                 "y has one kind of labels (1 class): without different labels the best metric is "
                 "zero. Add examples of another label."
             )
-        rng = as_generator(self.random_state)
-        n = len(labels) // (2 if paired else 1)
+        rng = check_generator(self.random_state)
+        n = len(y) // (2 if paired else 1)
         n_steps = auto_steps(self.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
         training = Training(
             problem,
@@ -272,7 +276,7 @@ class MetricLearner(
             check_count("n_neighbors", self.n_neighbors),
         )
         fraction = check_fraction("validation_fraction", self.validation_fraction)
-        pairing = training.pair(rows, labels, rng)
+        pairing = training.pair(rows, y, rng)
         differences = sample_differences(rows, pairing, rng)
         start = start_from(training.score, problem.loss, self.init, rows, differences)
         unit = training.unit(differences)
@@ -280,13 +284,13 @@ class MetricLearner(
         if self.step_size == "held_out" or (
             self.step_size == "auto" and training.pairing is not None
         ):
-            step_size, held_out = choose(
+            step_size, held_out = choose_step_size(
                 training,
                 [c * unit for c in _STEPS],
                 data,
                 start=start,
                 n_steps=n_steps,
-                folds=hold_out(n, fraction, rng),
+                folds=held_out_masks(n, fraction, rng),
                 rng=rng,
             )
         elif self.step_size == "auto":
@@ -305,7 +309,7 @@ class MetricLearner(
         self._finish(training.score, w)
         self._forget_threshold()
         if paired:
-            signs = np.where(labels[::2] == labels[1::2], 1.0, -1.0)
+            signs = np.where(y[::2] == y[1::2], 1.0, -1.0)
             if len(np.unique(signs)) == 2:
                 pairs = rows.reshape(-1, 2, rows.shape[1])
                 self.calibrate_threshold(pairs, signs)
@@ -330,18 +334,16 @@ class MetricLearner(
             The learner. The starting point and the step size come from the first chunk if they
             are not given.
         """
-        problem, domain = self._problem(), self._domain(stored=False)
+        problem, score = self._problem(), self._score()
         stream = getattr(self, "_stream", None)
         if stream is None:
             self._codes: dict[Any, float] = {}
-        rows, labels, paired = self._examples(X, y, reset=stream is None, minimum=1, coded=False)
+        rows, y, paired = self._examples(X, y, reset=stream is None, minimum=1, coded=False)
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)
-        score = problem.score
-        assert isinstance(score, MahalanobisScore)
         if stream is None:
-            rng = as_generator(self.random_state)
+            rng = check_generator(self.random_state)
             pairing = self._stream_pairing(paired)
             n_needed = 2 if self.step_size == "auto" or isinstance(self.init, str) else 1
             if len(rows) < n_needed:
@@ -360,20 +362,64 @@ class MetricLearner(
                 step_size = _STREAM_STEP * unit_step(score, problem.loss, differences)
             else:
                 step_size = self._given_step_size()
-            schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
-            averaging = as_averaging("step_size" if self.averaging == "auto" else self.averaging)
-            solver = PairwiseSGD(pairing, schedule, domain, averaging)
-            stream = solver.start(problem, rows.shape[1], rng=rng, w_start=start)
-            self._paired = paired
-            self.step_size_, self.held_out_score_ = step_size, None
+            stream = self._start(rows.shape[1], step_size, pairing, rng, start)
             self._forget_threshold()
         elif paired != self._paired:
             raise ValueError("A stream holds examples or pairs, not both.")
-        stream.learn_many(rows, labels, example_weight=weight if len(weight) else None)
-        self._stream = stream
-        self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
-        self._finish(score, stream.average)
+        else:
+            step_size = self.step_size_
+        stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
+        self._adopt(stream, step_size, paired)
         return self
+
+    def _start(
+        self,
+        n_features: int,
+        step_size: float,
+        pairing: Pairing,
+        rng: np.random.Generator,
+        start: Vector,
+    ) -> Stream:
+        schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
+        averaging = as_averaging("step_size" if self.averaging == "auto" else self.averaging)
+        solver = PairwiseSGD(pairing, schedule, self._domain(stored=False), averaging)
+        return solver.start(self._problem(), n_features, rng=rng, w_start=start)
+
+    def _adopt(self, stream: Stream, step_size: float, paired: bool) -> None:
+        """Take over what a stream has learned."""
+        self._stream, self._paired = stream, paired
+        self.step_size_, self.held_out_score_ = step_size, None
+        self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
+        self._finish(self._score(), stream.average)
+
+    def stream_state(self) -> dict[str, Any]:
+        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        stream = getattr(self, "_stream", None)
+        if stream is None:
+            return {}
+        return {
+            **seen_features(self),
+            "step_size": self.step_size_,
+            "paired": self._paired,
+            "codes": self._codes.copy(),
+            "stream": stream.state(),
+        }
+
+    def restore_stream(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        if state:
+            see_features(self, state)
+            self._codes = dict(state["codes"])
+            step_size, paired = float(state["step_size"]), bool(state["paired"])
+            stream = self._start(
+                self.n_features_in_,
+                step_size,
+                self._stream_pairing(paired),
+                check_generator(self.random_state),
+                state["stream"]["descent"]["w"],
+            )
+            stream.restore(state["stream"])
+            self._adopt(stream, step_size, paired)
 
     def _finish(self, score: MahalanobisScore, w: Vector) -> None:
         # Iterates between two projections may have left the cone, and their average with them:
@@ -389,7 +435,10 @@ class MetricLearner(
 
     def _problem(self) -> Problem:
         loss = get_metric_loss(self.loss)
-        return Problem(MahalanobisScore(self.parameterization, self.rank), loss)
+        return Problem(self._score(), loss)
+
+    def _score(self) -> MahalanobisScore:
+        return MahalanobisScore(self.parameterization, self.rank)
 
     def _given_step_size(self) -> float:
         if isinstance(self.step_size, str):
@@ -404,7 +453,7 @@ class MetricLearner(
             projection = "exact"
             if stored and self.period == 1:
                 projection, period = "every", _PERIOD
-        radius = as_radius(self.radius)
+        radius = check_positive("radius", self.radius, allow_infinite=True)
         if np.isinf(radius):
             return PsdCone(projection=projection, period=period)
         return PsdBall(radius, projection=projection, period=period)
@@ -437,9 +486,9 @@ class MetricLearner(
             known = None if reset else self.n_features_in_
             pairs = check_pairs(X, known)
             signs = check_pair_labels(y, len(pairs))
-            rows, labels = as_rows_of_pairs(pairs, signs)
+            rows, y = as_rows_of_pairs(pairs, signs)
             validate_data(self, rows, reset=reset)
-            return rows, labels, True
+            return rows, y, True
         X, y = validate_data(
             self, X, y, dtype=np.float64, order="C", reset=reset, ensure_min_samples=minimum
         )
@@ -451,17 +500,15 @@ class MetricLearner(
         return X, np.array(codes), False
 
 
-def _weighted(
-    rows: Vector, labels: Vector, paired: bool, sample_weight: ArrayLike | None
-) -> Examples:
+def _weighted(rows: Vector, y: Vector, paired: bool, sample_weight: ArrayLike | None) -> Examples:
     """Return the examples of positive weight; the weight of a given pair is shared by its rows."""
-    keep, weight = weigh(sample_weight, len(labels) // (2 if paired else 1))
+    keep, weight = weigh(sample_weight, len(y) // (2 if paired else 1))
     if paired:
         weight = np.repeat(np.sqrt(weight), 2)
         keep = None if keep is None else np.column_stack([2 * keep, 2 * keep + 1]).ravel()
     if keep is not None:
-        rows, labels = rows[keep], labels[keep]
-    return Examples(rows, labels, weight)
+        rows, y = rows[keep], y[keep]
+    return Examples(rows, y, weight)
 
 
 register_storable(MetricLearner)

@@ -85,7 +85,7 @@ def check_pairs(
     return array
 
 
-def check_pair_labels(y: Any, n_pairs: int) -> Vector:
+def check_pair_labels(y: ArrayLike, n_pairs: int) -> Vector:
     """Return labels of pairs, +1 for similar and -1 for dissimilar ones.
 
     Examples
@@ -93,20 +93,20 @@ def check_pair_labels(y: Any, n_pairs: int) -> Vector:
     >>> check_pair_labels([1, -1], 2)
     array([ 1., -1.])
     """
-    signs = np.asarray(y)
-    if signs.dtype.kind not in "biuf":
+    labels = np.asarray(y)
+    if labels.dtype.kind not in "biuf":
         raise ValueError(
-            f"Labels of pairs must be numbers, +1 (similar) or -1 (dissimilar), got {signs.dtype}."
+            f"Labels of pairs must be numbers, +1 (similar) or -1 (dissimilar), got {labels.dtype}."
         )
-    signs = signs.astype(np.float64)
-    if signs.shape != (n_pairs,):
-        raise ValueError(f"y must hold one label for each of {n_pairs} pairs, got {signs.shape}.")
-    if not np.isin(signs, (-1.0, 1.0)).all():
-        shown = np.unique(signs[~np.isin(signs, (-1.0, 1.0))])[:3].tolist()
+    y = labels.astype(np.float64)
+    if y.shape != (n_pairs,):
+        raise ValueError(f"y must hold one label for each of {n_pairs} pairs, got {y.shape}.")
+    if not np.isin(y, (-1.0, 1.0)).all():
+        shown = np.unique(y[~np.isin(y, (-1.0, 1.0))])[:3].tolist()
         raise ValueError(
             f"Labels of pairs must be +1 (similar) or -1 (dissimilar), got {shown} too."
         )
-    return signs
+    return y
 
 
 def _has_threshold(estimator: Any) -> bool:

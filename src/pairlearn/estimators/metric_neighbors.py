@@ -96,6 +96,7 @@ def _nearest(
     asking = np.column_stack([Z[queries], np.ones(m, dtype=np.float32)])
     same, other = np.zeros((2, m, k), dtype=np.int64)
     found = np.zeros((m, 2), dtype=np.int64)
+    near = (np.empty(k, dtype=np.float32), np.empty(k, dtype=np.float32))
     for begin in range(0, m, _BLOCK):
         block = slice(begin, begin + _BLOCK)
         nearest_of_labels(
@@ -107,5 +108,6 @@ def _nearest(
             same[block],
             other[block],
             found[block],
+            near,
         )
     return candidates[same], candidates[other], found

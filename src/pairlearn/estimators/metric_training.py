@@ -21,7 +21,7 @@ from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.validation import DivergenceError
 
-__all__ = ["Examples", "Learned", "Training", "choose", "hold_out"]
+__all__ = ["Examples", "Learned", "Training", "choose_step_size", "held_out_masks"]
 
 Vector = NDArray[np.float64]
 
@@ -37,23 +37,23 @@ _QUERIES, _NEIGHBORS = 1000, 5000
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows, numbers as labels, and weights (one for each row, or none).
+    """Rows, labels as numbers, and weights (one for each row, or none).
 
     Examples
     --------
     >>> data = Examples(np.zeros((2, 1)), np.array([0.0, 1.0]), np.empty(0))
-    >>> len(data.part(np.array([True, False])).labels)
+    >>> len(data.part(np.array([True, False])).y)
     1
     """
 
     rows: Vector
-    labels: Vector
+    y: Vector
     weight: Vector
 
     def part(self, mask: NDArray[np.bool_]) -> Examples:
         """Return the examples that a mask selects."""
         weight = self.weight[mask] if len(self.weight) else self.weight
-        return Examples(self.rows[mask], self.labels[mask], weight)
+        return Examples(self.rows[mask], self.y[mask], weight)
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ class Training:
         """Whether rows 2k and 2k + 1 belong together."""
         return isinstance(self.pairing, GivenPairs)
 
-    def pair(self, rows: Vector, labels: Vector, rng: np.random.Generator) -> Pairing:
+    def pair(self, rows: Vector, y: Vector, rng: np.random.Generator) -> Pairing:
         """Return the pairing of the first steps."""
         if self.pairing is not None:
             return self.pairing
-        half = np.sort(rng.permutation(len(labels))[: (len(labels) + 1) // 2])
-        return neighbor_pairs(rows, labels, self.n_neighbors, half, rng)
+        half = np.sort(rng.permutation(len(y))[: (len(y) + 1) // 2])
+        return neighbor_pairs(rows, y, self.n_neighbors, half, rng)
 
     def unit(self, differences: Vector) -> float:
         """Return the step size that moves the squared distance of a typical pair by about 1."""
@@ -137,7 +137,7 @@ class Training:
         if half == n_steps or not len(others):
             return coarse
         image = rows @ components_of(self.score, coarse.w, rows.shape[1]).T
-        again = neighbor_pairs(image, data.labels, self.n_neighbors, others, rng)
+        again = neighbor_pairs(image, data.y, self.n_neighbors, others, rng)
         # Neighbours in the learned metric may be far apart in features that it has found useless.
         step_size *= _FINER * self.unit(sample_differences(rows, again, rng)) / unit
         fine = self._descend(data, again, coarse.w, step_size, n_steps - half, rng)
@@ -156,7 +156,7 @@ class Training:
         solution = solver.solve(
             self.problem,
             data.rows,
-            data.labels,
+            data.y,
             n_steps=n_steps,
             rng=rng,
             w_start=start,
@@ -165,7 +165,7 @@ class Training:
         return Learned(solution.average, solution.trace.n_steps, solution.trace.n_gradients)
 
 
-def choose(
+def choose_step_size(
     training: Training,
     step_sizes: Sequence[float],
     data: Examples,
@@ -209,10 +209,10 @@ def choose(
     for held in folds:
         out = np.repeat(held, 2) if training.paired else held
         train, test = data.part(~out), data.part(out)
-        if not training.paired and len(np.unique(train.labels)) < 2:
+        if not training.paired and len(np.unique(train.y)) < 2:
             continue
         seed = int(rng.integers(2**63))
-        pairing = training.pair(train.rows, train.labels, rng)
+        pairing = training.pair(train.rows, train.y, rng)
         unit = training.unit(sample_differences(train.rows, pairing, rng))
         for position, step_size in enumerate(candidates):
             w = start.ravel()
@@ -240,12 +240,12 @@ def choose(
     return candidates[best], float(total[best] / len(folds))
 
 
-def hold_out(n: int, fraction: float, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
+def held_out_masks(n: int, fraction: float, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
     """Return which of n examples (pairs) to hold out: once, or three parts in turn.
 
     Examples
     --------
-    >>> [int(mask.sum()) for mask in hold_out(10, 0.2, np.random.default_rng(0))]
+    >>> [int(mask.sum()) for mask in held_out_masks(10, 0.2, np.random.default_rng(0))]
     [2, 2, 2]
     """
     if n < 2:
@@ -273,18 +273,18 @@ def _judge_by_neighbors(
     """Return the (weighted) accuracy of nearest neighbours on held-out examples."""
     from sklearn.neighbors import KNeighborsClassifier
 
-    X, y = train.rows[:_NEIGHBORS], train.labels[:_NEIGHBORS]
-    queries, labels = held.rows[:_QUERIES], held.labels[:_QUERIES]
+    X, y = train.rows[:_NEIGHBORS], train.y[:_NEIGHBORS]
+    queries, held_y = held.rows[:_QUERIES], held.y[:_QUERIES]
     weight = held.weight[:_QUERIES] if len(held.weight) else None
     model = KNeighborsClassifier(min(n_neighbors, len(y)))
     model.fit(X @ components.T, y)
-    return float(model.score(queries @ components.T, labels, sample_weight=weight))
+    return float(model.score(queries @ components.T, held_y, sample_weight=weight))
 
 
 def _judge_by_pairs(components: Vector, held: Examples) -> float:
     """Return the AUC of distances on held-out pairs, given as rows 2k and 2k + 1."""
     image = (held.rows[::2] - held.rows[1::2]) @ components.T
-    similar = held.labels[::2] == held.labels[1::2]
+    similar = held.y[::2] == held.y[1::2]
     if similar.all() or not similar.any():
         return 0.5
     return roc_auc(similar, -np.einsum("nk,nk->n", image, image))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin, as_labels, as_rows
+from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin, as_labels, as_table
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -122,7 +122,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     }
 
     def _pack(self) -> dict[str, NDArray[Any]]:
-        lower, upper = self._bounds(self.n_features_in_)
+        lower, upper = self.public_bounds(self.n_features_in_)
         intercept = self.intercept_[0]
         return {"coef": self.coef_[0], "intercept": intercept, "lower": lower, "upper": upper}
 
@@ -156,10 +156,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         PrivateAUCClassifier
             The fitted estimator.
         """
-        rows = as_rows(X)
+        rows = as_table(X)
         mechanism = get_mechanism(self.mechanism)
-        signs = self._signs(y, len(rows))
-        fit, setting, noise, cautions = self._learn(mechanism, rows, signs)
+        y = self._signs(y, len(rows))
+        fit, setting, noise, cautions = self._learn(mechanism, rows, y)
         self._warn(cautions)
         self._publish(fit, mechanism, setting, noise, cautions)
         return self
@@ -221,10 +221,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         return labels
 
     def _signs(self, y: ArrayLike, n: int) -> NDArray[np.float64]:
-        given = as_labels(y, n)
+        labels = as_labels(y, n)
         if len(tuple(self.labels)) != 2 or self.labels[0] == self.labels[1]:
             raise ValueError(f"labels must be (negative, positive), got {self.labels!r}.")
-        positive = np.asarray(given == self.labels[1], dtype=np.bool_)
+        positive = np.asarray(labels == self.labels[1], dtype=np.bool_)
         return np.where(positive, 1.0, -1.0)
 
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from pairlearn.estimators.metric_mixin import MetricMixin, check_pairs
 from pairlearn.estimators.metric_start import components_of
-from pairlearn.estimators.private_mixin import PrivateMixin, as_labels, as_rows
+from pairlearn.estimators.private_mixin import PrivateMixin, as_labels, as_table
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -152,7 +152,7 @@ class PrivateMetricLearner(
         return tags
 
     def _pack(self) -> dict[str, NDArray[Any]]:
-        lower, upper = self._bounds(self.n_features_in_)
+        lower, upper = self.public_bounds(self.n_features_in_)
         return {"components": self.components_, "lower": lower, "upper": upper}
 
     def _unpack(self, record: ModelRecord) -> None:
@@ -182,7 +182,7 @@ class PrivateMetricLearner(
         PrivateMetricLearner
             The fitted estimator.
         """
-        rows = as_rows(X)
+        rows = as_table(X)
         mechanism = self._mechanism()
         fit, setting, noise, cautions = self._learn(mechanism, rows, self._codes(y, len(rows)))
         self._warn(cautions)
@@ -213,10 +213,10 @@ class PrivateMetricLearner(
 
     def _codes(self, y: ArrayLike, n: int) -> Vector:
         """Return the position of each label among the public ones, NaN for any other."""
-        given = as_labels(y, n)
+        labels = as_labels(y, n)
         codes = np.full(n, np.nan)
         for position, label in enumerate(self.labels):
-            codes[np.asarray(given == label, dtype=np.bool_)] = position
+            codes[np.asarray(labels == label, dtype=np.bool_)] = position
         return codes
 
     def _rows(self, X: Any) -> Vector:

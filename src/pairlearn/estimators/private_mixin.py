@@ -16,7 +16,7 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 
-__all__ = ["PrivacyWarning", "PrivateMixin", "as_labels", "as_rows"]
+__all__ = ["PrivacyWarning", "PrivateMixin", "as_labels", "as_table"]
 
 Vector = NDArray[np.float64]
 
@@ -25,12 +25,12 @@ class PrivacyWarning(UserWarning):
     """The privacy promise is weaker than a reader might think."""
 
 
-def as_rows(X: Any) -> Vector:
+def as_table(X: Any) -> Vector:
     """Return examples as a dense table, NaN and infinity included.
 
     Examples
     --------
-    >>> as_rows([[1, np.nan]])
+    >>> as_table([[1, np.nan]])
     array([[ 1., nan]])
     """
     if hasattr(X, "toarray"):
@@ -49,12 +49,12 @@ def as_labels(y: ArrayLike, n: int) -> NDArray[np.object_]:
     >>> as_labels(["a", "b"], 2).tolist()
     ['a', 'b']
     """
-    given = np.asarray(y)
-    if given.shape != (n,):
+    labels = np.asarray(y)
+    if labels.shape != (n,):
         raise ValueError(
-            f"y must hold one label for each of the {n} rows of X, got shape {given.shape}."
+            f"y must hold one label for each of the {n} rows of X, got shape {labels.shape}."
         )
-    return given.astype(object)
+    return labels.astype(object)
 
 
 class PrivateMixin(Storable):
@@ -82,7 +82,7 @@ class PrivateMixin(Storable):
     _not_stored: ClassVar[tuple[str, ...]] = ("random_state", "ledger", "bounds")
 
     def _learn(
-        self, mechanism: Mechanism, rows: Vector, labels: Vector
+        self, mechanism: Mechanism, rows: Vector, y: Vector
     ) -> tuple[PrivateFit, PublicSetting, NoiseSource, tuple[str, ...]]:
         """Check what is public, pay, and learn; return what a certificate is made of."""
         setting = self._setting(*rows.shape)
@@ -93,14 +93,15 @@ class PrivateMixin(Storable):
             # Entered before the data are read, so that a failing run is paid for as well.
             name = f"fit of {mechanism.name}, n = {setting.n_examples}"
             self.ledger.spend(name, **mechanism.cost(setting))
-        fit = mechanism.fit(setting.to_standard(rows), labels, setting=setting, noise=noise)
+        fit = mechanism.fit(setting.to_standard(rows), y, setting=setting, noise=noise)
         return fit, setting, noise, cautions
 
     def _warn(self, cautions: tuple[str, ...]) -> None:
         for caution in cautions:
             warnings.warn(caution, PrivacyWarning, stacklevel=3)
 
-    def _bounds(self, d: int) -> tuple[Vector, Vector]:
+    def public_bounds(self, d: int) -> tuple[Vector, Vector]:
+        """Return the public bounds of d features, which rows are clipped to."""
         if self.bounds is None or len(tuple(self.bounds)) != 2:
             raise ValueError(
                 f"bounds must be the public pair (lower, upper), got {self.bounds!r}; they "
@@ -116,17 +117,17 @@ class PrivateMixin(Storable):
 
     def _within_bounds(self, X: ArrayLike) -> Vector:
         """Return examples after the same clipping as in `fit`, NaN at the middle."""
-        rows = as_rows(X)
+        rows = as_table(X)
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        lower, upper = self._bounds(rows.shape[1])
+        lower, upper = self.public_bounds(rows.shape[1])
         return np.clip(np.where(np.isnan(rows), 0.5 * (lower + upper), rows), lower, upper)
 
     def _setting(self, n: int, d: int) -> PublicSetting:
-        lower, upper = self._bounds(d)
+        lower, upper = self.public_bounds(d)
         delta = self.delta
         if delta is None:
             # n = 1 would give no valid delta; there is nothing to learn from it anyway.

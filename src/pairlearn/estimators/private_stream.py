@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.estimators.private_auc import PrivateAUCClassifier
-from pairlearn.estimators.private_mixin import as_rows
+from pairlearn.estimators.private_mixin import as_table
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
@@ -169,10 +169,10 @@ class PrivateAUCStream(PrivateAUCClassifier):
                 "this stream has been released; a second release would have its own price. Use a "
                 "new PrivateAUCStream for new examples."
             )
-        rows = as_rows(X)
-        signs = self._signs(y, len(rows))
+        rows = as_table(X)
+        y = self._signs(y, len(rows))
         state, setting = self._begun(rows.shape[1])
-        self._mechanism().learn(state, setting.to_standard(rows), signs, setting=setting)
+        self._mechanism().learn(state, setting.to_standard(rows), y, setting=setting)
         return self
 
     def release(self) -> PrivateAUCStream:
@@ -200,18 +200,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         return self
 
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
-        """Return the released model as plain values; an unfinished stream is refused.
-
-        Parameters
-        ----------
-        provenance : mapping, optional
-            Further facts about the origin of the model.
-
-        Returns
-        -------
-        ModelRecord
-            What `save` writes.
-        """
+        """Return the released model as `Storable.to_record` does; refuse an unfinished stream."""
         if self._state is not None:
             raise ModelFileError(
                 "an unfinished private stream holds a raw example and an iterate without noise, "

@@ -12,14 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairlearn.averaging import Averaging
+from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.by_name import (
     as_averaging,
-    as_ball,
-    as_generator,
-    as_radius,
     as_schedule,
     auto_steps,
 )
+from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss, get_loss
@@ -32,9 +31,9 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.rows import DenseRows, Rows, as_rows, mean_pair_distance
 from pairlearn.solvers.sweep import Sweep
-from pairlearn.validation import check_count, check_fraction, check_positive
+from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
 __all__ = ["PairwiseRanker"]
 
@@ -211,36 +210,36 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             The fitted ranker.
         """
         problem = self._problem()
-        rows, grades = self._examples(X, y, reset=True, minimum=2)
-        rng = as_generator(self.random_state)
-        n = len(grades)
+        rows, y = self._examples(X, y, reset=True, minimum=2)
+        rng = check_generator(self.random_state)
+        n = len(y)
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
         keep, weight = weigh(sample_weight, n)
         if keep is not None:
-            rows, grades, query = rows.take(keep), grades[keep], query[keep]
-        useful = self._count(query, grades)
+            rows, y, query = rows.take(keep), y[keep], query[keep]
+        useful = self._count(query, y)
         if not useful.all():
             keep = np.flatnonzero(useful)
-            rows, grades, query = rows.take(keep), grades[keep], query[keep]
+            rows, y, query = rows.take(keep), y[keep], query[keep]
             weight = weight[keep] if len(weight) else weight
         grouped = qid is not None
-        n_steps = auto_steps(self.n_passes, len(grades), budget=_AUTO_STEPS)
+        n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)
         shape = as_schedule(self.schedule, default="constant")
         averaging = as_averaging(self.averaging)
         if self.step_size == "auto":
             step_size, held_out = self._choose(
-                problem, rows, grades, query, weight, grouped, n_steps, shape, rng
+                problem, rows, y, query, weight, grouped, n_steps, shape, rng
             )
         else:
             step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
             held_out = None
         solver = PairwiseSGD(
-            _pairing(query, grouped), shape.scaled(step_size), as_ball(self.radius), averaging
+            _pairing(query, grouped), shape.scaled(step_size), ball_or_whole(self.radius), averaging
         )
         solution = solver.solve(
             problem,
             rows,
-            grades,
+            y,
             n_steps=n_steps,
             rng=rng,
             example_weight=weight if len(weight) else None,
@@ -252,14 +251,14 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         self._stream: Stream | None = None
         return self
 
-    def _count(self, query: NDArray[np.int64], grades: Vector) -> NDArray[np.bool_]:
+    def _count(self, query: NDArray[np.int64], y: Vector) -> NDArray[np.bool_]:
         """Count the queries without a pair and return which examples have one."""
         n_queries = int(query.max()) + 1
         size = np.bincount(query, minlength=n_queries)
         highest = np.full(n_queries, -np.inf)
         lowest = np.full(n_queries, np.inf)
-        np.maximum.at(highest, query, grades)
-        np.minimum.at(lowest, query, grades)
+        np.maximum.at(highest, query, y)
+        np.minimum.at(lowest, query, y)
         mixed = highest > lowest
         self.n_single_ = int(np.count_nonzero(size == 1))
         self.n_flat_ = int(np.count_nonzero((size > 1) & ~mixed))
@@ -275,7 +274,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         self,
         problem: Problem,
         rows: Rows,
-        grades: Vector,
+        y: Vector,
         query: NDArray[np.int64],
         weight: Vector,
         grouped: bool,
@@ -285,18 +284,18 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[float, float]:
         """Return the best step size of a grid, and its held-out pair accuracy."""
         fraction = check_fraction("validation_fraction", self.validation_fraction)
-        held = _held_out(query, grades, grouped, fraction, rng)
+        held = _held_out(query, y, grouped, fraction, rng)
         train = np.flatnonzero(~held)
         test = np.flatnonzero(held)
         if not len(test):
             # Too few queries to put any aside: judge by the training pairs.
-            train = test = np.arange(len(grades))
+            train = test = np.arange(len(y))
         n_choice = min(n_steps, _CHOICE_STEPS)
         # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
         shrink = float(np.sqrt(n_choice / n_steps)) if shape.is_constant else 1.0
         scale = _pair_scale(rows, _pairing(query, grouped), rng)
         steps = tuple(c / scale for c in _STEPS)
-        radius = as_radius(self.radius)
+        radius = check_positive("radius", self.radius, allow_infinite=True)
         solution = Sweep(
             tuple(step / shrink for step in steps),
             (radius,) * len(steps),
@@ -306,7 +305,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         ).solve(
             problem,
             rows.take(train),
-            grades[train],
+            y[train],
             n_steps=n_choice,
             rng=rng,
             example_weight=weight[train] if len(weight) else weight,
@@ -315,7 +314,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             test = test[:_JUDGED]
         scores = rows.take(test).scores(solution.averages)
         accuracy = [
-            pair_accuracy(grades[test], s, qid=query[test]) if np.isfinite(s).all() else 0.0
+            pair_accuracy(y[test], s, qid=query[test]) if np.isfinite(s).all() else 0.0
             for s in scores
         ]
         best = int(np.argmax(accuracy))
@@ -348,36 +347,63 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         """
         problem = self._problem()
         stream = getattr(self, "_stream", None)
-        rows, grades = self._examples(X, y, reset=stream is None, minimum=1)
+        rows, y = self._examples(X, y, reset=stream is None, minimum=1)
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
             rows = DenseRows(rows.X.astype(np.float64))
-        given = chunk_weights(sample_weight, len(grades))
+        given = chunk_weights(sample_weight, len(y))
         weight = given if len(given) else None
         if stream is None:
-            pairing: Pairing = PreviousExample()
-            if qid is not None:
-                pairing = PreviousOfQuery(max_open=check_count("max_open", self.max_open))
             if self.step_size == "auto":
-                mean, spread = rows.spread()
-                scale = 2.0 * spread if spread > 0 else float(mean @ mean)
-                step_size = _STREAM_STEP / scale if scale > 0 else _STREAM_STEP
+                step_size = _STREAM_STEP / mean_pair_distance(rows)
             else:
                 step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
-            shape = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
-            solver = PairwiseSGD(pairing, shape, as_ball(self.radius), as_averaging(self.averaging))
-            stream = solver.start(
-                problem, rows.shape[1], rng=as_generator(self.random_state)
-            ).learn_many(rows, grades, example_weight=weight, qid=qid)
-            self.step_size_ = step_size
+            stream = self._start(problem, rows.shape[1], step_size, grouped=qid is not None)
         else:
-            stream.learn_many(rows, grades, example_weight=weight, qid=qid)
-        self._stream = stream
-        self.coef_ = stream.average
+            step_size = self.step_size_
+        stream.learn_many(rows, y, example_weight=weight, qid=qid)
+        self._adopt(stream, step_size)
+        return self
+
+    def _start(
+        self, problem: Problem, n_features: int, step_size: float, *, grouped: bool
+    ) -> Stream:
+        pairing: Pairing = PreviousExample()
+        if grouped:
+            pairing = PreviousOfQuery(max_open=check_count("max_open", self.max_open))
+        schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
+        solver = PairwiseSGD(
+            pairing, schedule, ball_or_whole(self.radius), as_averaging(self.averaging)
+        )
+        return solver.start(problem, n_features, rng=check_generator(self.random_state))
+
+    def _adopt(self, stream: Stream, step_size: float) -> None:
+        """Take over what a stream has learned."""
+        self._stream, self.coef_, self.step_size_ = stream, stream.average, step_size
         self.held_out_accuracy_ = None
         self.n_queries_, self.n_single_, self.n_flat_ = None, 0, 0
-        self.n_forgotten_ = getattr(stream._source, "n_forgotten", 0)
+        self.n_forgotten_ = getattr(stream.source, "n_forgotten", 0)
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
-        return self
+
+    def stream_state(self) -> dict[str, Any]:
+        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        stream = getattr(self, "_stream", None)
+        if stream is None:
+            return {}
+        return {
+            **seen_features(self),
+            "step_size": self.step_size_,
+            "grouped": stream.source is not None,
+            "stream": stream.state(),
+        }
+
+    def restore_stream(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        if state:
+            see_features(self, state)
+            step_size, grouped = float(state["step_size"]), bool(state["grouped"])
+            stream = self._start(self._problem(), self.n_features_in_, step_size, grouped=grouped)
+            stream.restore(state["stream"])
+            self._adopt(stream, step_size)
 
     # ------------------------------------------------------------------------- prediction
 
@@ -474,7 +500,7 @@ def _pairing(query: NDArray[np.int64], grouped: bool) -> Pairing:
 
 def _held_out(
     query: NDArray[np.int64],
-    grades: Vector,
+    y: Vector,
     grouped: bool,
     fraction: float,
     rng: np.random.Generator,
@@ -487,7 +513,7 @@ def _held_out(
         return np.isin(query, chosen)
     held = np.zeros(len(query), dtype=bool)
     held[rng.choice(len(query), round(fraction * len(query)), replace=False)] = True
-    for part in (grades[held], grades[~held]):
+    for part in (y[held], y[~held]):
         if not len(part) or part.max() == part.min():
             held[:] = False
     return held

@@ -10,9 +10,10 @@ lowest deviation), so the deviations are on the small side.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from pairlearn.experiments.plain_text import mean_sd, text_table
 
 __all__ = [
     "CITATION",
@@ -301,18 +302,14 @@ def format_beside(rows: list[Beside]) -> str:
         (
             entry.row,
             entry.column,
-            _mean_sd(entry.mean, entry.sd),
-            _mean_sd(entry.published.mean, entry.published.sd),
+            mean_sd(entry.mean, entry.sd),
+            mean_sd(entry.published.mean, entry.published.sd),
             f"{entry.difference:+.3f}",
             entry.verdict,
         )
         for entry in rows
     ]
-    widths = [max(len(line[k]) for line in (head, *body)) for k in range(len(head))]
-    return "\n".join(
-        " ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in (head, *body)
-    )
+    return text_table(head, body, gap=" ")
 
 
 #: Why a published number is not reached.
@@ -337,8 +334,3 @@ def shortfalls(rows: list[Beside]) -> list[str]:
         for entry in rows
         if round(entry.difference, 3) < -2.0 * entry.published.sd - 1e-9
     ]
-
-
-def _mean_sd(mean: float, sd: float) -> str:
-    # One split has no standard deviation.
-    return f"{mean:.3f}" if math.isnan(sd) else f"{mean:.3f} +- {sd:.3f}"

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How kernels are compiled, and how they call a scalar function by its address."""
 
+import contextlib
+import hashlib
+import sys
+from pathlib import Path
+
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
@@ -14,6 +20,65 @@ FASTMATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
 FINE = 0
 DIVERGED = 1
 LOSS_IS_NAN = 2
+
+
+def _stamp():
+    """Return a hash of all source files of the kernels: of names and contents."""
+    folder = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()} {len(text)}\n".encode() + text)
+    return digest.hexdigest()[:16]
+
+
+#: Machine code holds what it inlines from other files, which numba's cache does not look at: an
+#: edit of any of them makes all of it stale.
+_STAMP = _stamp()
+
+
+class _StampedNames(CompileResultCacheImpl):
+    """Files of the cache that bear the stamp: code from other sources is under other names."""
+
+    def get_filename_base(self, fullname, abiflags):
+        return f"{fullname}-{_STAMP}.{sys.implementation.cache_tag}{abiflags}"
+
+
+class _Cache(FunctionCache):
+    """The cache on disk of a kernel; it keeps the code of one state of the sources."""
+
+    _impl_class = _StampedNames
+
+    def save_overload(self, sig, data):
+        if _stamp() != _STAMP:
+            return  # edited since this process began: nobody knows what it has read
+        super().save_overload(sig, data)
+        function = self._impl.filename_base.partition("-")[0]
+        for path in Path(self.cache_path).glob(f"{function}-*"):
+            if _STAMP not in path.name:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+def jit(function=None, *, cache=True, **options):
+    """Compile lazily, cache on disk where that is possible, release the GIL.
+
+    Machine code cannot allocate, and counts no references: those of the caller outlive the call,
+    and arrays and tuples of arrays go from function to function for nothing. Without a function,
+    return a decorator with these options.
+    """
+    if function is None:
+        return lambda function: jit(function, cache=cache, **options)
+    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, **options)(function)
+    if cache:
+        # RuntimeError: no writable place (a container with an odd user), compile in each process.
+        with contextlib.suppress(RuntimeError):
+            compiled._cache = _Cache(function)
+    return compiled
+
+
+#: Makes a piece that is written into its callers.
+inline = jit(cache=False, forceinline=True)
 
 
 class _Apart(Compiler):
@@ -29,22 +94,11 @@ class _Apart(Compiler):
         self.state.flags.noalias = True
 
 
-def kernel(function):
-    """Compile lazily, cache on disk where that is possible, release the GIL.
-
-    An array that the kernel writes must not share memory with another argument.
-    """
-    options = {
-        "nogil": True,
-        "fastmath": set(FASTMATH),
-        "error_model": "numpy",
-        "pipeline_class": _Apart,
-    }
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        # No writable place for a cache (a container with an odd user): compile in each process.
-        return numba.njit(**options)(function)
+_LEARNING = {"fastmath": set(FASTMATH), "pipeline_class": _Apart}
+#: Makes a kernel that learns. An array that it writes must not share memory with another argument.
+kernel = jit(**_LEARNING)
+#: Makes a piece of such kernels, written into them.
+part = jit(**_LEARNING, cache=False, forceinline=True)
 
 
 def everywhere(builder, value, n):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Pairwise SGD with momentum, and with variance reduction, on dense rows.
+r"""Pairwise SGD with momentum or variance reduction on dense rows.
 
-Arrays are those of the dense kernel; `shares` holds the weight of w_{t-1} in the average. Both move
-w at every step, active or not.
+Arrays are those of the dense kernel; `shares` holds the weight of w_{t-1} in the average. Every
+step moves w, whether its pair is active or not.
 """
 
 import math
@@ -13,7 +13,7 @@ from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, 
 
 
 @kernel
-def descend_momentum(
+def descend_accelerated(
     X,
     y,
     left,
@@ -25,6 +25,8 @@ def descend_momentum(
     average,
     momentum,
     ahead,
+    snapshot_scores,
+    full_gradient,
     radius,
     slope_address,
     parameter,
@@ -35,8 +37,10 @@ def descend_momentum(
     """Take all steps w_t = Proj(w_{t-1} + m v - eta g), v = w_{t-1} - w_{t-2}; return a status.
 
     The gradient g is taken at w_{t-1} + ahead v: ahead is 0 for the heavy ball, m for Nesterov.
+    Given scores of a snapshot, the pair's slope there is taken off and the full gradient added.
     """
     d = np.uintp(len(w))
+    reduced = len(snapshot_scores) > 0
     for t in range(len(left)):
         i = np.uintp(left[t])
         j = np.uintp(right[t])
@@ -48,15 +52,20 @@ def descend_momentum(
             for k in range(d):
                 score += (w[k] + ahead * velocity[k]) * (X[a + k] - X[b + k])
             slope = call_scalar(slope_address, score, y[i], y[j], parameter)
+            counts[0] += 1
+            if reduced:
+                score = snapshot_scores[i] - snapshot_scores[j]
+                slope -= call_scalar(slope_address, score, y[i], y[j], parameter)
+                counts[0] += 1
             if slope != slope:
                 return LOSS_IS_NAN + 4 * np.int64(t)
-            counts[0] += 1
-        step = step_sizes[t] * slope
+        eta = step_sizes[t]
+        step = eta * slope
         share = shares[t]
         norm_squared = 0.0
         for k in range(d):
             average[k] += share * w[k]
-            move = momentum * velocity[k] - step * (X[a + k] - X[b + k])
+            move = momentum * velocity[k] - step * (X[a + k] - X[b + k]) - eta * full_gradient[k]
             velocity[k] = move
             w_k = w[k] + move
             w[k] = w_k
@@ -68,62 +77,5 @@ def descend_momentum(
             shrink = radius / math.sqrt(norm_squared)
             for k in range(d):
                 velocity[k] += (shrink - 1.0) * w[k]
-                w[k] *= shrink
-    return np.int64(FINE)
-
-
-@kernel
-def descend_reduced(
-    X,
-    y,
-    left,
-    right,
-    step_sizes,
-    shares,
-    w,
-    average,
-    snapshot_scores,
-    full_gradient,
-    radius,
-    slope_address,
-    parameter,
-    one_sided,
-    all_pairs,
-    counts,
-):
-    """Take all steps along (slope at w - slope at the snapshot) (x - x') + full gradient."""
-    d = np.uintp(len(w))
-    for t in range(len(left)):
-        i = np.uintp(left[t])
-        j = np.uintp(right[t])
-        a = i * d
-        b = j * d
-        slope = 0.0
-        if (y[i] > y[j]) or ((y[i] < y[j]) and not one_sided) or all_pairs:
-            score = 0.0
-            for k in range(d):
-                score += w[k] * (X[a + k] - X[b + k])
-            slope = call_scalar(slope_address, score, y[i], y[j], parameter)
-            slope -= call_scalar(
-                slope_address, snapshot_scores[i] - snapshot_scores[j], y[i], y[j], parameter
-            )
-            if slope != slope:
-                return LOSS_IS_NAN + 4 * np.int64(t)
-            counts[0] += 2
-        eta = step_sizes[t]
-        step = eta * slope
-        share = shares[t]
-        norm_squared = 0.0
-        for k in range(d):
-            w_k = w[k]
-            average[k] += share * w_k
-            w_k -= step * (X[a + k] - X[b + k]) + eta * full_gradient[k]
-            w[k] = w_k
-            norm_squared += w_k * w_k
-        if not norm_squared < np.inf:
-            return DIVERGED + 4 * np.int64(t)
-        if norm_squared > radius * radius:
-            shrink = radius / math.sqrt(norm_squared)
-            for k in range(d):
                 w[k] *= shrink
     return np.int64(FINE)

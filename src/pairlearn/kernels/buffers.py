@@ -29,6 +29,8 @@ scores, slopes : real, shape (n_slots,)
     Scratch.
 counts : int64, shape (1,)
     Increased by the number of evaluated pairs.
+proximal : tuple
+    As in `kernels.coordinatewise`; the address is 0 where the domain has a radius only.
 """
 
 import math
@@ -36,6 +38,7 @@ import math
 import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel
+from pairlearn.kernels.coordinatewise import ended, take_proximal
 
 #: As in the dense kernel: the address that stands for the hinge loss.
 HINGE = 0
@@ -169,6 +172,7 @@ def descend_slots(
     scores,
     slopes,
     counts,
+    proximal,
 ):
     """Take the steps of a plan; return a status."""
     real = X.dtype.type
@@ -312,10 +316,16 @@ def descend_slots(
                 shrink = real(radius / math.sqrt(norm_squared))
                 for k in range(d):
                     w[k] *= shrink
+        elif proximal[4]:
+            for k in range(d):
+                weighted_sum[k] += real(paid[t] - base) * w[k]
+            base = paid[t]
+        if proximal[1] != 0 and (n_moving > 0 or proximal[4]):
+            take_proximal(w, t, proximal)
         for e in range(edit_offsets[t], edit_offsets[t + 1]):
             _put(
                 X, y, example_weight, edit_rows[e], edit_slots[e], by_label, pivot, d, buffer,
                 labels, weights, place, owner, sizes,
             )  # fmt: skip
     state[0] = base
-    return np.int64(FINE)
+    return ended(w, n_steps - 1) if proximal[1] != 0 else np.int64(FINE)

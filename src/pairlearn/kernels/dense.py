@@ -41,6 +41,17 @@ NEAR = 1 << 20
 
 
 @kernel
+def ask_for_row(X, start, d):
+    """Prefetch up to eight lines of the row that begins at `start`."""
+    line = np.uintp(64 // X.itemsize)
+    prefetched = min(d, np.uintp(8) * line)
+    for k in range(np.uintp(0), prefetched, line):
+        prefetch(X, start + k)
+    # A row that starts within a line ends in one more.
+    prefetch(X, start + prefetched - np.uintp(1))
+
+
+@kernel
 def descend(
     X,
     y,
@@ -62,9 +73,6 @@ def descend(
     """Take the active steps of a plan with one pair each; return a status."""
     real = X.dtype.type
     d = np.uintp(len(w))
-    line = np.uintp(64 // X.itemsize)
-    prefetched = min(d, np.uintp(8) * line)
-    end = prefetched - np.uintp(1)
     far = X.nbytes > NEAR
     radius_squared = real(radius * radius)
     base = state[0]
@@ -82,15 +90,9 @@ def descend(
             a = i * d
             b = j * d
             if far and p + AHEAD < n_active:
-                t_ahead = np.uintp(active[p + AHEAD])
-                a_ahead = np.uintp(left[t_ahead]) * d
-                b_ahead = np.uintp(right[t_ahead]) * d
-                for k in range(np.uintp(0), prefetched, line):
-                    prefetch(X, a_ahead + k)
-                    prefetch(X, b_ahead + k)
-                # A row that starts within a line ends in one more.
-                prefetch(X, a_ahead + end)
-                prefetch(X, b_ahead + end)
+                ahead = np.uintp(active[p + AHEAD])
+                ask_for_row(X, np.uintp(left[ahead]) * d, d)
+                ask_for_row(X, np.uintp(right[ahead]) * d, d)
             p += 1
             score = real(0.0)
             for k in range(d):

@@ -15,16 +15,18 @@ own, first, last : int64, shape (m,)
 same, other, found : int64, shape (m, k), (m, k) and (m, 2)
     Receive the nearest candidates of the query's own label and of other labels, nearest first, and
     how many of each there are.
+near : two of float32, shape (k,)
+    Scratch: the squared distances of the nearest.
 """
 
 import numpy as np
 
-from pairlearn.kernels._native import kernel
+from pairlearn.kernels._native import kernel, part
 
 _BAND = 32
 
 
-@kernel
+@part
 def _put(distance, candidate, values, members):
     """Insert a candidate into a full sorted list, whose last entry it replaces."""
     place = len(values) - 1
@@ -36,7 +38,7 @@ def _put(distance, candidate, values, members):
     members[place] = candidate
 
 
-@kernel
+@part
 def _scan(row, begin, end, values, members):
     """Put the candidates from `begin` to `end` into a sorted list."""
     for band in range(begin, end, _BAND):
@@ -53,7 +55,7 @@ def _scan(row, begin, end, values, members):
 
 
 @kernel
-def nearest_of_labels(distances, own, first, last, n_near, same, other, found):
+def nearest_of_labels(distances, own, first, last, n_near, same, other, found, near):
     """Find each query's k nearest of its label, and up to k nearest of other labels.
 
     Of other labels the nearest one always counts, a further one if fewer than `n_near` candidates
@@ -61,8 +63,7 @@ def nearest_of_labels(distances, own, first, last, n_near, same, other, found):
     """
     m, n = distances.shape
     k = same.shape[1]
-    near_same = np.empty(k, dtype=np.float32)
-    near_other = np.empty(k, dtype=np.float32)
+    near_same, near_other = near
     for i in range(m):
         row = distances[i]
         if own[i] >= 0:

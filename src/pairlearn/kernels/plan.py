@@ -14,6 +14,7 @@ active : int32, shape (n_steps + 1,)
 import numpy as np
 
 from pairlearn.kernels._native import kernel
+from pairlearn.kernels.splitmix import STRIDE, below, mixed
 
 
 @kernel
@@ -24,14 +25,8 @@ def draw_indices(key, n, out):
     its probability differs from 1/n by less than 2**-64.
     """
     bound = np.uint64(n)
-    half = np.uint64(32)
-    low_mask = np.uint64(0xFFFFFFFF)
     for k in range(len(out)):
-        z = key + np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-        out[k] = ((z >> half) * bound + (((z & low_mask) * bound) >> half)) >> half
+        out[k] = below(mixed(key + np.uint64(k + 1) * STRIDE), bound)
 
 
 @kernel
@@ -47,10 +42,7 @@ def draw_pairs(key, n, left, right):
     others = np.uint64(n - 1)
     low, high = np.uint64(24), np.uint64(40)
     for k in range(len(left)):
-        z = key + np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
+        z = mixed(key + np.uint64(k + 1) * STRIDE)
         i = ((z >> low) * bound) >> high
         z = z * bound
         j = ((z >> low) * others) >> high

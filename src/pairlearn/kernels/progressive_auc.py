@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairlearn.kernels.parsing.decimal import jit
-
-# Without inlining, each call would count references to ten arrays up and down.
-_part = jit(forceinline=True)
+from pairlearn.kernels._native import inline, jit
 
 # Positions in the vector of integers that belongs to a window.
 HEAD, SIZE, N_POSITIVE, TWICE_WINS, N_BLOCKS, N_FREE = range(6)
 STATE_SIZE = 6
 
 
-@_part
+@inline
 def _find_block(score, order, n_blocks, keys, sizes):
     """Place in the directory of the first block whose last key is not below the score."""
     low, high = 0, n_blocks
@@ -34,7 +31,7 @@ def _find_block(score, order, n_blocks, keys, sizes):
     return low
 
 
-@_part
+@inline
 def _find_key(score, keys, b, size):
     """Index of the first key that is not below the score."""
     low, high = 0, size
@@ -47,7 +44,7 @@ def _find_key(score, keys, b, size):
     return low
 
 
-@_part
+@inline
 def _count(score, wanted, order, state, keys, labels, sizes, positives):
     """How many entries with label `wanted` lie below the score, and how many are equal to it."""
     place = _find_block(score, order, state[N_BLOCKS], keys, sizes)
@@ -82,7 +79,7 @@ def _count(score, wanted, order, state, keys, labels, sizes, positives):
     return n_below - positive_below, n_equal - positive_equal
 
 
-@_part
+@inline
 def _gain(score, label, order, state, keys, labels, sizes, positives):
     """Twice the number of pairs in right order (a tie is half) that the example takes part in."""
     below, equal = _count(score, 1 - label, order, state, keys, labels, sizes, positives)
@@ -91,7 +88,7 @@ def _gain(score, label, order, state, keys, labels, sizes, positives):
     return 2 * (state[N_POSITIVE] - below - equal) + equal
 
 
-@_part
+@inline
 def _insert(score, label, order, free, state, keys, labels, sizes, positives):
     place = min(
         _find_block(score, order, state[N_BLOCKS], keys, sizes), max(0, state[N_BLOCKS] - 1)
@@ -133,7 +130,7 @@ def _insert(score, label, order, free, state, keys, labels, sizes, positives):
     state[N_POSITIVE] += label
 
 
-@_part
+@inline
 def _remove(score, label, order, free, state, keys, labels, sizes, positives):
     k = _find_block(score, order, state[N_BLOCKS], keys, sizes)
     while k < state[N_BLOCKS]:
@@ -180,7 +177,7 @@ def fill_blocks(n, sorted_keys, sorted_labels, order, free, state, keys, labels,
         free[k] = n_all - 1 - k
 
 
-@_part
+@inline
 def _pack(order, free, state, keys, labels, sizes, positives, spare_keys, spare_labels):
     """Fill the blocks anew when splitting has used them up."""
     n = 0

@@ -17,45 +17,38 @@ import math
 
 import numpy as np
 
-from pairlearn.kernels._native import kernel
+from pairlearn.kernels._native import kernel, part
+from pairlearn.kernels.splitmix import STRIDE, below, mixed
 
 
-@kernel
+@part
 def _bits(random):
     """Return the next 64 random bits."""
-    random[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = random[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    random[0] += STRIDE
+    return mixed(random[0])
 
 
-@kernel
+@part
 def _below(random, n):
     """Return a uniform index below n < 2**32."""
-    z = _bits(random)
-    half = np.uint64(32)
-    bound = np.uint64(n)
-    low = ((z & np.uint64(0xFFFFFFFF)) * bound) >> half
-    return np.int64(((z >> half) * bound + low) >> half)
+    return np.int64(below(_bits(random), np.uint64(n)))
 
 
-@kernel
+@part
 def _uniform(random):
     """Return a uniform number in (0, 1]."""
     return (np.float64(_bits(random) >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
 @kernel
-def fill_with_replacement(rows, n_seen, random, slots, edit_offsets, edit_slots, edit_rows):
+def fill_with_replacement(rows, n_seen, random, slots, before, edit_offsets, edit_slots, edit_rows):
     """Run RS-x (Kar et al. 2013) with replacement; return the number of edits.
 
-    With empty `edit_slots` the edits are only counted.
+    With empty `edit_slots` the edits are only counted. `before` is scratch, as long as `slots`.
     """
     size = len(slots)
     writes = len(edit_slots) > 0
     n_edits = 0
-    before = slots.copy()
     for t in range(len(rows)):
         n_now = n_seen + t + 1
         if n_now <= size:

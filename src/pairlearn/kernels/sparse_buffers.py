@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel
+from pairlearn.kernels.coordinatewise import ended, take_proximal
 
 
 @kernel
@@ -56,6 +57,7 @@ def descend_slots_csr(
     all_pairs,
     slopes,
     counts,
+    proximal,
 ):
     """Take the steps of a plan; return a status."""
     d = len(w)
@@ -110,7 +112,9 @@ def descend_slots_csr(
                 shrink = radius / math.sqrt(norm_squared)
                 for k in range(d):
                     w[k] *= shrink
+            if proximal[1] != 0:
+                take_proximal(w, t, proximal)
         for e in range(edit_offsets[t], edit_offsets[t + 1]):
             held[edit_slots[e]] = edit_rows[e]
     state[0] = base
-    return np.int64(FINE)
+    return ended(w, n_steps - 1) if proximal[1] != 0 else np.int64(FINE)

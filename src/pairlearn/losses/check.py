@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairlearn.losses.base import PairLoss
-from pairlearn.scalars import Scalar
+from pairlearn.scalars import Scalar, check_compiled
 from pairlearn.validation import check_positive
 
 __all__ = ["LossCheck", "check_loss"]
 
 #: Step of the differences.
 _STEP = 1e-6
-#: How far the compiled functions may be from the Python ones, relatively.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,8 @@ def check_loss(
     At each score and pair of labels the derivative must lie between the differences to the left
     and to the right, (l(s) - l(s - h)) / h and (l(s + h) - l(s)) / h with h = 1e-6, up to the
     tolerance: it is then the derivative where there is one, and a generalised one at a kink. Values
-    must be finite, the compiled functions must agree with the Python ones, and slopes must respect
-    `slope_bound` and values `value_bound` if the loss states them.
+    must be finite, the compiled functions and the array form must agree with the Python ones, and
+    slopes must respect `slope_bound` and values `value_bound` if the loss states them.
 
     Parameters
     ----------
@@ -105,7 +102,13 @@ def check_loss(
         worst, n_kinks = max(worst, error), n_kinks + has_kink
         if not error <= tolerance:
             raise ValueError(_wrong_slope(loss, *point))
-    _check_compiled(loss, points)
+    _check_array_form(loss, points)
+    for name in ("value", "derivative"):
+        check_compiled(
+            f"{type(loss).__name__}.{name}",
+            getattr(loss, name),
+            [(*point, loss.parameter) for point in points],
+        )
     _check_bounds(loss, points)
     symmetric = all(
         math.isclose(
@@ -153,20 +156,23 @@ def _wrong_slope(loss: PairLoss, s: float, y: float, other: float) -> str:
     )
 
 
-def _check_compiled(loss: PairLoss, points: list[tuple[float, float, float]]) -> None:
-    kind = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * 4)
-    for name in ("value", "derivative"):
-        function = getattr(loss, name)
-        compiled = kind(function.address)
-        for point in points:
-            expected = function(*point, loss.parameter)
-            found = compiled(*point, loss.parameter)
-            if not math.isclose(found, expected, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
-                raise ValueError(
-                    f"{type(loss).__name__}.{name} gives {expected!r} in Python and {found!r} "
-                    f"compiled, at {point}; it may rely on something that numba treats "
-                    "differently, such as integer overflow or a global that changes."
-                )
+def _check_array_form(loss: PairLoss, points: list[tuple[float, float, float]]) -> None:
+    if not loss.has_array_form:
+        return
+    signs = np.array([1.0 if y > other else -1.0 for _, y, other in points])
+    margins = signs * [score for score, _, _ in points]
+    for one, found in (("value", loss.values(margins)), ("derivative", loss.slopes(margins))):
+        expected = np.array([getattr(loss, one)(*point, loss.parameter) for point in points])
+        if one == "derivative":
+            expected = signs * expected
+        wrong = ~np.isclose(found, expected, rtol=1e-9, atol=1e-12)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            raise ValueError(
+                f"{type(loss).__name__}.{one} is {expected[first]:g} at margin {margins[first]:g}, "
+                f"but its array form gives {found[first]:g}; correct one of the two, or leave "
+                "`values` and `slopes` to PairLoss."
+            )
 
 
 def _check_bounds(loss: PairLoss, points: list[tuple[float, float, float]]) -> None:

@@ -32,10 +32,10 @@ class Welsch(PairLoss):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        Whether only pairs whose first example has the larger target count.
     bandwidth : float, default=1.0
         The bandwidth gamma. Errors further apart than about 3 gamma do not pull on each other.
+    one_sided : bool, default=False
+        Whether only pairs whose first example has the larger target count.
 
     Examples
     --------
@@ -44,6 +44,7 @@ class Welsch(PairLoss):
     """
 
     bandwidth: float = 1.0
+    kind: ClassVar[str] = "difference"
     opposite_labels_only: ClassVar[bool] = False
     convex: ClassVar[bool] = False
 
@@ -89,10 +90,10 @@ class Epanechnikov(Welsch):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        Whether only pairs whose first example has the larger target count.
     bandwidth : float, default=1.0
         The bandwidth gamma.
+    one_sided : bool, default=False
+        Whether only pairs whose first example has the larger target count.
 
     Examples
     --------

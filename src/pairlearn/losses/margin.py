@@ -11,7 +11,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pairlearn.losses.base import PairLoss
+import numpy as np
+
+from pairlearn.losses.base import PairLoss, Vector
 from pairlearn.scalars import scalar
 from pairlearn.validation import check_positive
 
@@ -26,16 +28,21 @@ __all__ = [
 ]
 
 
+def _miss(margins: Vector) -> Vector:
+    """Return 1 / (1 + exp(m)), the exponent cut where it would overflow."""
+    return np.asarray(1.0 / (1.0 + np.exp(np.minimum(margins, 700.0))))
+
+
 @dataclass(frozen=True)
 class Hinge(PairLoss):
     """Hinge loss, l(m) = (margin - m)_+.
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        See `PairLoss`.
     margin : float, default=1.0
         The margin below which a pair costs something.
+    one_sided : bool, default=False
+        See `PairLoss`.
 
     Examples
     --------
@@ -66,6 +73,14 @@ class Hinge(PairLoss):
             return -1.0 if score < margin else 0.0
         return 1.0 if -score < margin else 0.0
 
+    def values(self, margins: Vector) -> Vector:
+        """Return the loss of each margin."""
+        return np.maximum(self.margin - margins, 0.0)
+
+    def slopes(self, margins: Vector) -> Vector:
+        """Return the derivative at each margin."""
+        return -(margins < self.margin).astype(np.float64)
+
     def slope_bound(self, margin_bound: float) -> float:
         """Return 1."""
         return 1.0
@@ -85,10 +100,10 @@ class SquaredHinge(Hinge):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        See `PairLoss`.
     margin : float, default=1.0
         The margin below which a pair costs something.
+    one_sided : bool, default=False
+        See `PairLoss`.
 
     Examples
     --------
@@ -110,6 +125,14 @@ class SquaredHinge(Hinge):
             return -2.0 * (margin - score) if score < margin else 0.0
         return 2.0 * (margin + score) if -score < margin else 0.0
 
+    def values(self, margins: Vector) -> Vector:
+        """Return the loss of each margin."""
+        return np.maximum(self.margin - margins, 0.0) ** 2
+
+    def slopes(self, margins: Vector) -> Vector:
+        """Return the derivative at each margin."""
+        return -2.0 * np.maximum(self.margin - margins, 0.0)
+
     def slope_bound(self, margin_bound: float) -> float:
         """Return 2 (margin + M)."""
         return 2.0 * (self.margin + margin_bound)
@@ -130,10 +153,10 @@ class Square(SquaredHinge):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        See `PairLoss`.
     margin : float, default=1.0
         The margin at which a pair costs nothing.
+    one_sided : bool, default=False
+        See `PairLoss`.
 
     Examples
     --------
@@ -153,6 +176,14 @@ class Square(SquaredHinge):
         if y > y_partner:
             return -2.0 * (margin - score)
         return 2.0 * (margin + score)
+
+    def values(self, margins: Vector) -> Vector:
+        """Return the loss of each margin."""
+        return (self.margin - margins) ** 2
+
+    def slopes(self, margins: Vector) -> Vector:
+        """Return the derivative at each margin."""
+        return -2.0 * (self.margin - margins)
 
 
 @dataclass(frozen=True)
@@ -187,6 +218,14 @@ class Logistic(PairLoss):
             e = math.exp(-m)
             return -sign * e / (1.0 + e)
         return -sign / (1.0 + math.exp(m))
+
+    def values(self, margins: Vector) -> Vector:
+        """Return the loss of each margin."""
+        return np.log1p(np.exp(-np.abs(margins))) + np.maximum(-margins, 0.0)
+
+    def slopes(self, margins: Vector) -> Vector:
+        """Return the derivative at each margin."""
+        return -_miss(margins)
 
     def slope_bound(self, margin_bound: float) -> float:
         """Return sigmoid(M)."""
@@ -227,6 +266,14 @@ class Exponential(PairLoss):
         """Return the derivative of the loss with respect to the score."""
         sign = 1.0 if y > y_partner else -1.0
         return -sign * math.exp(min(-sign * score, 700.0))
+
+    def values(self, margins: Vector) -> Vector:
+        """Return the loss of each margin."""
+        return np.exp(np.minimum(-margins, 700.0))
+
+    def slopes(self, margins: Vector) -> Vector:
+        """Return the derivative at each margin."""
+        return -self.values(margins)
 
     def slope_bound(self, margin_bound: float) -> float:
         """Return exp(M)."""
@@ -284,6 +331,14 @@ class LogLink(PairLoss):
             hit = e / (1.0 + e)
         return -2.0 * sign * miss * miss * hit
 
+    def values(self, margins: Vector) -> Vector:
+        """Return the loss of each margin."""
+        return _miss(margins) ** 2
+
+    def slopes(self, margins: Vector) -> Vector:
+        """Return the derivative at each margin."""
+        return -2.0 * _miss(margins) ** 2 * _miss(-margins)
+
     def slope_bound(self, margin_bound: float) -> float:
         """Return 8/27, the maximum of 2 p^2 (1 - p), at p = 2/3."""
         return 8.0 / 27.0
@@ -307,11 +362,11 @@ class SmoothedHinge(PairLoss):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        See `PairLoss`.
     width : float, default=0.5
         The width h of the quadratic part. The loss is 1/h-smooth and differs from the hinge by at
         most h/2.
+    one_sided : bool, default=False
+        See `PairLoss`.
 
     Examples
     --------
@@ -347,6 +402,16 @@ class SmoothedHinge(PairLoss):
         if gap <= 0.0:
             return 0.0
         return -sign * min(gap / width, 1.0)
+
+    def values(self, margins: Vector) -> Vector:
+        """Return the loss of each margin."""
+        gap = np.maximum(1.0 - margins, 0.0)
+        near = np.minimum(gap, self.width)
+        return np.asarray(near * near / (2.0 * self.width) + (gap - near))
+
+    def slopes(self, margins: Vector) -> Vector:
+        """Return the derivative at each margin."""
+        return -np.clip((1.0 - margins) / self.width, 0.0, 1.0)
 
     def slope_bound(self, margin_bound: float) -> float:
         """Return 1."""

@@ -28,10 +28,10 @@ class DistanceHinge(PairLoss):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        Whether only pairs whose first example has the larger label count.
     bias : float, default=1.0
         The bias b >= 0; 0 is the form of section 1 of the paper, 1 that of section 2.1.
+    one_sided : bool, default=False
+        Whether only pairs whose first example has the larger label count.
 
     Examples
     --------
@@ -40,6 +40,7 @@ class DistanceHinge(PairLoss):
     """
 
     bias: float = 1.0
+    kind: ClassVar[str] = "distance"
     opposite_labels_only: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -82,10 +83,10 @@ class DistanceLogistic(DistanceHinge):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        Whether only pairs whose first example has the larger label count.
     bias : float, default=1.0
         The bias b >= 0.
+    one_sided : bool, default=False
+        Whether only pairs whose first example has the larger label count.
 
     Examples
     --------

@@ -24,10 +24,10 @@ class GapWeighted(PairLoss):
 
     Parameters
     ----------
-    one_sided : bool, default=False
-        That of the base, whatever is given here.
     base : PairLoss, default=Hinge()
         The loss to weigh.
+    one_sided : bool, default=False
+        That of the base, whatever is given here.
 
     Examples
     --------
@@ -40,6 +40,11 @@ class GapWeighted(PairLoss):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "one_sided", self.base.one_sided)
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The kind of the base."""
+        return self.base.kind
 
     @property
     def value(self) -> Scalar:  # type: ignore[override]

@@ -1,97 +1,78 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every pair, one block of rows at a time: the sums for which no sort helps.
 
-Two evaluators of a block: NumPy formulas for the losses that have one, and calls of the scalar
-functions for a user's own loss. Nothing else in the metrics looks at single pairs.
+Two evaluators of a block: the array form of a loss of the margin alone, and the compiled scalar
+functions for any other. Nothing else in the metrics looks at single pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from pairlearn.losses import PairLoss
 from pairlearn.metrics._inputs import Vector
-from pairlearn.metrics._margins import FORMS, Form
 
-__all__ = ["Sums", "all_pairs", "blocked_sums"]
-
-#: Thresholds p, points q, weights b of the points, parameter -> sum_j b_j l(p_i - q_j) and
-#: sum_j b_j l'(p_i - q_j) for every i.
-Sums = Callable[[Vector, Vector, Vector, float], tuple[Vector, Vector]]
+__all__ = ["all_pairs_gradient", "all_pairs_risk", "blocked_sums"]
 
 #: Pairs in one block: small enough for the second-level cache.
 BLOCK = 1 << 15
 
-Evaluator = Callable[[slice], tuple[Vector, Vector]]
 
-
-def blocked_sums(form: Form) -> Sums:
-    """Return the sums of a loss given by its values and slopes on an array of margins."""
-
-    def sums(p: Vector, q: Vector, b: Vector, parameter: float) -> tuple[Vector, Vector]:
-        values, slopes = np.empty(len(p)), np.empty(len(p))
-        rows = max(1, BLOCK // len(q))
-        for start in range(0, len(p), rows):
-            block = slice(start, start + rows)
-            value, slope = form(p[block, None] - q, parameter)
-            values[block], slopes[block] = value @ b, slope @ b
-        return values, slopes
-
+def blocked_sums(function: Callable[[Vector], Vector], p: Vector, q: Vector, b: Vector) -> Vector:
+    """Return sum_j b_j function(p_i - q_j) for every i."""
+    sums = np.empty(len(p))
+    height = max(1, BLOCK // len(q))
+    for start in range(0, len(p), height):
+        block = slice(start, start + height)
+        sums[block] = function(p[block, None] - q) @ b
     return sums
 
 
-def all_pairs(loss: PairLoss, scores: Vector, y: Vector, weight: Vector) -> tuple[float, Vector]:
-    """Return the sum of w_i w_j f over ordered pairs i != j and its derivative in the scores."""
-    form = FORMS.get((loss.value, loss.derivative)) if loss.opposite_labels_only else None
-    evaluate = _calls(loss, scores, y) if form is None else _formula(form, loss, scores, y)
-    risk = 0.0
+def all_pairs_risk(loss: PairLoss, scores: Vector, y: Vector, weight: Vector) -> float:
+    """Return the sum of w_i w_j f over ordered pairs i != j."""
+    blocks = _blocks(loss, scores, y, slopes=False)
+    return sum(float(weight[block] @ (values @ weight)) for block, values in blocks)
+
+
+def all_pairs_gradient(loss: PairLoss, scores: Vector, y: Vector, weight: Vector) -> Vector:
+    """Return the derivative in the scores of `all_pairs_risk`."""
     gradient = np.zeros(len(y))
-    rows = max(1, BLOCK // len(y))
-    for start in range(0, len(y), rows):
-        block = slice(start, min(start + rows, len(y)))
-        values, slopes = evaluate(block)
-        left = weight[block]
-        risk += float(left @ (values @ weight))
+    for block, slopes in _blocks(loss, scores, y, slopes=True):
         # The score of a pair is s_i - s_j.
-        gradient[block] += left * (slopes @ weight)
-        gradient -= weight * (left @ slopes)
-    return risk, gradient
+        gradient[block] += weight[block] * (slopes @ weight)
+        gradient -= weight * (weight[block] @ slopes)
+    return gradient
 
 
-def _formula(form: Form, loss: PairLoss, scores: Vector, y: Vector) -> Evaluator:
-    # A built-in loss is the same in either order of a pair: visit it once, from the larger label.
-    factor = 1.0 if loss.one_sided else 2.0
-
-    def evaluate(block: slice) -> tuple[Vector, Vector]:
-        larger = y[block, None] > y
-        # Other pairs get margin 0, where no formula overflows, and are masked afterwards.
-        margins = np.where(larger, scores[block, None] - scores, 0.0)
-        values, slopes = form(margins, loss.parameter)
-        counted = np.where(larger, factor, 0.0)
-        return values * counted, slopes * counted
-
-    return evaluate
-
-
-def _calls(loss: PairLoss, scores: Vector, y: Vector) -> Evaluator:
+def _blocks(
+    loss: PairLoss, scores: Vector, y: Vector, *, slopes: bool
+) -> Iterator[tuple[slice, Vector]]:
+    """Yield the values or slopes of all pairs of a block of rows, 0 where a pair does not count."""
     n = len(y)
-    parameter = loss.parameter
-    label, score = y.tolist(), scores.tolist()
-
-    def evaluate(block: slice) -> tuple[Vector, Vector]:
-        values = np.zeros((block.stop - block.start, n))
-        slopes = np.zeros_like(values)
-        for row, i in enumerate(range(block.start, block.stop)):
-            for j in range(n):
-                if i == j or (loss.opposite_labels_only and label[i] == label[j]):
-                    continue
-                if loss.one_sided and not label[i] > label[j]:
-                    continue
-                pair = (score[i] - score[j], label[i], label[j], parameter)
-                values[row, j] = loss.value(*pair)
-                slopes[row, j] = loss.derivative(*pair)
-        return values, slopes
-
-    return evaluate
+    height = max(1, BLOCK // n)
+    for start in range(0, n, height):
+        block = slice(start, min(start + height, n))
+        differences, first = scores[block, None] - scores, y[block, None]
+        larger = first > y
+        if loss.opposite_labels_only and loss.has_array_form:
+            # The same in either order of a pair: visit it once, from the larger label. Others get
+            # margin 0, where no formula overflows, and are masked afterwards.
+            form = loss.slopes if slopes else loss.values
+            counted = np.where(larger, 1.0 if loss.one_sided else 2.0, 0.0)
+            yield block, form(np.where(larger, differences, 0.0)) * counted
+            continue
+        if loss.one_sided:
+            meets = larger
+        elif loss.opposite_labels_only:
+            meets = first != y
+        else:
+            meets = np.arange(block.start, block.stop)[:, None] != np.arange(n)
+        function = loss.derivative if slopes else loss.value
+        left, right = np.nonzero(meets)
+        result = np.zeros(differences.shape)
+        result[left, right] = function.many(
+            differences[left, right], y[start + left], y[right], loss.parameter
+        )
+        yield block, result

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Vector", "check_scores", "check_weights", "is_positive"]
+__all__ = ["Vector", "check_scores", "is_positive"]
 
 Vector = NDArray[np.float64]
 
@@ -25,19 +25,6 @@ def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
     if not np.isfinite(vector).all():
         raise ValueError(f"{name} contains NaN or infinity; every example needs a finite score.")
     return vector
-
-
-def check_weights(sample_weight: ArrayLike | None, n: int) -> Vector:
-    """Return the weights of `n` examples, all 1 if none are given."""
-    if sample_weight is None:
-        return np.ones(n)
-    weight = check_scores("sample_weight", sample_weight, n)
-    if (weight < 0.0).any():
-        raise ValueError(
-            f"sample_weight must not be negative, got {weight.min()}; "
-            "use 0 to leave an example out."
-        )
-    return weight
 
 
 def is_positive(y: ArrayLike) -> NDArray[np.bool_]:

@@ -21,23 +21,18 @@ and a near part in which only points within `width` of u differ from each other.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from pairlearn.losses import (
-    Exponential,
-    Hinge,
-    Logistic,
-    LogLink,
-    SmoothedHinge,
-    Square,
-    SquaredHinge,
-)
-from pairlearn.metrics._blocked import Sums, blocked_sums
+from pairlearn.losses import Exponential, Hinge, SmoothedHinge, Square, SquaredHinge
 from pairlearn.metrics._inputs import Vector
-from pairlearn.metrics._margins import logistic, loglink
 
-__all__ = ["SUMS"]
+__all__ = ["SUMS", "Sums"]
+
+#: Thresholds p, points q, weights b of the points, parameter -> sum_j b_j l(p_i - q_j) and
+#: sum_j b_j l'(p_i - q_j) for every i.
+Sums = Callable[[Vector, Vector, Vector, float], tuple[Vector, Vector]]
 
 #: The exponent at which `pairlearn.losses.Exponential` is cut.
 _EXPONENT_CUT = 700.0
@@ -170,8 +165,6 @@ SUMS: dict[tuple[object, object], Sums] = {
     (Square.value, Square.derivative): square,
     (SmoothedHinge.value, SmoothedHinge.derivative): smoothed_hinge,
     (Exponential.value, Exponential.derivative): exponential,
-    (Logistic.value, Logistic.derivative): blocked_sums(logistic),
-    (LogLink.value, LogLink.derivative): blocked_sums(loglink),
 }
 
 

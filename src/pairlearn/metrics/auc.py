@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._inputs import Vector, check_scores, check_weights, is_positive
+from pairlearn.metrics._inputs import Vector, check_scores, is_positive
+from pairlearn.validation import check_weights
 
 __all__ = ["doubled_ranks", "doubled_wins", "roc_auc"]
 
@@ -78,7 +79,8 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
     n = len(positive)
     values = check_scores("scores", scores, n)
     if sample_weight is not None:
-        return _weighted_auc(positive, values, check_weights(sample_weight, n))
+        weight = check_weights(sample_weight, n, name="sample_weight")
+        return _weighted_auc(positive, values, weight)
     winners, losers = np.sort(values[positive]), np.sort(values[~positive])
     return doubled_wins(winners, losers) / (2 * len(winners) * len(losers))
 

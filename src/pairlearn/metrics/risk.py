@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.losses import PairLoss, get_loss
-from pairlearn.metrics._blocked import Sums, all_pairs
-from pairlearn.metrics._inputs import Vector, check_scores, check_weights
-from pairlearn.metrics._sums import SUMS
-from pairlearn.validation import check_labels
+from pairlearn.metrics._blocked import all_pairs_gradient, all_pairs_risk, blocked_sums
+from pairlearn.metrics._inputs import Vector, check_scores
+from pairlearn.metrics._sums import SUMS, Sums
+from pairlearn.validation import check_labels, check_weights
 
 __all__ = ["pair_risk", "pair_risk_gradient"]
 
@@ -54,9 +54,8 @@ def pair_risk(
     Notes
     -----
     With two distinct labels: O(n log n) for the hinge, squared and smoothed hinge, O(n) for the
-    square and exponential losses, all pairs in blocks (O(n^2) time, O(n) memory) for the
-    logistic and log-link losses. With more distinct labels: all pairs in blocks. A loss of your
-    own: all pairs, called from Python, which takes about two microseconds a pair.
+    square and exponential losses, all pairs in blocks (O(n^2) time, O(n) memory) for any other.
+    With more distinct labels: all pairs in blocks.
 
     Examples
     --------
@@ -67,10 +66,10 @@ def pair_risk(
     if sample.idle:
         return 0.0
     with np.errstate(over="ignore"):
-        if sample.sums is None:
-            return sample.scale * all_pairs(sample.loss, *sample.data)[0]
+        if not sample.by_class:
+            return sample.scale * all_pairs_risk(sample.loss, *sample.data)
         p, q, a, b = sample.classes()
-        totals, _ = sample.sums(p, q, b, sample.loss.parameter)
+        totals = sample.class_sums(p, q, b, slopes=False)
         return sample.scale * sample.orders * float(a @ totals)
 
 
@@ -116,15 +115,14 @@ def pair_risk_gradient(
     if sample.idle:
         return gradient
     with np.errstate(over="ignore"):
-        if sample.sums is None:
-            gradient[sample.kept] += sample.scale * all_pairs(sample.loss, *sample.data)[1]
+        if not sample.by_class:
+            gradient[sample.kept] += sample.scale * all_pairs_gradient(sample.loss, *sample.data)
             return gradient
         p, q, a, b = sample.classes()
-        parameter = sample.loss.parameter
         inner = np.empty(len(sample.upper))
-        inner[sample.upper] = a * sample.sums(p, q, b, parameter)[1]
+        inner[sample.upper] = a * sample.class_sums(p, q, b, slopes=True)
         # l(p - q) = l((-q) - (-p)): seen from the lower class, the classes change places.
-        inner[~sample.upper] = -b * sample.sums(-q, -p, a, parameter)[1]
+        inner[~sample.upper] = -b * sample.class_sums(-q, -p, a, slopes=True)
         gradient[sample.kept] += sample.scale * sample.orders * inner
     return gradient
 
@@ -142,6 +140,8 @@ class _Sample:
     upper: NDArray[np.bool_]
     #: The reciprocal of the sum of w_i w_j over i != j.
     scale: float
+    #: Whether one class can be summed for each example of the other: two labels, a known form.
+    by_class: bool
     #: The way to sum without visiting pairs one by one, if there is one.
     sums: Sums | None
 
@@ -160,6 +160,12 @@ class _Sample:
         scores, _, weight = self.data
         return scores[self.upper], scores[~self.upper], weight[self.upper], weight[~self.upper]
 
+    def class_sums(self, p: Vector, q: Vector, b: Vector, *, slopes: bool) -> Vector:
+        """Return the sum over j of b_j l(p_i - q_j), or of b_j l'(p_i - q_j), for every i."""
+        if self.sums is not None:
+            return self.sums(p, q, b, self.loss.parameter)[int(slopes)]
+        return blocked_sums(self.loss.slopes if slopes else self.loss.values, p, q, b)
+
 
 def _prepared(
     loss: str | PairLoss, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
@@ -170,7 +176,8 @@ def _prepared(
     if n < 2:
         raise ValueError(f"scores must hold at least two examples to make a pair, got {n}.")
     labels = check_labels(y, n)
-    weight = check_weights(sample_weight, n)
+    given = np.ones(n) if sample_weight is None else sample_weight
+    weight = check_weights(given, n, name="sample_weight")
     kept = weight > 0.0
     if np.count_nonzero(kept) < 2:
         raise ValueError(
@@ -185,12 +192,13 @@ def _prepared(
     others[heaviest] = np.delete(weight, heaviest).sum()
     upper = labels == labels.max()
     two_classes = bool((labels[~upper] == labels.min()).all())
-    sums = SUMS.get((loss.value, loss.derivative)) if loss.opposite_labels_only else None
+    by_class = two_classes and loss.opposite_labels_only and loss.has_array_form
     return _Sample(
         loss=loss,
         data=(values, labels, weight),
         kept=kept,
         upper=upper,
         scale=1.0 / float(weight @ others),
-        sums=sums if two_classes else None,
+        by_class=by_class,
+        sums=SUMS.get((loss.value, loss.derivative)) if by_class else None,
     )

@@ -48,7 +48,7 @@ class _Buffer(Pairing):
 
     def online(self, rng: np.random.Generator) -> OnlineSource:
         """Return a source that remembers the buffer."""
-        return _SlotArrivals(self._policy(rng))
+        return self._policy(rng)
 
 
 @dataclass(frozen=True)
@@ -202,39 +202,27 @@ class _SlotPath:
         return self._follow(draw_uniform(self._n, n_steps, self._rng))
 
 
-class _SlotArrivals:
-    """Arrival order, which a policy follows."""
-
-    def __init__(self, policy: _Policy) -> None:
-        self._policy = policy
-        self._started = False
-
-    def arrive(self, y: Labels) -> Arrival:
-        policy = self._policy
-        n_buffered = policy.renumber()
-        rows = np.arange(n_buffered, n_buffered + len(y))
-        if not self._started and len(y):
-            policy.follow(rows[:1], y[:1])
-            rows, y, self._started = rows[1:], y[1:], True
-        plan = policy.follow(rows, y)
-        return Arrival(plan, policy.held())
-
-
-class _Policy:
+class _Policy(OnlineSource):
     """What the slots hold, and how that changes with the examples that come."""
 
     def __init__(self, slots: Rows) -> None:
         self.slots = slots
+        self._started = False
+
+    def arrive(self, y: Labels) -> Arrival:
+        n_buffered = self._renumber()
+        rows = np.arange(n_buffered, n_buffered + len(y))
+        if not self._started and len(y):
+            self.follow(rows[:1], y[:1])
+            rows, y, self._started = rows[1:], y[1:], True
+        plan = self.follow(rows, y)
+        return Arrival(plan, self.slots[self.slots >= 0])
 
     def follow(self, rows: Rows, labels: Labels) -> SlotPlan:
         """Return the steps of the next examples."""
         raise TypeError(f"{type(self).__name__} must define follow(rows, labels).")
 
-    def held(self) -> Rows:
-        """Return the rows in the slots, in the order of the slots."""
-        return self.slots[self.slots >= 0]
-
-    def renumber(self) -> int:
+    def _renumber(self) -> int:
         """Call the rows in the slots 0, 1, ... in their order; return their number."""
         used = self.slots >= 0
         count = int(np.count_nonzero(used))
@@ -285,12 +273,14 @@ class _Reservoir(_Policy):
         count, start = len(rows), self.slots.copy()
         offsets = np.zeros(count + 1, dtype=np.int64)
         # The number of edits is random: a first run counts them, a second one writes them.
+        scratch = np.empty_like(start)
         n_edits = fill_with_replacement(
-            rows, self._seen, self._random.copy(), start.copy(), offsets, _NOTHING, _NOTHING
-        )
+            rows, self._seen, self._random.copy(), start.copy(), scratch, offsets, _NOTHING,
+            _NOTHING,
+        )  # fmt: skip
         edits = np.empty((2, n_edits), dtype=np.int64)
         fill_with_replacement(
-            rows, self._seen, self._random, self.slots, offsets, edits[0], edits[1]
+            rows, self._seen, self._random, self.slots, scratch, offsets, edits[0], edits[1]
         )
         stop = np.minimum(np.arange(self._seen, self._seen + count), len(start))
         self._seen += count

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,8 +55,6 @@ class ListedPairs(Pairing):
     >>> set(pairing.offline(3, np.random.default_rng(0)).draw(10).right.tolist())
     {2}
     """
-
-    has_online_form: ClassVar[bool] = False
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
@@ -123,7 +120,7 @@ class _Listed:
         return Plan(self._left[chosen], self._right[chosen])
 
 
-class _AsTheyCome:
+class _AsTheyCome(OnlineSource):
     def arrive(self, y: NDArray[np.float64]) -> Arrival:
         left = 2 * np.arange(_n_pairs(len(y)))
         return Arrival(Plan(left, left + 1), np.empty(0, dtype=np.int64))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,8 +88,6 @@ class RandomEarlier(Pairing):
     True
     """
 
-    has_online_form: ClassVar[bool] = False
-
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source that remembers the whole path."""
         return _EarlierPath(n, rng)
@@ -133,8 +130,6 @@ class RandomPair(Pairing):
     0
     """
 
-    has_online_form: ClassVar[bool] = False
-
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source of distinct pairs."""
         return _RandomPairs(n, rng)
@@ -153,7 +148,7 @@ class _Path:
         return Plan(path[1:], path[:-1])
 
 
-class _Arrivals:
+class _Arrivals(OnlineSource):
     """Arrival order, each example paired with the one before it."""
 
     def __init__(self) -> None:
@@ -175,7 +170,7 @@ class _FrozenPath:
         return Plan(left, np.full_like(left, self._frozen[0]))
 
 
-class _FrozenArrivals:
+class _FrozenArrivals(OnlineSource):
     def __init__(self) -> None:
         self._n_buffered = 0
 
@@ -218,7 +213,7 @@ class _OppositePath:
         return plan
 
 
-class _OppositeArrivals:
+class _OppositeArrivals(OnlineSource):
     def __init__(self) -> None:
         self._known_y: Labels = np.empty(0)
 

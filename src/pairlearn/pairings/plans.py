@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -127,21 +129,42 @@ class OfflineSource(Protocol):
         """Return the next `n_steps` steps."""
 
 
-class OnlineSource(Protocol):
-    """Pairs arriving examples with remembered ones."""
+class OnlineSource:
+    """Pairs arriving examples with remembered ones; the base class of one's own.
+
+    What the next arrival depends on are the attributes. A source that keeps anything but plain
+    values and arrays in them says its `state` itself.
+    """
 
     def arrive(self, y: NDArray[np.float64]) -> Arrival:
         """Return the steps that examples with labels `y` cause, and whom to remember."""
+        raise TypeError(f"{type(self).__name__} must define arrive(y).")
+
+    def state(self) -> dict[str, Any]:
+        """Return a copy of everything that the next arrival depends on."""
+        return copy.deepcopy(vars(self))
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state returned by `state`, also of another source of the same pairing."""
+        if state.keys() != vars(self).keys():
+            raise ValueError(
+                f"a state with {sorted(state)} is not one of {type(self).__name__}, which has "
+                f"{sorted(vars(self))}; use the pairing that it was made with."
+            )
+        vars(self).update(copy.deepcopy(dict(state)))
 
 
 @dataclass(frozen=True)
 class Pairing:
     """Base class of pairings."""
 
-    #: Whether the pairing can serve a stream.
-    has_online_form: ClassVar[bool] = True
     #: Whether a step meets one example at most.
     one_pair_a_step: ClassVar[bool] = True
+
+    @property
+    def has_online_form(self) -> bool:
+        """Whether the pairing can serve a stream: whether it defines `online`."""
+        return type(self).online is not Pairing.online
 
     def offline(
         self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None

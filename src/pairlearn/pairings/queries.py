@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +102,7 @@ class _QueryPath:
         return Plan(left, right)
 
 
-class GroupedSource:
+class GroupedSource(OnlineSource):
     """Arrival order, each example paired with the previous one of its query.
 
     Parameters
@@ -116,6 +117,14 @@ class GroupedSource:
         self._open: OrderedDict[Any, int] = OrderedDict()
         #: Queries that were forgotten to keep the number of open ones.
         self.n_forgotten = 0
+
+    def state(self) -> dict[str, Any]:
+        """Return the open queries and the number of forgotten ones."""
+        return {"open": self._open.copy(), "n_forgotten": self.n_forgotten}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state returned by `state`."""
+        self._open, self.n_forgotten = OrderedDict(state["open"]), int(state["n_forgotten"])
 
     def arrive(self, y: NDArray[np.float64]) -> Arrival:
         """Refuse: a chunk without queries cannot be paired within them."""

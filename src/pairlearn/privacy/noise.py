@@ -121,11 +121,6 @@ def discrete_gaussian(scale: int, size: int, *, bits: _Bits | None = None) -> ND
     bits : optional
         Source of uniform numbers; operating-system bytes by default.
 
-    Returns
-    -------
-    ndarray of int64
-        The values.
-
     Examples
     --------
     >>> values = discrete_gaussian(1000, 4)
@@ -200,20 +195,7 @@ class NoiseSource:
         return "PCG64DXSM seeded by 256 bits of operating-system entropy, floating-point Gaussian"
 
     def protect(self, values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
-        """Return `values` plus floating-point noise N(0, scale^2) in each coordinate.
-
-        Parameters
-        ----------
-        values : ndarray
-            What must not be seen.
-        scale : float
-            Standard deviation of the noise.
-
-        Returns
-        -------
-        ndarray
-            What may be seen.
-        """
+        """Return `values` plus floating-point noise N(0, scale^2) in each coordinate."""
         if self.secure:
             raise ValueError("a secure source gives discrete noise only; use protect_integers.")
         scale = check_positive("scale", scale)
@@ -221,20 +203,7 @@ class NoiseSource:
         return noisy
 
     def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
-        """Return whole numbers plus the discrete Gaussian with the whole number `scale`.
-
-        Parameters
-        ----------
-        values : ndarray of int64
-            What must not be seen.
-        scale : int
-            Parameter of the noise.
-
-        Returns
-        -------
-        ndarray of int64
-            What may be seen.
-        """
+        """Return whole numbers plus the discrete Gaussian with the whole number `scale`."""
         noisy: NDArray[np.int64] = values + discrete_gaussian(scale, values.size, bits=self._bits)
         return noisy
 
@@ -243,32 +212,9 @@ class NoiseSource:
 
         Where the sensitivity is averaged over a random choice of examples, that choice is part of
         what protects them, so it comes from the source of the noise.
-
-        Parameters
-        ----------
-        n : int
-            Number of examples.
-        size : int
-            How many indices.
-
-        Returns
-        -------
-        ndarray of int64
-            The indices.
         """
         return self._bits.below(check_count("n", n), check_count("size", size, minimum=0))
 
     def gumbel(self, size: int) -> NDArray[np.float64]:
-        """Return `size` values of the standard Gumbel law, for the exponential mechanism.
-
-        Parameters
-        ----------
-        size : int
-            How many values.
-
-        Returns
-        -------
-        ndarray
-            The values.
-        """
+        """Return `size` values of the standard Gumbel law, for the exponential mechanism."""
         return self._generator.gumbel(size=size)

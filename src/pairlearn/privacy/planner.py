@@ -11,7 +11,7 @@ Cov(x, y) = 2 p (1 - p) g along one axis, with an error of variance
 in each direction: sampling, and noise of a release with radius c sqrt(d) / 2. The angle theta
 between the estimated and the best direction gives the AUC Phi(Phi^{-1}(a) cos theta). Its
 expectation is integrated numerically. The one constant c was fitted to simulations of the
-mechanism itself; ``python -m pairlearn.privacy.planner`` repeats them beside the predictions.
+mechanism itself; ``pairlearn reproduce private-planner`` repeats them beside the predictions.
 
 Correlated or skewed features, wrong bounds and discrete codes make things better or worse: read
 the plan as an order of magnitude, not as a promise.
@@ -19,9 +19,7 @@ the plan as an order of magnitude, not as a promise.
 
 from __future__ import annotations
 
-import argparse
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,15 +30,15 @@ from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.validation import check_count, check_fraction, check_positive
 
-__all__ = ["Plan", "expected_auc", "main", "plan", "simulated_auc"]
+__all__ = ["PrivacyPlan", "expected_auc", "plan", "simulated_auc"]
 
-# Fitted to `simulated_auc` over the grid of `main`.
+# Fitted to `simulated_auc` over the grid of `pairlearn reproduce private-planner`.
 _NOISE_CONSTANT = 2.3
 _LARGEST_N = 1 << 40
 
 
 @dataclass(frozen=True)
-class Plan:
+class PrivacyPlan:
     """The expected cost of privacy.
 
     Parameters
@@ -171,7 +169,7 @@ def plan(
     best_auc: float = 0.8,
     positives: float = 0.5,
     tolerance: float = 0.02,
-) -> Plan:
+) -> PrivacyPlan:
     """Return what to expect from a private fit with the default mechanism.
 
     Parameters
@@ -191,7 +189,7 @@ def plan(
 
     Returns
     -------
-    Plan
+    PrivacyPlan
         Expected AUC and the smallest useful n.
 
     Examples
@@ -221,7 +219,7 @@ def plan(
             low, high = (low, middle) if loss(middle) <= tolerance else (middle, high)
         smallest = high
     common = {"best_auc": best_auc, "positives": positives}
-    return Plan(
+    return PrivacyPlan(
         n_examples=n_examples,
         n_features=n_features,
         epsilon=check_positive("epsilon", epsilon),
@@ -300,34 +298,3 @@ def simulated_auc(
         w = fit.direction
         total += float(ndtr(reach * (w @ axis) / np.linalg.norm(w)))
     return total / n_runs
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print predictions beside simulations.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Command line; that of the process by default.
-    """
-    parser = argparse.ArgumentParser(prog="python -m pairlearn.privacy.planner")
-    parser.add_argument("--runs", type=int, default=40)
-    options = parser.parse_args(arguments)
-    print(f"{'n':>8}{'d':>5}{'epsilon':>9}{'positive':>10}{'predicted':>11}{'simulated':>11}")
-    errors = []
-    for n in (250, 1000, 4000, 16000):
-        for d in (5, 20, 60):
-            for epsilon in (0.3, 1.0, 3.0):
-                for positives in (0.5, 0.1):
-                    expected = expected_auc(n, d, epsilon=epsilon, positives=positives)
-                    found = simulated_auc(
-                        n, d, epsilon=epsilon, positives=positives, n_runs=options.runs
-                    )
-                    errors.append(found - expected)
-                    print(f"{n:8d}{d:5d}{epsilon:9g}{positives:10g}{expected:11.3f}{found:11.3f}")
-    root = math.sqrt(float(np.mean(np.square(errors))))
-    print(f"root mean square error {root:.3f}, largest {max(map(abs, errors)):.3f}")
-
-
-if __name__ == "__main__":
-    main()

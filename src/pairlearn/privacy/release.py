@@ -36,21 +36,7 @@ def rounding_drift(n_steps: int, n_features: int, *, radius: float) -> float:
     the score of a vector of length r with d entries is off by at most d u r C, hence the new
     iterate by at most (eta C^2/4) d u r <= 2 d u r for a step within 8/C^2, and the other
     operations add less than 8 u r. Steps are non-expansive, so errors add up; there are two runs,
-    and a factor of 2 covers products of errors.
-
-    Parameters
-    ----------
-    n_steps : int
-        Number of steps.
-    n_features : int
-        d.
-    radius : float
-        Bound r on the length of the iterates.
-
-    Returns
-    -------
-    float
-        n_steps (8 d + 32) 2^-53 r.
+    and a factor of 2 covers products of errors: n_steps (8 d + 32) 2^-53 r in all.
 
     Examples
     --------
@@ -63,21 +49,7 @@ def rounding_drift(n_steps: int, n_features: int, *, radius: float) -> float:
 def protect_on_grid(values: Vector, *, scale: float, step: float, noise: NoiseSource) -> Vector:
     """Return `values` rounded to multiples of `step`, plus discrete noise of at least `scale`.
 
-    Parameters
-    ----------
-    values : ndarray
-        What must not be seen.
-    scale : float
-        Standard deviation of the noise; rounded up to a multiple of `step`.
-    step : float
-        The grid.
-    noise : NoiseSource
-        A secure source.
-
-    Returns
-    -------
-    ndarray
-        What may be seen.
+    The standard deviation is rounded up to a multiple of `step`; the source must be secure.
     """
     whole = np.rint(values / step).astype(np.int64)
     noisy = noise.protect_integers(whole, math.ceil(scale / step))
@@ -87,7 +59,7 @@ def protect_on_grid(values: Vector, *, scale: float, step: float, noise: NoiseSo
 def release_vector(
     values: Vector, *, name: str, sensitivity: float, mu: float, noise: NoiseSource
 ) -> tuple[Vector, Release]:
-    """Release a vector with Gaussian-DP parameter `mu`.
+    """Release a vector with Gaussian-DP parameter `mu`; return it and its certificate entry.
 
     Parameters
     ----------
@@ -102,11 +74,6 @@ def release_vector(
     noise : NoiseSource
         Floating-point Gaussian, or discrete if the source is secure; then rounding is added to
         the sensitivity.
-
-    Returns
-    -------
-    noisy, release : ndarray, Release
-        What may be seen, and the entry of the certificate.
 
     Examples
     --------

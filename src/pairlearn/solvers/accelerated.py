@@ -26,14 +26,99 @@ from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_finished, dense_two_classes, n_steps_of
 from pairlearn.validation import check_generator, check_positive
 
 __all__ = ["MomentumSGD", "VarianceReducedSGD"]
 
 
+class _Accelerated:
+    """The loop of both: periods of steps, each around a snapshot if there are any."""
+
+    pairing: Pairing = RandomPair()
+    schedule: Schedule
+    domain: WholeSpace | Ball
+    averaging: Averaging
+    momentum: float = 0.0
+    nesterov: bool = False
+    epoch_passes: float | None = None
+
+    def solve(
+        self, problem: Problem, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None
+    ) -> Solution:
+        """Run on stored examples.
+
+        Parameters
+        ----------
+        problem : Problem
+            Score and loss.
+        X : array-like of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        n_passes : float, default=10.0
+            Steps in units of n; with snapshots, rounded up to whole epochs.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices.
+
+        Returns
+        -------
+        Solution
+            Average (with snapshots, over the last epoch), last iterate and trace. With snapshots an
+            active pair counts two gradients; the exact ones are not counted.
+        """
+        from pairlearn.kernels.accelerated import descend_accelerated
+
+        name, loss, begin = type(self).__name__, problem.loss, time.perf_counter()
+        check_parts(name, score=problem.score, loss=loss, domain=self.domain)
+        rows, y = dense_two_classes(X, y, name)
+        n, d = rows.shape
+        n_steps = epoch = n_steps_of(n_passes, n)
+        block = BLOCK
+        if self.epoch_passes is not None:
+            block = epoch = n_steps_of(self.epoch_passes, n)
+            n_steps = math.ceil(n_steps / epoch) * epoch
+        source = self.pairing.offline(n, check_generator(rng), y)
+        shares = iterate_weights(self.averaging, self.schedule, epoch)
+        w, velocity, average, gradient = np.zeros((4, d))
+        scores, counts, trace = np.empty(0), np.zeros(1, dtype=np.int64), Trace(n_steps)
+        for first in range(0, n_steps, block):
+            plan = source.draw(min(block, n_steps - first))
+            assert isinstance(plan, Plan)
+            trace.n_repeats += plan.n_repeats
+            if self.epoch_passes is not None:
+                scores, average = rows.scores(w), np.zeros(d)
+                gradient = rows.X.T @ pair_risk_gradient(loss, scores, y)
+            at = first % epoch
+            status = descend_accelerated(
+                rows.flat,
+                y,
+                plan.left,
+                plan.right,
+                self.schedule.step_sizes(at + 1, len(plan)),
+                shares[at : at + len(plan)],
+                w,
+                velocity,
+                average,
+                self.momentum,
+                self.momentum if self.nesterov else 0.0,
+                scores,
+                gradient,
+                self.domain.radius,
+                loss.derivative.address,
+                loss.parameter,
+                loss.one_sided,
+                not loss.opposite_labels_only,
+                counts,
+            )
+            check_finished(status, loss)
+        trace.n_gradients, trace.seconds = int(counts[0]), time.perf_counter() - begin
+        return Solution(average + shares[-1] * w, w, trace)
+
+
 @dataclass(frozen=True)
-class MomentumSGD:
+class MomentumSGD(_Accelerated):
     """Pairwise SGD with momentum.
 
     Parameters
@@ -74,71 +159,12 @@ class MomentumSGD:
     def __post_init__(self) -> None:
         if not 0.0 <= self.momentum < 1.0:
             raise ValueError(f"momentum must be at least 0 and below 1, got {self.momentum!r}.")
-        _check_pairing(self.pairing)
-
-    def solve(
-        self, problem: Problem, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None
-    ) -> Solution:
-        """Run on stored examples.
-
-        Parameters
-        ----------
-        problem : Problem
-            Score and loss.
-        X : array-like of shape (n, d)
-            Examples.
-        y : array-like of shape (n,)
-            Labels -1 and +1.
-        n_passes : float, default=10.0
-            Steps in units of n.
-        rng : int or numpy.random.Generator, optional
-            Source of the indices.
-
-        Returns
-        -------
-        Solution
-            Average, last iterate and trace.
-        """
-        from pairlearn.kernels.accelerated import descend_momentum
-
-        rows, labels = dense_two_classes(X, y, "MomentumSGD")
-        n, d = rows.shape
-        loss, begin = problem.loss, time.perf_counter()
-        n_steps = n_steps_of(n_passes, n)
-        source = self.pairing.offline(n, check_generator(rng), labels)
-        shares = iterate_weights(self.averaging, self.schedule, n_steps)
-        w, velocity, average = np.zeros(d), np.zeros(d), np.zeros(d)
-        counts, trace = np.zeros(1, dtype=np.int64), Trace(n_steps)
-        for first in range(0, n_steps, BLOCK):
-            plan = source.draw(min(BLOCK, n_steps - first))
-            assert isinstance(plan, Plan)
-            trace.n_repeats += plan.n_repeats
-            status = descend_momentum(
-                rows.flat,
-                labels,
-                plan.left,
-                plan.right,
-                self.schedule.step_sizes(first + 1, len(plan)),
-                shares[first : first + len(plan)],
-                w,
-                velocity,
-                average,
-                self.momentum,
-                self.momentum if self.nesterov else 0.0,
-                self.domain.radius,
-                loss.derivative.address,
-                loss.parameter,
-                loss.one_sided,
-                not loss.opposite_labels_only,
-                counts,
-            )
-            check_finished(status, loss)
-        trace.n_gradients, trace.seconds = int(counts[0]), time.perf_counter() - begin
-        return Solution(average + shares[-1] * w, w, trace)
+        if not self.pairing.one_pair_a_step:
+            raise ValueError(f"Momentum takes one pair a step; {self.pairing!r} has a buffer.")
 
 
 @dataclass(frozen=True)
-class VarianceReducedSGD:
+class VarianceReducedSGD(_Accelerated):
     """Pairwise SGD around snapshots with exact gradients (SVRG).
 
     Parameters
@@ -183,71 +209,7 @@ class VarianceReducedSGD:
         check_positive("step_size", self.step_size)
         check_positive("epoch_passes", self.epoch_passes)
 
-    def solve(
-        self, problem: Problem, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None
-    ) -> Solution:
-        """Run on stored examples.
-
-        Parameters
-        ----------
-        problem : Problem
-            Score and loss.
-        X : array-like of shape (n, d)
-            Examples.
-        y : array-like of shape (n,)
-            Labels -1 and +1.
-        n_passes : float, default=10.0
-            Steps in units of n; rounded up to whole epochs.
-        rng : int or numpy.random.Generator, optional
-            Source of the indices.
-
-        Returns
-        -------
-        Solution
-            Average over the last epoch, last iterate and trace. A step that meets an active pair
-            counts two gradients; the exact gradients are not counted.
-        """
-        from pairlearn.kernels.accelerated import descend_reduced
-
-        rows, labels = dense_two_classes(X, y, "VarianceReducedSGD")
-        n, d = rows.shape
-        loss, begin = problem.loss, time.perf_counter()
-        epoch = n_steps_of(self.epoch_passes, n)
-        n_epochs = math.ceil(n_steps_of(n_passes, n) / epoch)
-        source = RandomPair().offline(n, check_generator(rng))
-        schedule = Constant(self.step_size)
-        shares = iterate_weights(self.averaging, schedule, epoch)
-        w, average = np.zeros(d), np.zeros(d)
-        counts = np.zeros(1, dtype=np.int64)
-        steps = schedule.step_sizes(1, epoch)
-        for _ in range(n_epochs):
-            scores = rows.scores(w)
-            gradient = rows.X.T @ pair_risk_gradient(loss, scores, labels)
-            plan = source.draw(epoch)
-            average = np.zeros(d)
-            status = descend_reduced(
-                rows.flat,
-                labels,
-                plan.left,
-                plan.right,
-                steps,
-                shares,
-                w,
-                average,
-                scores,
-                gradient,
-                self.domain.radius,
-                loss.derivative.address,
-                loss.parameter,
-                loss.one_sided,
-                not loss.opposite_labels_only,
-                counts,
-            )
-            check_finished(status, loss)
-        trace = Trace(n_epochs * epoch, int(counts[0]), seconds=time.perf_counter() - begin)
-        return Solution(average + shares[-1] * w, w, trace)
-
-
-def _check_pairing(pairing: Pairing) -> None:
-    if not pairing.one_pair_a_step:
-        raise ValueError(f"Momentum takes one pair a step; {pairing!r} has a buffer.")
+    @property
+    def schedule(self) -> Schedule:  # type: ignore[override]
+        """The constant step size."""
+        return Constant(self.step_size)

@@ -25,6 +25,7 @@ from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.moments import ClassMoments
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_two_classes
 from pairlearn.validation import check_count, check_positive
 
@@ -78,6 +79,7 @@ class ExactSolver:
         check_positive("tolerance", self.tolerance)
         check_count("max_iterations", self.max_iterations)
         loss = get_loss(self.loss)
+        check_parts("ExactSolver", loss=loss)
         if not (loss.convex and loss.opposite_labels_only):
             raise ValueError(
                 f"The exact solver needs a convex loss of opposite pairs, got {loss!r}; "
@@ -107,14 +109,14 @@ class ExactSolver:
             The minimiser, as both average and last iterate. The trace counts evaluations of the
             risk as steps and all opposite pairs of each as gradients.
         """
-        rows, labels = check_two_classes(X, y)
+        rows, y = check_two_classes(X, y)
         loss, begin = get_loss(self.loss), time.perf_counter()
-        positive = labels > 0
+        positive = y > 0
         n_pairs = int(np.count_nonzero(positive)) * int(np.count_nonzero(~positive))
         d = rows.shape[1]
         moments = None
         if type(loss) is Square or d <= _MOST_PRECONDITIONED:
-            moments = ClassMoments(d).add(rows, labels)
+            moments = ClassMoments(d).add(rows, y)
         if type(loss) is Square:
             assert moments is not None
             w = moments.solve(ridge=self.ridge, margin=loss.margin)
@@ -201,14 +203,14 @@ def pair_mean(loss: PairLoss, positive: NDArray[np.bool_]) -> ScoreLoss:
     if (loss.value, loss.derivative) == (SquaredHinge.value, SquaredHinge.derivative):
         return _SquaredHingeMean(positive, loss.parameter)
     n, n_positive = len(positive), int(np.count_nonzero(positive))
-    signs = np.where(positive, 1.0, -1.0)
+    y = np.where(positive, 1.0, -1.0)
     orders = 1.0 if loss.one_sided else 2.0
     # From the mean over all ordered pairs to the mean over opposite ones.
     factor = n * (n - 1) / (orders * n_positive * (n - n_positive))
 
     def evaluate(scores: Vector) -> tuple[float, Vector]:
-        value = factor * pair_risk(loss, scores, signs)
-        return value, factor * pair_risk_gradient(loss, scores, signs)
+        value = factor * pair_risk(loss, scores, y)
+        return value, factor * pair_risk_gradient(loss, scores, y)
 
     return evaluate
 

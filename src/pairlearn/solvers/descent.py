@@ -21,10 +21,11 @@ from pairlearn.losses import Hinge
 from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
-from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.support import check_parts
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["BLOCK", "Descent", "Parts", "dense_kernel"]
+__all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "dense_kernel"]
 
 #: Steps per block.
 BLOCK = 32768
@@ -33,7 +34,7 @@ _SHORT = 4096
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
 BY_LABEL_FROM = 64
 
-_NO_WEIGHTS = np.empty(0)
+NO_WEIGHTS = np.empty(0)
 #: Scratch space, and addresses, which mean nothing in another process.
 _NOT_COPIED = frozenset(
     [
@@ -41,6 +42,8 @@ _NOT_COPIED = frozenset(
         "_room",
         "_address",
         "_dense_address",
+        "_pair_address",
+        "_proximal_address",
         "_other_left",
         "_sum_before",
         "_step_sizes",
@@ -55,12 +58,16 @@ _NOT_COPIED = frozenset(
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a pairwise learner that a descent needs."""
+    """The parts of a pairwise learner that a descent needs; refused if it would ignore one."""
 
     problem: Problem
     schedule: Schedule
     domain: Domain
     averaging: Averaging
+
+    def __post_init__(self) -> None:
+        problem = self.problem
+        check_parts("PairwiseSGD", score=problem.score, loss=problem.loss, domain=self.domain)
 
 
 def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[Any, Any]:
@@ -133,7 +140,7 @@ class Descent:
         self._kept_left = True
         #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
         self._pending_rows: CsrRows | None = None
-        self._coefficients: NDArray[np.float64] = _NO_WEIGHTS
+        self._coefficients: NDArray[np.float64] = NO_WEIGHTS
         loss = parts.problem.loss
         self._radius = parts.domain.radius
         self._prepare()
@@ -147,12 +154,13 @@ class Descent:
         self._address = loss.derivative.address
         #: The dense kernels have the hinge built in, under an address that no function has.
         self._dense_address = 0 if type(loss) is Hinge else self._address
+        self._pair_address = self._dense_address
         self._descend, self._room = dense_kernel(
             len(self.w), self.w.dtype, hinge=type(loss) is Hinge
         )
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
-        self._step_sizes: NDArray[np.float64] = _NO_WEIGHTS
-        self._paid: NDArray[np.float64] = _NO_WEIGHTS
+        self._step_sizes: NDArray[np.float64] = NO_WEIGHTS
+        self._paid: NDArray[np.float64] = NO_WEIGHTS
         self._block_of = -1
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
@@ -178,7 +186,7 @@ class Descent:
         rows: Rows,
         y: NDArray[np.float64],
         plan: Plan | SlotPlan,
-        example_weight: NDArray[np.float64] = _NO_WEIGHTS,
+        example_weight: NDArray[np.float64] = NO_WEIGHTS,
     ) -> None:
         """Take the steps of a plan."""
         done = 0
@@ -192,7 +200,7 @@ class Descent:
             done += count
             self._count(count)
 
-    def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
+    def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
         """Take one step with one active pair: `advance` without its overhead."""
         first = self.position
         if first >= len(self._paid) or self._block_of != self.n_steps // BLOCK:
@@ -217,7 +225,7 @@ class Descent:
             self._room,
             self.state,
             self._radius,
-            self._dense_address,
+            self._pair_address,
             self._parameter,
         )
         if status:
@@ -227,6 +235,16 @@ class Descent:
         self.n_gradients += 1
         self._moved_last = True
         self._count(1)
+
+    def _step_or_undo(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
+        """Take one step by `advance`; undo it if it fails."""
+        saved = self.save()
+        try:
+            rows = DenseRows(flat.reshape(-1, self.n_features))
+            self.advance(rows, y, Plan(plan.left, plan.right))
+        except ArithmeticError:
+            self.restore(saved)
+            raise
 
     def step_nothing(self) -> None:
         """Take one step whose pair is inactive."""
@@ -254,14 +272,49 @@ class Descent:
         self._moved_last = bool(n_active) and int(self._active[n_active - 1]) == count - 1
         self.n_gradients += int(n_active)
         if isinstance(rows, CsrRows):
-            from pairlearn.kernels.sparse import descend_csr
+            status = self._descend_csr(rows, y, left, right, step_sizes, now, int(n_active))
+        else:
+            status = self._descend(
+                rows.flat,
+                y,
+                left,
+                right,
+                step_sizes,
+                self._paid[now],
+                self._active,
+                n_active,
+                self.w,
+                self.weighted_sum,
+                self.left_iterate,
+                self._room,
+                self.state,
+                self._bound(now),
+                self._pair_address,
+                self._parameter,
+            )
+        if status:
+            self._fail(int(status))
 
-            self._collect_from(rows)
-            if self.position == 0 or self.n_steps == 0:
-                # Rounding errors of the running norm do not outlive a block.
-                self.state[1] = self.w @ self.w
-            self._kept_left = self.horizon is None or self.n_steps + count == self.horizon
-            status = descend_csr(
+    def _descend_csr(
+        self,
+        rows: CsrRows,
+        y: NDArray[np.float64],
+        left: NDArray[Any],
+        right: NDArray[Any],
+        step_sizes: NDArray[np.float64],
+        now: slice,
+        n_active: int,
+    ) -> int:
+        """Take the active pairs of a plan on sparse rows; return the status of the kernel."""
+        from pairlearn.kernels.sparse import descend_csr
+
+        self._collect_from(rows)
+        if self.position == 0 or self.n_steps == 0:
+            # Rounding errors of the running norm do not outlive a block.
+            self.state[1] = self.w @ self.w
+        self._kept_left = self.horizon is None or self.n_steps + len(left) == self.horizon
+        return int(
+            descend_csr(
                 rows.data,
                 rows.indices,
                 rows.indptr,
@@ -286,27 +339,15 @@ class Descent:
                 self._kept_left,
                 *self._scratch[1:],
             )
-        else:
-            status = self._descend(
-                rows.flat,
-                y,
-                left,
-                right,
-                step_sizes,
-                self._paid[now],
-                self._active,
-                n_active,
-                self.w,
-                self.weighted_sum,
-                self.left_iterate,
-                self._room,
-                self.state,
-                self._radius,
-                self._dense_address,
-                self._parameter,
-            )
-        if status:
-            self._fail(int(status))
+        )
+
+    def _bound(self, now: slice) -> Any:
+        """Return what the kernel of pairs receives of the domain."""
+        return self._radius
+
+    def _proximal(self, now: slice) -> tuple[Any, ...]:
+        """Return the proximal step of the domain as `kernels.coordinatewise` has it: none."""
+        return (NO_WEIGHTS, 0, 0.0, 0.0, False)
 
     def _take_slots(
         self,
@@ -357,6 +398,7 @@ class Descent:
             self._all_pairs,
             *(np.empty(n_columns, self.w.dtype) for _ in range(1 if sparse else 2)),
             counts,
+            self._proximal(now),
         )
         self._moved_last = True
         self.n_gradients += int(counts[0])
@@ -436,6 +478,11 @@ class Descent:
                 f"{type(loss).__name__} returned NaN at step {step}; "
                 f"check its derivative with finite scores."
             )
+        if status & 3 == 3:
+            raise DivergenceError(
+                f"{self.parts.domain!r} returned NaN or infinity by step {step}; look at it with "
+                "check_domain."
+            )
         raise DivergenceError(
             f"The iterate stopped being finite at step {step} with step sizes of about "
             f"{float(self._step_sizes[0]):.3g}; take a smaller step_size, a Ball domain (radius), "
@@ -483,13 +530,19 @@ class Descent:
         """Go back to a state returned by `save`."""
         self._pending_rows = None
         for name in ("w", "weighted_sum", "left_iterate", "total", "state"):
-            getattr(self, name)[:] = saved[name]
+            mine = getattr(self, name)
+            if np.shape(saved[name]) != mine.shape:
+                raise ValueError(
+                    f"the saved {name} has shape {np.shape(saved[name])}, here it has "
+                    f"{mine.shape}; start with the same parts and features."
+                )
+            mine[:] = saved[name]
         self.weight = float(saved["weight"])
         self.n_steps = int(saved["n_steps"])
         self.n_gradients = int(saved["n_gradients"])
         self.position = int(saved["position"])
         self._moved_last = bool(saved["moved_last"])
-        self._paid = _NO_WEIGHTS
+        self._paid = NO_WEIGHTS
         self._block_of = -1
         self._open_block(self.position)
 
@@ -528,7 +581,7 @@ class _Lowered:
 
 
 @dataclass(frozen=True)
-class _PairPlan:
+class PairPlan:
     """A plan of one step, kept so that learning one example allocates nothing."""
 
     left: NDArray[np.int32]
@@ -536,6 +589,7 @@ class _PairPlan:
     active: NDArray[np.int32]
 
     @classmethod
-    def between(cls, left: int, right: int) -> _PairPlan:
+    def between(cls, left: int, right: int) -> PairPlan:
+        """Return the plan in which two rows meet."""
         make = [np.array([value], dtype=np.int32) for value in (left, right, 0)]
         return cls(*make)

@@ -25,6 +25,7 @@ from pairlearn.schedules import StronglyConvex
 from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
 from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.support import check_parts
 from pairlearn.validation import (
     DivergenceError,
     check_count,
@@ -34,12 +35,12 @@ from pairlearn.validation import (
     check_vector,
 )
 
-__all__ = ["LocalizedSGD", "Stage", "localized_stages"]
+__all__ = ["LocalizedSGD", "LocalizedStage", "localized_stages", "stage_sizes"]
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One stage.
+class LocalizedStage:
+    """One stage of Algorithm 4 or 5.
 
     Parameters
     ----------
@@ -61,7 +62,22 @@ class Stage:
         return 2.0 / (self.locality * self.n_examples)
 
 
-def localized_stages(n: int, *, locality: float, n_passes: float = 1.0) -> tuple[Stage, ...]:
+def stage_sizes(n: int) -> tuple[int, ...]:
+    """Return floor(n / 2^k) for k = 1, 2, ... while at least 2, what remains in the first.
+
+    Examples
+    --------
+    >>> stage_sizes(20), stage_sizes(3), stage_sizes(1)
+    ((13, 5, 2), (3,), ())
+    """
+    sizes = [n >> k for k in range(1, n.bit_length()) if n >> k >= 2]
+    first = n - sum(sizes[1:])
+    return (first, *sizes[1:]) if first >= 2 else ()
+
+
+def localized_stages(
+    n: int, *, locality: float, n_passes: float = 1.0
+) -> tuple[LocalizedStage, ...]:
     """Return the stages for n examples: floor(n / 2^k) of them, zeta / 2^k.
 
     The paper's n / 2^k need not be whole and ends with stages that have no pair. Sizes are rounded
@@ -78,7 +94,7 @@ def localized_stages(n: int, *, locality: float, n_passes: float = 1.0) -> tuple
 
     Returns
     -------
-    tuple of Stage
+    tuple of LocalizedStage
         The stages; their examples add up to n.
 
     Examples
@@ -93,11 +109,9 @@ def localized_stages(n: int, *, locality: float, n_passes: float = 1.0) -> tuple
         )
     check_positive("locality", locality)
     check_positive("n_passes", n_passes)
-    sizes = [n >> k for k in range(1, n.bit_length()) if n >> k >= 2]
-    sizes[0] += n - sum(sizes)
     return tuple(
-        Stage(size, math.ceil(n_passes * size), locality / 2.0**k)
-        for k, size in enumerate(sizes, start=1)
+        LocalizedStage(size, math.ceil(n_passes * size), locality / 2.0**k)
+        for k, size in enumerate(stage_sizes(n), start=1)
     )
 
 
@@ -146,7 +160,7 @@ class LocalizedSGD:
         if self.locality is not None:
             check_positive("locality", self.locality)
 
-    def stages(self, problem: Problem, rows: Rows) -> tuple[Stage, ...]:
+    def stages(self, problem: Problem, rows: Rows) -> tuple[LocalizedStage, ...]:
         """Return the stages that `solve` runs on these examples."""
         locality = self.locality
         if locality is None:
@@ -186,12 +200,13 @@ class LocalizedSGD:
         Solution
             The average of the last stage, its last iterate, and the trace.
         """
+        domain = Ball(self.radius)
+        check_parts("LocalizedSGD", score=problem.score, loss=problem.loss, domain=domain)
         rows = as_rows(X)
         n, d = rows.shape
-        labels = check_labels(y, n)
+        y = check_labels(y, n)
         generator = check_generator(rng)
         stages = self.stages(problem, rows)
-        domain = Ball(self.radius)
         start = np.zeros(d) if w_start is None else check_vector("w_start", w_start, d)
         centre = last = domain.project(start)
         order = generator.permutation(n)
@@ -199,7 +214,7 @@ class LocalizedSGD:
         for stage in stages:
             members, order = order[: stage.n_examples], order[stage.n_examples :]
             average, last = _run_stage(
-                problem, rows, labels, members, stage, centre, self.radius, generator, trace
+                problem, rows, y, members, stage, centre, self.radius, generator, trace
             )
             centre = domain.project(average)
         trace.seconds = time.perf_counter() - begin
@@ -211,7 +226,7 @@ def _run_stage(
     rows: Rows,
     y: NDArray[np.float64],
     members: NDArray[np.int64],
-    stage: Stage,
+    stage: LocalizedStage,
     centre: NDArray[np.float64],
     radius: float,
     rng: np.random.Generator,

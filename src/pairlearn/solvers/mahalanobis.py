@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.scores import MahalanobisScore
-from pairlearn.solvers.descent import Descent, Parts, _PairPlan
+from pairlearn.solvers.descent import Descent, PairPlan, Parts
 from pairlearn.solvers.rows import DenseRows, Rows
 
 __all__ = ["MahalanobisDescent"]
@@ -82,15 +82,9 @@ class MahalanobisDescent(Descent):
         norm = float(np.linalg.norm(w))
         return w if norm <= radius else w * (radius / norm)
 
-    def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: _PairPlan) -> None:
+    def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
         """Take one step with one active pair; a step that fails is undone."""
-        rows = DenseRows(flat.reshape(-1, self.n_features))
-        saved = self.save()
-        try:
-            self.advance(rows, y, Plan(plan.left, plan.right))
-        except ArithmeticError:
-            self.restore(saved)
-            raise
+        self._step_or_undo(flat, y, plan)
 
     def step_nothing(self) -> None:
         """Take one step whose pair is inactive."""

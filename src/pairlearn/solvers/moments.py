@@ -11,7 +11,7 @@ solves (C + u u' + l I) w = m u.
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -21,11 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import Averaging, LastIterate
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.schedules import Constant, Schedule
-from pairlearn.solvers.iterates import iterate_weights
+from pairlearn.solvers.descent import BLOCK
+from pairlearn.solvers.iterates import Iterates
 from pairlearn.solvers.rows import CsrRows, Rows
-from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.running import Callback
+from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import (
-    check_finished,
     check_two_classes,
     dense_two_classes,
     draw_path,
@@ -91,16 +93,16 @@ class ClassMoments:
         from pairlearn.solvers.rows import as_rows
 
         rows = as_rows(X)
-        labels = check_labels(y, rows.shape[0])
+        y = check_labels(y, rows.shape[0])
         if rows.shape[1] != self.means.shape[1]:
             raise ValueError(
                 f"X has {rows.shape[1]} features, the moments have {self.means.shape[1]}."
             )
-        if not (np.abs(labels) == 1.0).all():
+        if not (np.abs(y) == 1.0).all():
             raise ValueError("y must hold the labels -1 and +1.")
-        if not len(labels):
+        if not len(y):
             return self
-        for kind, (count, mean, scatter) in enumerate(_moments_of(rows, labels > 0)):
+        for kind, (count, mean, scatter) in enumerate(_moments_of(rows, y > 0)):
             self._merge(kind, count, mean, scatter)
         return self
 
@@ -230,8 +232,8 @@ def solve_square_auc(X: Any, y: ArrayLike, *, ridge: float = 0.0, margin: float 
     >>> solve_square_auc([[0.0], [1.0], [2.0], [3.0]], [-1, -1, 1, 1]).round(4)
     array([0.4444])
     """
-    rows, labels = check_two_classes(X, y)
-    return ClassMoments(rows.shape[1]).add(rows, labels).solve(ridge=ridge, margin=margin)
+    rows, y = check_two_classes(X, y)
+    return ClassMoments(rows.shape[1]).add(rows, y).solve(ridge=ridge, margin=margin)
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,16 @@ class OPAUC:
         if self.rank is not None:
             check_count("rank", self.rank)
 
-    def solve(self, X: Any, y: ArrayLike, *, n_passes: float = 1.0, rng: Any = None) -> Solution:
+    def solve(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_passes: float = 1.0,
+        rng: Any = None,
+        callbacks: Sequence[Callback] = (),
+        pauses: Sequence[int] = (),
+    ) -> Solution:
         """Run over the examples in random order.
 
         Parameters
@@ -291,65 +302,39 @@ class OPAUC:
             Number of passes; each is in a new order.
         rng : int or numpy.random.Generator, optional
             Source of the orders and of the sketch.
+        callbacks, pauses
+            As of `SPAUC.solve`.
 
         Returns
         -------
         Solution
-            Average, last iterate and trace; a gradient is one example here, not a pair.
+            Average, last iterate and trace; a gradient is one example here, not a pair. Ctrl-C
+            ends the run early, with a warning.
         """
         from pairlearn.kernels.moments import descend_moments, descend_sketch
 
-        rows, labels = dense_two_classes(X, y, "OPAUC")
+        check_parts("OPAUC", domain=self.domain)
+        rows, y = dense_two_classes(X, y, "OPAUC")
         n, d = rows.shape
         if self.rank is None and d > _MOST_FEATURES:
             raise ValueError(f"{d} features are too many for covariances; give a rank.")
         generator = check_generator(rng)
-        begin = time.perf_counter()
         n_steps = n_steps_of(n_passes, n)
         path = draw_path(n, n_steps, generator, order="shuffled")
-        shares = iterate_weights(self.averaging, self.schedule, n_steps)
-        steps = self.schedule.step_sizes(1, n_steps)
-        w, average, counts, means = np.zeros(d), np.zeros(d), np.zeros(2), np.zeros((2, d))
-        if self.rank is None:
-            status = descend_moments(
-                rows.flat,
-                labels,
-                path,
-                steps,
-                shares,
-                self.ridge,
-                means,
-                counts,
-                np.zeros((2, d, d)),
-                w,
-                average,
-                self.domain.radius,
-                np.empty(d),
-            )
-            check_finished(status)
-        else:
-            sketches, sums = np.zeros((2, d, self.rank)), np.zeros((2, self.rank))
-            # In chunks, so that the normal numbers stay in the cache.
-            for first in range(0, n_steps, _FIRST_ROWS):
-                part = slice(first, min(first + _FIRST_ROWS, n_steps))
-                normals = generator.standard_normal((part.stop - first, self.rank))
-                status = descend_sketch(
-                    rows.flat,
-                    labels,
-                    path[part],
-                    steps[part],
-                    shares[part],
-                    self.ridge,
-                    means,
-                    counts,
-                    sketches,
-                    sums,
-                    normals / np.sqrt(self.rank),
-                    w,
-                    average,
-                    self.domain.radius,
-                    np.empty(self.rank),
-                )
-                check_finished(status)
-        trace = Trace(n_steps=n_steps, n_gradients=n_steps, seconds=time.perf_counter() - begin)
-        return Solution(average + shares[-1] * w, w, trace)
+        run = Iterates(self.averaging, self.schedule, n_steps, d)
+        counts, means = np.zeros(2), np.zeros((2, d))
+        rank, radius = self.rank, self.domain.radius
+        kept = np.zeros((2, d, d if rank is None else rank))
+        sums, room = np.zeros((2, rank or 0)), np.empty(rank or d)
+
+        def take(now: slice, step_sizes: Vector) -> int:
+            shared = (rows.flat, y, path[now], step_sizes, run.shares[now], self.ridge)
+            ends = (run.w, run.weighted_sum, radius, room)
+            if rank is None:
+                return descend_moments(*shared, means, counts, kept, *ends)  # type: ignore[no-any-return]
+            normals = generator.standard_normal((now.stop - now.start, rank)) / np.sqrt(rank)
+            return descend_sketch(*shared, means, counts, kept, sums, normals, *ends)  # type: ignore[no-any-return]
+
+        # A sketch in short blocks, so that the normal numbers stay in the cache.
+        block = BLOCK if rank is None else _FIRST_ROWS
+        return run.run(take, callbacks=callbacks, pauses=pauses, block=block)

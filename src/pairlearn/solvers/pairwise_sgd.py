@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import time
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -16,17 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
-from pairlearn.domains import Domain, PsdBall, PsdCone, WholeSpace
-from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
+from pairlearn.domains import CoordinatewiseDomain, Domain, WholeSpace
+from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.scores import MahalanobisScore
-from pairlearn.solvers.descent import BLOCK, Descent, Parts, _PairPlan
-from pairlearn.solvers.interrupts import deferred_interrupt
+from pairlearn.solvers.coordinatewise import CoordinatewiseDescent
+from pairlearn.solvers.descent import BLOCK, Descent, PairPlan, Parts
 from pairlearn.solvers.mahalanobis import MahalanobisDescent
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
-from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.running import Callback, run_blocks
+from pairlearn.solvers.solution import Solution
 from pairlearn.validation import (
     check_count,
     check_generator,
@@ -35,10 +33,7 @@ from pairlearn.validation import (
     check_weights,
 )
 
-__all__ = ["Callback", "PairwiseSGD", "Stream"]
-
-#: Called between blocks with the step, the seconds since the start and the running pair risk.
-Callback = Callable[[int, float, float], None]
+__all__ = ["PairwiseSGD", "Stream"]
 
 #: Copying so many numbers takes less time than a step of its own.
 _SMALL = 1 << 15
@@ -62,7 +57,9 @@ class PairwiseSGD:
     schedule : Schedule, default=Constant(0.1)
         The step sizes.
     domain : Domain, default=WholeSpace()
-        Where the parameter may live; `PsdCone` or `PsdBall` for a Mahalanobis score.
+        Where the parameter may live: `WholeSpace`, `Ball` or a `CoordinatewiseDomain` (`Box`,
+        `NonNegative`, `ElasticNet`, one of your own), `PsdCone` or `PsdBall` for a Mahalanobis
+        score.
     averaging : Averaging, default=DelayedByStepSize()
         Which average of the iterates is returned.
 
@@ -104,6 +101,7 @@ class PairwiseSGD:
         w_start: ArrayLike | None = None,
         example_weight: ArrayLike | None = None,
         callbacks: Sequence[Callback] = (),
+        pauses: Sequence[int] = (),
     ) -> Solution:
         """Run Algorithm 1 on stored examples.
 
@@ -126,8 +124,11 @@ class PairwiseSGD:
         example_weight : array-like of shape (n,), optional
             The gradient of a pair is multiplied by the weights of both of its examples.
         callbacks : sequence of callable
-            Each is called between blocks of steps with (step, seconds, risk), where risk is an
-            estimate of the pair loss at the current iterate from the pairs of the block.
+            Each is called between blocks of steps with a `Running`: `step`, `seconds`,
+            `n_gradients`, and computed when asked for `risk`, `average` and `w`.
+        pauses : sequence of int
+            Steps at which callbacks are called, and at the end, instead of after every block. A
+            block ends there, so the indices are drawn in other portions: another path.
 
         Returns
         -------
@@ -135,8 +136,9 @@ class PairwiseSGD:
             The average, the last iterate and the trace. Ctrl-C ends the run early, with a
             warning, and returns what there is.
         """
+        parts = self._parts(problem)
         rows = as_rows(X)
-        labels = check_labels(y, rows.shape[0])
+        y = check_labels(y, rows.shape[0])
         n = rows.shape[0]
         if n < 2:
             raise ValueError(f"Pairs need at least 2 examples, got {n}.")
@@ -149,39 +151,30 @@ class PairwiseSGD:
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
         descent = _descent_for(
-            self._parts(problem),
+            parts,
             rows.shape[1],
             dtype=_iterate_dtype(rows),
             w_start=w_start,
             horizon=n_steps,
         )
-        source = self.pairing.offline(n, generator, labels)
-        trace = Trace()
-        begin = time.perf_counter()
-        try:
-            # Once for the run: to replace a signal handler costs as much as a thousand steps.
-            with deferred_interrupt() as deliver:
-                while descent.n_steps < n_steps:
-                    plan = source.draw(min(BLOCK, n_steps - descent.n_steps))
-                    descent.advance(rows, labels, plan, weight)
-                    deliver()
-                    trace.n_repeats += plan.n_repeats
-                    if callbacks:
-                        risk = _running_risk(problem, rows, labels, plan, descent.w)
-                        seconds = time.perf_counter() - begin
-                        trace.history.append((descent.n_steps, seconds, risk))
-                        for callback in callbacks:
-                            callback(descent.n_steps, seconds, risk)
-        except KeyboardInterrupt:
-            trace.interrupted = True
-            warnings.warn(
-                f"Interrupted after {descent.n_steps} of {n_steps} steps; the model is the average "
-                "so far.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        trace.seconds = time.perf_counter() - begin
-        trace.n_steps, trace.n_gradients = descent.n_steps, descent.n_gradients
+        source = self.pairing.offline(n, generator, y)
+        plan: Plan | SlotPlan
+
+        def advance(count: int) -> int:
+            nonlocal plan
+            plan = source.draw(count)
+            descent.advance(rows, y, plan, weight)
+            return plan.n_repeats
+
+        trace = run_blocks(
+            descent,
+            advance,
+            n_steps,
+            block=BLOCK,
+            callbacks=callbacks,
+            pauses=pauses,
+            risk=lambda: _running_risk(problem, rows, y, plan, descent.w),
+        )
         return Solution(descent.average, descent.w.astype(np.float64), trace)
 
     def start(
@@ -213,8 +206,8 @@ class PairwiseSGD:
         Stream
             An online learner with `learn_one` and `learn_many`.
         """
-        n_features = check_count("n_features", n_features)
-        descent = _descent_for(self._parts(problem), n_features, dtype=dtype, w_start=w_start)
+        parts, n_features = self._parts(problem), check_count("n_features", n_features)
+        descent = _descent_for(parts, n_features, dtype=dtype, w_start=w_start)
         return Stream(self.pairing, descent, check_generator(rng))
 
 
@@ -245,7 +238,17 @@ class Stream:
     def __init__(self, pairing: Pairing, descent: Descent, rng: np.random.Generator) -> None:
         self._descent = descent
         self._meets_previous = isinstance(pairing, PreviousExample)
-        self._source = None if self._meets_previous else pairing.online(rng)
+        #: Says who meets whom; None where each example meets the previous one.
+        self.source: OnlineSource | None = None
+        if not self._meets_previous:
+            self.source = pairing.online(rng)
+            if not isinstance(self.source, OnlineSource):
+                raise TypeError(
+                    f"{type(pairing).__name__}.online must return an OnlineSource, got "
+                    f"{type(self.source).__name__}; derive it from pairlearn.pairings.OnlineSource."
+                )
+        loss = descent.parts.problem.loss
+        self._one_sided, self._all_pairs = loss.one_sided, not loss.opposite_labels_only
         self._buffer: Rows | None = None
         self._buffer_y = _NO_WEIGHTS
         self._buffer_weight = _NO_WEIGHTS
@@ -256,7 +259,7 @@ class Stream:
         self._turns = DenseRows(np.zeros((2, d), dtype=descent.w.dtype))
         self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
         self._turn_y = np.zeros(2)
-        self._plans = (_PairPlan.between(0, 1), _PairPlan.between(1, 0))
+        self._plans = (PairPlan.between(0, 1), PairPlan.between(1, 0))
         self._turn = -1
 
     def __getstate__(self) -> dict[str, Any]:
@@ -321,11 +324,7 @@ class Stream:
         self._turn_y[turn] = label
         if self._turn >= 0:
             previous = self._turn_y[1 - turn]
-            if (
-                label > previous
-                or (label < previous and not descent._one_sided)
-                or descent._all_pairs
-            ):
+            if label > previous or (label < previous and not self._one_sided) or self._all_pairs:
                 descent.step_pair(self._turn_flat, self._turn_y, self._plans[turn])
             else:
                 descent.step_nothing()
@@ -366,76 +365,99 @@ class Stream:
             raise ValueError(f"X has {d} features, but the stream has {descent.n_features}.")
         if not isinstance(rows, DenseRows) and descent.w.dtype != np.float64:
             raise TypeError("Sparse chunks need dtype=float64 at the start of the stream.")
-        labels = check_labels(y, m)
+        y = check_labels(y, m)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, m)
         if m == 0:
             return self
-        saved = self.save()
+        saved = self.state()
         buffered = 0 if self._buffer is None else len(self._buffer_y)
         if buffered and len(self._buffer_weight) != buffered * (len(weight) > 0):
             raise ValueError("Give example_weight for every chunk of a stream or for none.")
         if self._buffer is not None and type(self._buffer) is not type(rows):
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
         try:
-            self._meet(rows, labels, weight, qid)
+            self._meet(rows, y, weight, qid)
         except BaseException:
             self.restore(saved)
             raise
         self.n_examples += m
         return self
 
-    def save(self) -> dict[str, Any]:
-        """Return a copy of everything that the next step depends on."""
+    def state(self) -> dict[str, Any]:
+        """Return a copy of everything that the next step depends on, as plain values and arrays.
+
+        Returns
+        -------
+        dict
+            For `restore` of this stream, or of another one that was started with the same parts.
+
+        Examples
+        --------
+        >>> from pairlearn import Hinge, LinearScore, PairwiseSGD, Problem
+        >>> one, other = (PairwiseSGD().start(Problem(LinearScore(), Hinge()), 1) for _ in "12")
+        >>> other.restore(one.learn_one([1.0], 1.0).state())
+        >>> other.learn_one([0.0], -1.0).w
+        array([0.1])
+        """
         self._settle()
         return {
             "descent": self._descent.save(),
-            "source": None if self._source is None else copy.deepcopy(self._source),
-            "buffer": (self._buffer, self._buffer_y, self._buffer_weight),
+            "source": None if self.source is None else self.source.state(),
+            "buffer": self._buffer,
+            "buffer_y": self._buffer_y,
+            "buffer_weight": self._buffer_weight,
             "n_examples": self.n_examples,
         }
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go back to a state returned by `save`."""
-        self._descent.restore(saved["descent"])
-        self._source = copy.deepcopy(saved["source"])
-        self._buffer, self._buffer_y, self._buffer_weight = saved["buffer"]
-        self.n_examples = saved["n_examples"]
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state returned by `state`."""
+        buffer, y = state["buffer"], state["buffer_y"]
+        if buffer is not None and buffer.shape != (len(y), self._descent.n_features):
+            raise ValueError(
+                f"the state remembers examples of shape {buffer.shape} with {len(y)} labels, the "
+                f"stream has {self._descent.n_features} features; start it as that one was."
+            )
+        self._descent.restore(state["descent"])
+        if self.source is not None:
+            self.source.restore(state["source"])
+        self._buffer, self._buffer_y, self._buffer_weight = buffer, y, state["buffer_weight"]
+        self.n_examples = int(state["n_examples"])
         self._turn = -1
 
     def _meet(
         self,
         rows: Any,
-        labels: NDArray[np.float64],
+        y: NDArray[np.float64],
         weight: NDArray[np.float64],
         qid: ArrayLike | None,
     ) -> None:
         descent = self._descent
-        if qid is not None and not isinstance(self._source, GroupedSource):
+        if qid is not None and not isinstance(self.source, GroupedSource):
             raise ValueError("qid needs a pairing within queries; use PreviousOfQuery().")
-        if self._source is not None:
-            if isinstance(self._source, GroupedSource):
-                arrival = self._source.arrive_grouped(labels, qid)
+        if self.source is not None:
+            if isinstance(self.source, GroupedSource):
+                arrival = self.source.arrive_grouped(y, qid)
             else:
-                arrival = self._source.arrive(labels)
+                arrival = self.source.arrive(y)
             plan, keep = arrival.plan, arrival.keep
         else:
             plan = None
         if self._buffer is not None:
-            joined_y = np.concatenate([self._buffer_y, labels])
+            joined_y = np.concatenate([self._buffer_y, y])
             joined_weight = np.concatenate([self._buffer_weight, weight])
             if plan is None and isinstance(rows, DenseRows) and rows.X.size > _SMALL:
                 # Only the first pair crosses the border of the chunk: the chunk is not copied.
                 border = self._buffer.followed_by(rows.take(np.array([0])))  # type: ignore[arg-type]
                 descent.advance(border, joined_y, _in_order(2), joined_weight)
             else:
-                rows, labels = self._buffer.followed_by(rows), joined_y
+                rows, y = self._buffer.followed_by(rows), joined_y
                 weight = joined_weight
         if plan is None:
-            m = len(labels)
+            m = len(y)
             plan, keep = _in_order(m), np.array([m - 1])
-        descent.advance(rows, labels, plan, weight)
+        descent.advance(rows, y, plan, weight)
         descent.settle()
-        self._buffer, self._buffer_y = rows.take(keep), labels[keep]
+        self._buffer, self._buffer_y = rows.take(keep), y[keep]
         self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
 
     def _take_turns(self) -> bool:
@@ -488,33 +510,9 @@ def _running_risk(
 
 
 def _descent_for(parts: Parts, n_features: int, **keywords: Any) -> Descent:
-    """Return the running state that the score of a problem needs.
-
-    Parameters
-    ----------
-    parts : Parts
-        Problem, schedule, domain and averaging rule.
-    n_features : int
-        Number of features of an example.
-    **keywords
-        As of `Descent`.
-
-    Returns
-    -------
-    Descent
-        The state before the first step.
-    """
-    is_psd = isinstance(parts.domain, PsdCone | PsdBall)
+    """Return the running state that score and domain need, before the first step."""
     if isinstance(parts.problem.score, MahalanobisScore):
-        if not is_psd:
-            raise ValueError(
-                f"A Mahalanobis score needs a positive semi-definite matrix, got the domain "
-                f"{parts.domain!r}; use PsdCone() or PsdBall(radius)."
-            )
         return MahalanobisDescent(parts, n_features, **keywords)
-    if is_psd:
-        raise ValueError(
-            f"{type(parts.domain).__name__} is a set of matrices; the linear score needs "
-            "WholeSpace() or Ball(radius)."
-        )
+    if isinstance(parts.domain, CoordinatewiseDomain):
+        return CoordinatewiseDescent(parts, n_features, **keywords)
     return Descent(parts, n_features, **keywords)

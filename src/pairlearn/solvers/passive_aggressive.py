@@ -7,7 +7,7 @@ w + min(cap, l / ||D||^2) D: never beyond the margin, whatever the cap.
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +19,11 @@ from pairlearn.domains import Ball, WholeSpace
 from pairlearn.pairings import ClassReservoirs, FifoBuffer, Pairing, ReservoirBuffer, SlotPlan
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
-from pairlearn.solvers.iterates import iterate_weights
-from pairlearn.solvers.solution import Solution, Trace
-from pairlearn.solvers.two_classes import check_finished, dense_two_classes, n_steps_of
+from pairlearn.solvers.iterates import Iterates
+from pairlearn.solvers.running import Callback, run_blocks
+from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.support import check_parts
+from pairlearn.solvers.two_classes import dense_two_classes, n_steps_of
 from pairlearn.validation import check_generator
 
 __all__ = ["PassiveAggressive"]
@@ -69,7 +71,16 @@ class PassiveAggressive:
         if getattr(self.pairing, "zero_filled", False):
             raise ValueError("PassiveAggressive does not meet zero rows; use zero_filled=False.")
 
-    def solve(self, X: Any, y: ArrayLike, *, n_passes: float = 1.0, rng: Any = None) -> Solution:
+    def solve(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_passes: float = 1.0,
+        rng: Any = None,
+        callbacks: Sequence[Callback] = (),
+        pauses: Sequence[int] = (),
+    ) -> Solution:
         """Run on examples drawn uniformly.
 
         Parameters
@@ -82,44 +93,50 @@ class PassiveAggressive:
             Steps in units of n.
         rng : int or numpy.random.Generator, optional
             Source of the indices.
+        callbacks, pauses
+            As of `PairwiseSGD.solve`; there is no risk.
 
         Returns
         -------
         Solution
-            Average, last iterate and trace.
+            Average, last iterate and trace. Ctrl-C ends the run early, with a warning.
         """
         from pairlearn.kernels.passive_aggressive import descend_sequential
 
-        rows, labels = dense_two_classes(X, y, "PassiveAggressive")
+        check_parts("PassiveAggressive", domain=self.domain)
+        rows, y = dense_two_classes(X, y, "PassiveAggressive")
         n, d = rows.shape
-        begin = time.perf_counter()
         n_steps = n_steps_of(n_passes, n)
-        source = self.pairing.offline(n, check_generator(rng), labels)
-        shares = iterate_weights(self.averaging, self.schedule, n_steps)
-        w, average, counts = np.zeros(d), np.zeros(d), np.zeros(1, dtype=np.int64)
-        done = 0
-        while done < n_steps:
-            plan = source.draw(min(BLOCK, n_steps - done))
+        source = self.pairing.offline(n, check_generator(rng), y)
+        counts = np.zeros(1, dtype=np.int64)
+        run = Iterates(self.averaging, self.schedule, n_steps, d, counts)
+
+        def advance(count: int) -> int:
+            plan, done = source.draw(count), run.n_steps
             assert isinstance(plan, SlotPlan)
-            now = slice(done, done + len(plan))
-            status = descend_sequential(
-                rows.flat,
-                labels,
-                plan.left,
-                plan.first,
-                plan.stop,
-                plan.edit_offsets,
-                plan.edit_slots,
-                plan.edit_rows,
-                0.5 * self.schedule.step_sizes(done + 1, len(plan)) * plan.scale,
-                shares[now],
-                plan.start.copy(),
-                w,
-                average,
-                self.domain.radius,
-                counts,
+            caps = 0.5 * self.schedule.step_sizes(done + 1, count) * plan.scale
+            slots = plan.start.copy()
+            run.advance(
+                count,
+                lambda a, b: descend_sequential(
+                    rows.flat,
+                    y,
+                    plan.left[a:b],
+                    plan.first[a:b],
+                    plan.stop[a:b],
+                    plan.edit_offsets[a : b + 1],
+                    plan.edit_slots,
+                    plan.edit_rows,
+                    caps[a:b],
+                    run.shares[done + a : done + b],
+                    slots,
+                    run.w,
+                    run.weighted_sum,
+                    self.domain.radius,
+                    counts,
+                ),
             )
-            check_finished(status)
-            done += len(plan)
-        trace = Trace(n_steps, int(counts[0]), seconds=time.perf_counter() - begin)
-        return Solution(average + shares[-1] * w, w, trace)
+            return plan.n_repeats
+
+        trace = run_blocks(run, advance, n_steps, block=BLOCK, callbacks=callbacks, pauses=pauses)
+        return Solution(run.average, run.w, trace)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "is_sparse"]
+__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "is_sparse", "mean_pair_distance"]
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,19 @@ def as_rows(X: Any, *, dtype: Any = None, finite: bool = False) -> Rows:
     if not finite:
         _check_finite(array)
     return DenseRows(array)
+
+
+def mean_pair_distance(rows: Rows) -> float:
+    """Return the mean squared distance of two examples; that from zero where all are equal.
+
+    Examples
+    --------
+    >>> mean_pair_distance(DenseRows(np.array([[1.0], [-1.0]])))
+    2.0
+    """
+    mean, spread = rows.spread()
+    scale = 2.0 * spread if spread > 0 else float(mean @ mean)
+    return scale if scale > 0 else 1.0
 
 
 def _real(array: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -14,7 +14,7 @@ in the best a, b, alpha, which are known once the class means are.
 from __future__ import annotations
 
 import math
-import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,16 +24,86 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import Averaging, Uniform
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.schedules import InverseSqrt, Schedule
-from pairlearn.solvers.iterates import iterate_weights
-from pairlearn.solvers.solution import Solution, Trace
-from pairlearn.solvers.two_classes import check_finished, dense_two_classes, draw_path, n_steps_of
+from pairlearn.solvers.iterates import Iterates
+from pairlearn.solvers.running import Callback
+from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.support import check_parts
+from pairlearn.solvers.two_classes import dense_two_classes, draw_path, n_steps_of
 from pairlearn.validation import check_generator
 
 __all__ = ["SOLAM", "SPAUC"]
 
+Vector = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
-class SPAUC:
+class _Saddle:
+    """What both solvers share: their parts and the way along the path."""
+
+    schedule: Schedule = field(default_factory=lambda: InverseSqrt(0.1))
+    domain: WholeSpace | Ball = field(default_factory=WholeSpace)
+    averaging: Averaging = field(default_factory=Uniform)
+    moments: str = "online"
+
+    def __post_init__(self) -> None:
+        if self.moments not in ("online", "known"):
+            raise ValueError(f'moments must be "online" or "known", got {self.moments!r}.')
+
+    def solve(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_passes: float = 10.0,
+        rng: Any = None,
+        callbacks: Sequence[Callback] = (),
+        pauses: Sequence[int] = (),
+    ) -> Solution:
+        """Run on examples drawn uniformly.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        n_passes : float, default=10.0
+            Steps in units of n.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices.
+        callbacks, pauses
+            As of `PairwiseSGD.solve`; there is no risk, and pauses do not change the path.
+
+        Returns
+        -------
+        Solution
+            Average, last iterate and trace; a gradient is one example here, not a pair. Ctrl-C
+            ends the run early, with a warning.
+        """
+        name = type(self).__name__
+        check_parts(name, domain=self.domain)
+        rows, y = dense_two_classes(X, y, name)
+        n, d = rows.shape
+        n_steps = n_steps_of(n_passes, n)
+        path = draw_path(n, n_steps, check_generator(rng), order="uniform")
+        run = Iterates(self.averaging, self.schedule, n_steps, d)
+        kernel, before, after = self._kernel(rows.X, y)
+
+        def take(now: slice, step_sizes: Vector) -> int:
+            shared = rows.flat, y, path[now], step_sizes, run.shares[now]
+            return kernel(*shared, *before, run.w, run.weighted_sum, *after)
+
+        return run.run(take, callbacks=callbacks, pauses=pauses)
+
+    def _kernel(
+        self, X: Vector, y: Vector
+    ) -> tuple[Callable[..., int], tuple[Any, ...], tuple[Any, ...]]:
+        """Return the kernel and what it receives before and behind the iterate."""
+        raise TypeError(f"{type(self).__name__} must define _kernel(X, y).")
+
+
+@dataclass(frozen=True)
+class SPAUC(_Saddle):
     """Stochastic proximal AUC maximisation, without a regulariser.
 
     Parameters
@@ -63,66 +133,19 @@ class SPAUC:
     True
     """
 
-    schedule: Schedule = field(default_factory=lambda: InverseSqrt(0.1))
-    domain: WholeSpace | Ball = field(default_factory=WholeSpace)
-    averaging: Averaging = field(default_factory=Uniform)
-    moments: str = "online"
-
-    def __post_init__(self) -> None:
-        _check_moments(self.moments)
-
-    def solve(self, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None) -> Solution:
-        """Run on examples drawn uniformly.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples.
-        y : array-like of shape (n,)
-            Labels -1 and +1.
-        n_passes : float, default=10.0
-            Steps in units of n.
-        rng : int or numpy.random.Generator, optional
-            Source of the indices.
-
-        Returns
-        -------
-        Solution
-            Average, last iterate and trace; a gradient is one example here, not a pair.
-        """
+    def _kernel(
+        self, X: Vector, y: Vector
+    ) -> tuple[Callable[..., int], tuple[Any, ...], tuple[Any, ...]]:
         from pairlearn.kernels.saddle import descend_spauc
 
-        rows, labels = dense_two_classes(X, y, "SPAUC")
-        n, d = rows.shape
-        begin = time.perf_counter()
-        n_steps = n_steps_of(n_passes, n)
-        path = draw_path(n, n_steps, check_generator(rng), order="uniform")
-        shares = iterate_weights(self.averaging, self.schedule, n_steps)
         online = self.moments == "online"
-        means, counts = np.zeros((2, d)), np.zeros(2)
-        if not online:
-            means, counts = _class_means(rows.X, labels)
-        w, average = np.zeros(d), np.zeros(d)
-        status = descend_spauc(
-            rows.flat,
-            labels,
-            path,
-            self.schedule.step_sizes(1, n_steps),
-            shares,
-            means,
-            counts,
-            online,
-            w,
-            average,
-            self.domain.radius,
-        )
-        check_finished(status)
-        trace = Trace(n_steps=n_steps, n_gradients=n_steps, seconds=time.perf_counter() - begin)
-        return Solution(average + shares[-1] * w, w, trace)
+        d = X.shape[1]
+        means, counts = (np.zeros((2, d)), np.zeros(2)) if online else _class_means(X, y)
+        return descend_spauc, (means, counts, online), (self.domain.radius,)
 
 
 @dataclass(frozen=True)
-class SOLAM:
+class SOLAM(_Saddle):
     """Stochastic online AUC maximisation: primal and dual steps.
 
     Parameters
@@ -151,76 +174,22 @@ class SOLAM:
     True
     """
 
-    schedule: Schedule = field(default_factory=lambda: InverseSqrt(0.1))
-    domain: WholeSpace | Ball = field(default_factory=WholeSpace)
-    averaging: Averaging = field(default_factory=Uniform)
-    moments: str = "online"
-
-    def __post_init__(self) -> None:
-        _check_moments(self.moments)
-
-    def solve(self, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None) -> Solution:
-        """Run on examples drawn uniformly.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples.
-        y : array-like of shape (n,)
-            Labels -1 and +1.
-        n_passes : float, default=10.0
-            Steps in units of n.
-        rng : int or numpy.random.Generator, optional
-            Source of the indices.
-
-        Returns
-        -------
-        Solution
-            Average, last iterate and trace; a gradient is one example here, not a pair.
-        """
+    def _kernel(
+        self, X: Vector, y: Vector
+    ) -> tuple[Callable[..., int], tuple[Any, ...], tuple[Any, ...]]:
         from pairlearn.kernels.saddle import descend_solam
 
-        rows, labels = dense_two_classes(X, y, "SOLAM")
-        n, d = rows.shape
-        begin = time.perf_counter()
-        n_steps = n_steps_of(n_passes, n)
-        path = draw_path(n, n_steps, check_generator(rng), order="uniform")
-        shares = iterate_weights(self.averaging, self.schedule, n_steps)
-        online = self.moments == "online"
-        counts = np.zeros(2) if online else _class_counts(labels)
-        radius = self.domain.radius
-        largest = math.sqrt(float(np.einsum("ij,ij->i", rows.X, rows.X).max()))
-        w, average = np.zeros(d), np.zeros(d)
-        status = descend_solam(
-            rows.flat,
-            labels,
-            path,
-            self.schedule.step_sizes(1, n_steps),
-            shares,
-            counts,
-            online,
-            w,
-            average,
-            np.zeros(3),
-            radius,
-            math.inf if math.isinf(radius) else radius * largest,
-        )
-        check_finished(status)
-        trace = Trace(n_steps=n_steps, n_gradients=n_steps, seconds=time.perf_counter() - begin)
-        return Solution(average + shares[-1] * w, w, trace)
+        online, radius = self.moments == "online", self.domain.radius
+        counts = np.zeros(2) if online else _class_counts(y)
+        largest = math.sqrt(float(np.einsum("ij,ij->i", X, X).max()))
+        bound = math.inf if math.isinf(radius) else radius * largest
+        return descend_solam, (counts, online), (np.zeros(3), radius, bound)
 
 
-def _check_moments(moments: str) -> None:
-    if moments not in ("online", "known"):
-        raise ValueError(f'moments must be "online" or "known", got {moments!r}.')
-
-
-def _class_counts(y: NDArray[np.float64]) -> NDArray[np.float64]:
+def _class_counts(y: Vector) -> Vector:
     positives = float(np.count_nonzero(y > 0))
     return np.array([positives, len(y) - positives])
 
 
-def _class_means(
-    X: NDArray[np.float64], y: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _class_means(X: Vector, y: Vector) -> tuple[Vector, Vector]:
     return np.array([X[y > 0].mean(axis=0), X[y < 0].mean(axis=0)]), _class_counts(y)

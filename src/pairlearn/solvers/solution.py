@@ -21,7 +21,7 @@ class Trace:
     #: Steps at which an example met itself (i_t = i_{t-1}).
     n_repeats: int = 0
     seconds: float = 0.0
-    #: (step, seconds, running pair risk) after each block, when callbacks were given.
+    #: (step, seconds, running pair risk) after each block, with callbacks and without pauses.
     history: list[tuple[int, float, float]] = field(default_factory=list)
     #: Whether Ctrl-C ended the run.
     interrupted: bool = False

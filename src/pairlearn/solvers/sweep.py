@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
-from pairlearn.domains import Ball, WholeSpace
+from pairlearn.domains import ball_or_whole
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
@@ -19,6 +19,7 @@ from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
 from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.support import check_parts
 from pairlearn.validation import (
     DivergenceError,
     check_count,
@@ -131,8 +132,9 @@ class Sweep:
         SweepSolution
             Averages and last iterates.
         """
+        check_parts("Sweep", score=problem.score, loss=problem.loss)
         rows = as_rows(X)
-        labels = check_labels(y, rows.shape[0])
+        y = check_labels(y, rows.shape[0])
         n_steps = check_count("n_steps", n_steps)
         if rows.shape[0] < 2:
             raise ValueError(f"Pairs need at least 2 examples, got {rows.shape[0]}.")
@@ -140,9 +142,9 @@ class Sweep:
             example_weight = check_weights(example_weight, rows.shape[0])
         generator = check_generator(rng)
         if not isinstance(rows, DenseRows):
-            return self._solve_apart(problem, rows, labels, n_steps, generator, example_weight)
-        source = self.pairing.offline(rows.shape[0], generator, labels)
-        run = _Run(self, problem, rows, labels, n_steps, example_weight)
+            return self._solve_apart(problem, rows, y, n_steps, generator, example_weight)
+        source = self.pairing.offline(rows.shape[0], generator, y)
+        run = _Run(self, problem, rows, y, n_steps, example_weight)
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
         return run.solution()
@@ -163,7 +165,7 @@ class Sweep:
             solver = PairwiseSGD(
                 self.pairing,
                 self.schedule.scaled(step_size),
-                WholeSpace() if math.isinf(radius) else Ball(radius),
+                ball_or_whole(radius),
                 self.averaging,
             )
             try:

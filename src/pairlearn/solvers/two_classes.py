@@ -20,22 +20,22 @@ __all__ = ["check_finished", "check_two_classes", "dense_two_classes", "draw_pat
 def check_two_classes(X: Any, y: ArrayLike) -> tuple[Rows, NDArray[np.float64]]:
     """Return rows and labels, refusing labels other than -1 and +1 and a missing class."""
     rows = as_rows(X)
-    labels = check_labels(y, rows.shape[0])
-    kinds = np.unique(labels)
+    y = check_labels(y, rows.shape[0])
+    kinds = np.unique(y)
     if not np.array_equal(kinds, [-1.0, 1.0]):
         raise ValueError(
             f"y must hold the labels -1 and +1, both of them; got {kinds[:5].tolist()}. AUC needs "
             "examples of two classes; relabel with np.where(y == positive, 1, -1)."
         )
-    return rows, labels
+    return rows, y
 
 
 def dense_two_classes(X: Any, y: ArrayLike, name: str) -> tuple[DenseRows, NDArray[np.float64]]:
     """Return dense float64 rows and labels for the method `name`."""
-    rows, labels = check_two_classes(X, y)
+    rows, y = check_two_classes(X, y)
     if isinstance(rows, CsrRows):
         raise ValueError(f"{name} needs dense rows; pass X.toarray().")
-    return DenseRows(rows.X.astype(np.float64, copy=False)), labels
+    return DenseRows(rows.X.astype(np.float64, copy=False)), y
 
 
 def n_steps_of(n_passes: float, n: int) -> int:
@@ -51,15 +51,16 @@ def draw_path(n: int, n_steps: int, rng: np.random.Generator, *, order: str) -> 
     return np.concatenate(passes)[:n_steps]
 
 
-def check_finished(status: int, loss: PairLoss | None = None) -> None:
-    """Raise if a kernel stopped early."""
+def check_finished(status: int, loss: PairLoss | None = None, *, first: int = 0) -> None:
+    """Raise if a kernel that began after `first` steps stopped early."""
+    step = first + (int(status) >> 2) + 1
     if loss is not None and int(status) & 3 == 2:
         raise DivergenceError(
-            f"{type(loss).__name__} returned NaN at step {(int(status) >> 2) + 1}; check its "
-            "derivative with finite scores."
+            f"{type(loss).__name__} returned NaN at step {step}; check its derivative with finite "
+            "scores."
         )
     if status:
         raise DivergenceError(
-            f"The iterate stopped being finite at step {(int(status) >> 2) + 1}; take a smaller "
-            "step_size, a radius, or scale the features (StandardScaler)."
+            f"The iterate stopped being finite at step {step}; take a smaller step_size, a radius, "
+            "or scale the features (StandardScaler)."
         )

@@ -21,7 +21,7 @@ from pairlearn.streams.state import StateError, pack, unpack
 __all__ = ["CHECKPOINT_VERSION", "Checkpoint", "CheckpointError", "CheckpointWarning",
            "read_checkpoint", "write_checkpoint"]  # fmt: skip
 
-CHECKPOINT_VERSION = 1
+CHECKPOINT_VERSION = 2
 _NAME = "OnlineLearner checkpoint"
 
 

@@ -1,247 +1,111 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How an online learner drives each estimator: score, learn, start anew, save and restore.
+"""What an online learner asks of an estimator, of the library or of one's own.
 
-A `Driver` knows the inside of one estimator's stream. The table at the end says which estimator
-has which; a further one is made known with `register_driver`.
+========================================  =====================================================
+``partial_fit(X, y)``                     learns a chunk; gets ``qid=`` too where it takes it
+``score_and_learn(X, y, *, classes,``     instead, for two classes: learns a chunk and returns
+``finite)``                               the scores that it had before, whose AUC is watched
+``stream_state()``                        everything that the next chunk depends on, as values
+                                          that `pairlearn.streams.state` can hold
+``restore_stream(state)``                 goes on from there, in an estimator made alike
+``restart_stream()``                      optional: begins anew from the present coefficients,
+                                          which `OnlineLearner(forget=...)` needs
+``get_params(deep=False)``                the settings that a checkpoint belongs to, as
+                                          scikit-learn's `BaseEstimator` gives them
+========================================  =====================================================
+
+`classes` holds both labels, or is None once the estimator has `classes_`; `finite` says that X is
+known to hold neither NaN nor infinity. A chunk that fails must leave the estimator as it was.
 """
 
 from __future__ import annotations
 
-import copy
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from pairlearn.solvers.pairwise_sgd import Stream
-
-__all__ = ["AUCDriver", "Driver", "driver_of", "register_driver", "restore_stream", "stream_state"]
+__all__ = ["Driver"]
 
 
-def stream_state(stream: Stream) -> dict[str, Any]:
-    """Return everything that the next step of a solver's stream depends on, as plain values.
-
-    Examples
-    --------
-    >>> from pairlearn import Hinge, LinearScore, PairwiseSGD, Problem
-    >>> stream = PairwiseSGD().start(Problem(LinearScore(), Hinge()), 1, rng=0)
-    >>> state = stream_state(stream.learn_one([1.0], 1.0))
-    >>> other = PairwiseSGD().start(Problem(LinearScore(), Hinge()), 1, rng=0)
-    >>> restore_stream(other, state)
-    >>> other.learn_one([0.0], -1.0).w
-    array([0.1])
-    """
-    saved = stream.save()
-    source = saved["source"]
-    return saved | {"source": None if source is None else _attributes(source)}
-
-
-def parts_of(stream: Stream) -> dict[str, Any]:
-    """Return the parts that a stream was started with, as plain values, but for the pairing."""
-    from pairlearn.models.parts import encode
-
-    parts = stream._descent.parts
-    return {
-        "score": encode(parts.problem.score, "score"),
-        "loss": encode(parts.problem.loss, "loss"),
-        "schedule": encode(parts.schedule, "schedule"),
-        "domain": encode(parts.domain, "domain"),
-        "averaging": encode(parts.averaging, "averaging"),
-    }
-
-
-def start_like(parts: dict[str, Any], n_features: int, pairing: Any, rng: Any) -> Stream:
-    """Start a stream with the parts that `parts_of` wrote down."""
-    from pairlearn.models.parts import decode
-    from pairlearn.problem import Problem
-    from pairlearn.solvers.pairwise_sgd import PairwiseSGD
-
-    found = {name: decode(value, name) for name, value in parts.items()}
-    solver = PairwiseSGD(pairing, found["schedule"], found["domain"], found["averaging"])
-    return solver.start(Problem(found["score"], found["loss"]), n_features, rng=rng)
-
-
-def restore_stream(stream: Stream, state: dict[str, Any]) -> None:
-    """Put a stream that was started with the same parts into a saved state."""
-    source = copy.deepcopy(stream._source)
-    if source is not None:
-        _set_attributes(source, state["source"])
-    stream.restore(state | {"source": source})
-
-
-def _is_part(value: Any) -> bool:
-    return type(value).__module__.startswith("pairlearn.pairings")
-
-
-def _attributes(part: Any) -> dict[str, Any]:
-    """Return what a source of pairs and the parts of it hold."""
-    return {
-        name: _attributes(value) if _is_part(value) else value for name, value in vars(part).items()
-    }
-
-
-def _set_attributes(part: Any, state: dict[str, Any]) -> None:
-    for name, value in state.items():
-        present = getattr(part, name)
-        if _is_part(present):
-            _set_attributes(present, value)
-        else:
-            setattr(part, name, value)
-
-
-class Driver(ABC):
-    """Drives one kind of estimator.
+class Driver:
+    """Drives an estimator; see the methods that this module asks for.
 
     Parameters
     ----------
     model : estimator
         The estimator; the driver changes it.
-    classes : ndarray or None
-        Both labels, for classifiers.
-    """
-
-    #: Whether the AUC of the scores means something.
-    ranks_classes: ClassVar[bool] = False
-    #: Whether the estimator can start a stream from given coefficients.
-    can_restart: ClassVar[bool] = False
-
-    def __init__(self, model: Any, classes: NDArray[Any] | None = None) -> None:
-        self.model = model
-        self.classes = classes
-
-    @property
-    def started(self) -> bool:
-        """Whether anything has been learned."""
-        return hasattr(self.model, "coef_")
-
-    def scores(self, X: Any) -> NDArray[np.float64]:
-        """Return scores up to a constant; zeros before the first example."""
-        if not self.started:
-            return np.zeros(X.shape[0])
-        return np.asarray(X @ np.ravel(self.model.coef_), dtype=np.float64)
-
-    @abstractmethod
-    def learn(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None) -> None:
-        """Learn a chunk; a chunk that fails leaves the model as it was."""
-
-    def score_and_learn(
-        self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, *, finite: bool = False
-    ) -> NDArray[np.float64] | None:
-        """Learn a chunk; return the scores that it had before, where their AUC means something.
-
-        With `finite` X is known to hold neither NaN nor infinity.
-        """
-        scores = self.scores(X) if self.ranks_classes else None
-        self.learn(X, y, qid)
-        return scores
-
-    def restart(self) -> None:
-        """Forget the step counter and the average; go on from the present coefficients."""
-        raise TypeError(f"{type(self.model).__name__} cannot start from given coefficients.")
-
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Return the state of the stream, for `pairlearn.streams.state.pack`."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Put the model into a state returned by `state`."""
-
-
-class AUCDriver(Driver):
-    """Drives an `AUCClassifier`."""
-
-    ranks_classes = True
-    can_restart = True
-    _FIELDS = ("_steps", "_averages", "_progress", "_pairs", "_scores", "_positive", "_weight",
-               "_best")  # fmt: skip
-
-    def learn(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None) -> None:
-        """Learn a chunk by `partial_fit`."""
-        self.score_and_learn(X, y, qid)
-
-    def score_and_learn(
-        self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, *, finite: bool = False
-    ) -> NDArray[np.float64] | None:
-        """Learn a chunk by `partial_fit`, which scores it as well to choose threshold and step."""
-        first = not hasattr(self.model, "classes_")
-        return self.model._learn_next(  # type: ignore[no-any-return]
-            X, y, self.classes if first else None, finite=finite
-        )
-
-    def restart(self) -> None:
-        """Start a new stream (and a new choice of step size) from the present average."""
-        self.model._stream = None
-
-    def state(self) -> dict[str, Any]:
-        """Return the streams of all step sizes under comparison."""
-        learner = getattr(self.model, "_stream", None)
-        if learner is None:
-            return {}
-        return {
-            "n_features": self.model.n_features_in_,
-            "radius": learner.radius,
-            "dtype": np.dtype(learner._dtype).name,
-            "streams": [stream_state(stream) for stream in learner._streams],
-            **{name: getattr(learner, name) for name in self._FIELDS},
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Build the streams anew from the parameters and put them into their state."""
-        from pairlearn.solvers.rows import DenseRows
-
-        if not state:
-            return
-        model = self.model
-        model.n_features_in_ = int(state["n_features"])
-        like = DenseRows(np.zeros((1, model.n_features_in_), dtype=state["dtype"]))
-        learner = model._start_stream(model._problem(), like, None)
-        for name in self._FIELDS:
-            setattr(learner, name, state[name])
-        learner.radius = state["radius"]
-        learner.start_streams()
-        for stream, saved in zip(learner._streams, state["streams"], strict=True):
-            restore_stream(stream, saved)
-        model._adopt(learner, np.unique(np.asarray(self.classes)))
-
-
-_DRIVERS: dict[str, type[Driver]] = {"AUCClassifier": AUCDriver}
-#: The library's other estimators, whose drivers are imported when they are asked for.
-_OTHERS = ("EntropyRegressor", "MetricLearner", "PairwiseRanker")
-
-
-def register_driver(estimator: type, driver: type[Driver]) -> None:
-    """Let online learners drive estimators of another class.
-
-    Parameters
-    ----------
-    estimator : type
-        The estimator's class.
-    driver : type
-        A subclass of `Driver`.
-    """
-    _DRIVERS[estimator.__name__] = driver
-
-
-def driver_of(model: Any, classes: NDArray[Any] | None = None) -> Driver:
-    """Return the driver of an estimator.
 
     Examples
     --------
-    >>> driver_of(3)
-    Traceback (most recent call last):
-        ...
-    TypeError: an online learner cannot drive int; known are AUCClassifier, EntropyRegressor,...
+    >>> class Mean:
+    ...     total, n = 0.0, 0
+    ...     def partial_fit(self, X, y):
+    ...         self.total, self.n = self.total + float(y.sum()), self.n + len(y)
+    ...     def stream_state(self):
+    ...         return {"total": self.total, "n": self.n}
+    ...     def restore_stream(self, state):
+    ...         self.total, self.n = state["total"], state["n"]
+    >>> driver, other = Driver(Mean()), Driver(Mean())
+    >>> driver.learn(np.zeros((2, 1)), np.array([1.0, 2.0]))
+    >>> other.restore(driver.state())
+    >>> other.model.total
+    3.0
     """
-    name = type(model).__name__
-    if name in _OTHERS:
-        import pairlearn.streams.drivers  # noqa: F401
-    if name not in _DRIVERS:
-        known = ", ".join(sorted({*_DRIVERS, *_OTHERS}))
-        raise TypeError(
-            f"an online learner cannot drive {name}; known are {known} "
-            "(register_driver adds others)."
-        )
-    return _DRIVERS[name](model, classes)
+
+    def __init__(self, model: Any) -> None:
+        #: Whether there are scores, whose AUC means something.
+        self.ranks_classes = hasattr(model, "score_and_learn")
+        #: Whether the estimator can start a stream from its present coefficients.
+        self.can_restart = hasattr(model, "restart_stream")
+        learn = "score_and_learn" if self.ranks_classes else "partial_fit"
+        missing = [
+            name
+            for name in (learn, "stream_state", "restore_stream")
+            if not callable(getattr(model, name, None))
+        ]
+        if missing:
+            raise TypeError(
+                f"an online learner cannot drive {type(model).__name__}, which has no "
+                f"{' and no '.join(missing)}; take AUCClassifier, PairwiseRanker, MetricLearner or "
+                "EntropyRegressor, or write them (pairlearn.streams.driving says what they do)."
+            )
+        self.model = model
+        self._takes_queries = "qid" in signature(getattr(model, learn)).parameters
+
+    def learn(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        qid: NDArray[Any] | None = None,
+        *,
+        classes: NDArray[Any] | None = None,
+        finite: bool = False,
+    ) -> NDArray[np.float64] | None:
+        """Learn a chunk; return the scores that it had before, where their AUC means something."""
+        if self.ranks_classes:
+            known = hasattr(self.model, "classes_")
+            scores: NDArray[np.float64] = self.model.score_and_learn(
+                X, y, classes=None if known else classes, finite=finite
+            )
+            return scores
+        if self._takes_queries:
+            self.model.partial_fit(X, y, qid=qid)
+        else:
+            self.model.partial_fit(X, y)
+        return None
+
+    def restart(self) -> None:
+        """Forget the step counter and the average; go on from the present coefficients."""
+        self.model.restart_stream()
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the estimator."""
+        state: dict[str, Any] = self.model.stream_state()
+        return state
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put the estimator into a state returned by `state`."""
+        self.model.restore_stream(state)

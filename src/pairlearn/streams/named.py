@@ -29,14 +29,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.domains import Ball, WholeSpace
+from pairlearn.domains import ball_or_whole
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.problem import Problem
 from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.streams.driving import restore_stream, stream_state
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, mean_pair_distance
 from pairlearn.validation import check_positive
 
 __all__ = ["NamedLearner", "RefusedExampleWarning", "check_example", "check_label"]
@@ -192,14 +191,14 @@ class NamedLearner:
             self._stream is None and self.step_size == "auto" and len(self._labels) < _WARM_UP
         ):
             return
-        rows, labels = self._take_waiting()
-        if not len(labels):
+        rows, y = self._take_waiting()
+        if not len(y):
             return
         if self._stream is None:
             self._start(rows)
         assert self._stream is not None
-        self._note(rows.scores(self._coef), labels)
-        self._stream.learn_many(rows, labels)
+        self._note(rows.scores(self._coef), y)
+        self._stream.learn_many(rows, y)
 
     def _take_waiting(self) -> tuple[Rows, NDArray[np.float64]]:
         """Return the waiting examples as rows, those that can be used, and empty the queue."""
@@ -282,7 +281,7 @@ class NamedLearner:
     # ------------------------------------------------------------------------- the stream
 
     def _make(self) -> Stream:
-        domain = WholeSpace() if math.isinf(self.radius) else Ball(self.radius)
+        domain = ball_or_whole(self.radius)
         solver = PairwiseSGD(schedule=InverseSqrt(self._scale), domain=domain)
         problem = Problem(LinearScore(), get_loss(self.loss))
         return solver.start(problem, self._capacity, rng=0)
@@ -290,9 +289,7 @@ class NamedLearner:
     def _start(self, rows: Rows) -> None:
         if self.step_size == "auto":
             first = rows.take(np.arange(min(rows.shape[0], _WARM_UP)))
-            mean, spread = first.spread()
-            distance = 2.0 * spread if spread > 0 else float(mean @ mean)
-            self._scale = 1.0 / distance if distance > 0 else 1.0
+            self._scale = 1.0 / mean_pair_distance(first)
         else:
             self._scale = float(self.step_size)
         self._stream = self._make()
@@ -309,15 +306,14 @@ class NamedLearner:
         self._coef = np.pad(self._coef, (0, more))
         if self._stream is None:
             return
-        saved = self._stream.save()
+        saved = self._stream.state()
         descent = saved["descent"]
         for name in ("w", "weighted_sum", "left_iterate", "total"):
             descent[name] = np.pad(descent[name], (0, more))
         # Sparse steps keep the squared norm of the iterate, dense ones do not.
         descent["state"][1] = descent["w"] @ descent["w"]
-        rows, labels, weight = saved["buffer"]
-        if rows is not None:
-            saved["buffer"] = (_widen(rows, self._capacity), labels, weight)
+        if saved["buffer"] is not None:
+            saved["buffer"] = _widen(saved["buffer"], self._capacity)
         self._stream = self._make()
         self._stream.restore(saved)
 
@@ -333,10 +329,10 @@ class NamedLearner:
 
     # ----------------------------------------------------------------------- calibration
 
-    def _note(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
+    def _note(self, scores: NDArray[np.float64], y: NDArray[np.float64]) -> None:
         if not self._by_name:  # nothing has been learned that could give a score
             return
-        positive = labels > 0
+        positive = y > 0
         for k, some in enumerate((scores[~positive], scores[positive])):
             self._moments[k] += (len(some), some.sum(), some @ some)
 
@@ -397,7 +393,7 @@ class NamedLearner:
             "waiting": self._pending(),
             "labels": list(self._labels),
             "room": self._room,
-            "stream": None if self._stream is None else stream_state(self._stream),
+            "stream": None if self._stream is None else self._stream.state(),
             "scale": self._scale,
             "capacity": self._capacity,
             "coef": self._coef.copy(),
@@ -421,7 +417,7 @@ class NamedLearner:
         self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
         if state["stream"] is not None:
             self._stream = self._make()
-            restore_stream(self._stream, state["stream"])
+            self._stream.restore(state["stream"])
 
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
         """Return an `AUCClassifier` with the same coefficients and probabilities.

@@ -22,7 +22,7 @@ from pairlearn.streams.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from pairlearn.streams.driving import driver_of
+from pairlearn.streams.driving import Driver
 from pairlearn.streams.progressive import ProgressiveAUC
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.state import pack, unpack
@@ -42,7 +42,8 @@ class OnlineLearner:
     Parameters
     ----------
     model : estimator, optional
-        An estimator with `partial_fit`, by default ``AUCClassifier()``. It is trained in place.
+        What learns, by default ``AUCClassifier()``; it is trained in place. An estimator of one's
+        own says its state by two methods, see `pairlearn.streams.driving`.
     classes : array-like of shape (2,), optional
         Both labels. Without them the first chunk must show both.
     window : int, default=10000
@@ -100,8 +101,8 @@ class OnlineLearner:
         self.model = model
         self.forget = _check_forget(forget)
         self.drop = check_fraction("drop", drop)
-        known = None if classes is None else np.unique(np.asarray(classes))
-        self._driver = driver_of(model, known)
+        self._classes = None if classes is None else np.unique(np.asarray(classes))
+        self._driver = Driver(model)
         if self.forget is not None and not self._driver.can_restart:
             raise ValueError(
                 f"forget={forget!r} needs an estimator that starts from given coefficients, which "
@@ -198,16 +199,16 @@ class OnlineLearner:
             if self._restart_due:
                 driver.restart()
                 self._restart_due = False
-            scores = driver.score_and_learn(X, y, qid, finite=finite)
+            scores = driver.learn(X, y, qid, classes=self._classes, finite=finite)
             if scores is not None:
-                assert driver.classes is not None
-                self._progressive.update(scores, y == driver.classes[1])
+                assert self._classes is not None
+                self._progressive.update(scores, y == self._classes[1])
             self.n_seen += len(y)
             self._since_start += len(y)
             self._check_forgetting()
 
     def _find_classes(self, y: NDArray[Any]) -> None:
-        if not self._driver.ranks_classes or self._driver.classes is not None:
+        if not self._driver.ranks_classes or self._classes is not None:
             return
         known = getattr(self.model, "classes_", None)
         found = np.unique(y) if known is None else known
@@ -216,7 +217,7 @@ class OnlineLearner:
                 f"the first chunk shows the labels {found.tolist()[:5]}, and two are needed; pass "
                 "classes=[negative, positive]."
             )
-        self._driver.classes = found
+        self._classes = found
 
     def _until_check(self) -> int:
         """Return how many examples may be learned at once."""
@@ -367,9 +368,8 @@ class OnlineLearner:
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next example depends on."""
-        classes = self._driver.classes
         return {
-            "classes": None if classes is None else classes.tolist(),
+            "classes": self._classes,
             "model": self._driver.state(),
             "progressive": self._progressive.state(),
             "n_seen": self.n_seen,
@@ -382,8 +382,7 @@ class OnlineLearner:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state returned by `state`, also by another learner made alike."""
         state = unpack(*pack(dict(state)))
-        classes = state["classes"]
-        self._driver.classes = None if classes is None else np.array(classes)
+        self._classes = state["classes"]
         self._driver.restore(state["model"])
         self._progressive = ProgressiveAUC.from_state(state["progressive"])
         self.n_seen = int(state["n_seen"])
@@ -411,7 +410,7 @@ class OnlineLearner:
                 )
         try:
             self.restore(found.state)
-        except (KeyError, TypeError, IndexError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, IndexError, ValueError) as error:
             raise CheckpointError(
                 f"the checkpoint {path} cannot be restored ({error}); delete it to start again."
             ) from None

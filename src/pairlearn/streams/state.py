@@ -18,6 +18,9 @@ from pairlearn.solvers.rows import CsrRows, DenseRows
 
 __all__ = ["StateError", "pack", "unpack"]
 
+#: What a file holds as an array; labels and others are written as lists.
+_TENSORS = ("float64", "float32", "int64", "int32", "uint8", "bool")
+
 
 class StateError(ValueError):
     """A state cannot be written down or read back."""
@@ -54,6 +57,8 @@ def _pack(value: Any, place: str, arrays: dict[str, NDArray[Any]]) -> Any:
     def inner(name: object) -> str:
         return f"{place}.{name}" if place else str(name)
 
+    if isinstance(value, np.ndarray) and value.dtype.name not in _TENSORS:
+        return {"$listed": [_pack(value.tolist(), place, arrays), value.dtype.str]}
     if isinstance(value, np.ndarray):
         name = place or "value"
         arrays[name] = value
@@ -97,6 +102,8 @@ def unpack(plain: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     try:
         if kind == "$array":
             return arrays[content].copy()
+        if kind == "$listed":
+            return _listed(unpack(content[0], arrays), content[1])
         if kind == "$float":
             return float(content)
         if kind == "$generator":
@@ -113,6 +120,12 @@ def unpack(plain: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise StateError(f"the state is damaged at {kind} ({error}).") from None
     raise StateError(f"the state holds {kind!r}, which this version does not know.")
+
+
+def _listed(values: list[Any], dtype: str) -> NDArray[Any]:
+    if np.dtype(dtype).kind not in "biufUO":
+        raise ValueError(f"an array of {dtype!r:.40}")
+    return np.array(values, dtype=dtype)
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:

@@ -7,11 +7,7 @@ conditions). `advise` says which step size a bound recommends, `measure_stabilit
 `measure_excess` put measurements beside the bounds.
 """
 
-from pairlearn.theory.advice import (
-    Advice,
-    advise,
-    advise_auc,
-)
+from pairlearn.theory.advice import Advice, advise, advise_auc
 from pairlearn.theory.excess import (
     excess_nonsmooth,
     excess_online,
@@ -20,6 +16,7 @@ from pairlearn.theory.excess import (
     step_size_online,
     step_size_smooth,
 )
+from pairlearn.theory.finite_problems import FiniteProblem, hinge_problem, square_problem
 from pairlearn.theory.localized import (
     LocalizedStage,
     localized_distance,
@@ -50,10 +47,7 @@ from pairlearn.theory.optimization import (
     strongly_convex_gap,
     strongly_convex_gap_with_confidence,
 )
-from pairlearn.theory.plots import (
-    plot_excess,
-    plot_stability,
-)
+from pairlearn.theory.plots import plot_excess, plot_stability
 from pairlearn.theory.private import (
     PrivateProblem,
     PrivateStage,
@@ -66,11 +60,6 @@ from pairlearn.theory.private_nonsmooth import (
     PrivateLocalizedStage,
     private_nonsmooth_excess,
     private_nonsmooth_schedule,
-)
-from pairlearn.theory.problems import (
-    FiniteProblem,
-    hinge_problem,
-    square_problem,
 )
 from pairlearn.theory.sensitivity import (
     binomial_upper,

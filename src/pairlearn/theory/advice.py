@@ -19,6 +19,7 @@ from pairlearn.theory.excess import (
     step_size_online,
     step_size_smooth,
 )
+from pairlearn.theory.glossary import documented
 from pairlearn.theory.optimization import strongly_convex_gap
 from pairlearn.theory.stability import auc_gradient_change
 from pairlearn.validation import check_count, check_positive
@@ -56,6 +57,7 @@ class Advice:
         return self.schedule.step_size
 
 
+@documented
 def advise(
     n: int,
     *,
@@ -73,12 +75,6 @@ def advise(
 
     Parameters
     ----------
-    n : int
-        Number of examples.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    diameter : float
-        D, the diameter of the domain.
     smoothness : float, default=inf
         L, the Lipschitz constant of the gradient; infinite for a loss with a kink.
     strong_convexity : float, default=0.0
@@ -95,8 +91,6 @@ def advise(
     gradient_change : float, optional
         Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`. It matters
         offline, for corrected constants.
-    constants : {"corrected", "paper"}, default="corrected"
-        Which constants to use.
 
     Returns
     -------
@@ -167,6 +161,7 @@ def advise(
     return Advice(Constant(eta), steps, DelayedByStepSize(), bound, "Theorem 2")
 
 
+@documented
 def advise_auc(
     problem: Problem,
     n: int,
@@ -187,18 +182,12 @@ def advise_auc(
     ----------
     problem : Problem
         The score and the loss, which must be convex.
-    n : int
-        Number of examples.
-    norm_bound : float
-        A bound on the norm of an example.
     radius : float
         Radius of the ball that w lives in; it must be finite.
     setting : {"offline", "online"}, default="offline"
         See `advise`.
     n_steps : int, optional
         Number of steps; see `advise`.
-    constants : {"corrected", "paper"}, default="corrected"
-        Which constants to use.
 
     Returns
     -------

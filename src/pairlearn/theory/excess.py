@@ -8,12 +8,9 @@ a constant step size eta every bound has the form a eta + b / eta, so the best s
 from __future__ import annotations
 
 from pairlearn.theory.conventions import ConstantsChoice, balance
+from pairlearn.theory.glossary import documented
 from pairlearn.theory.optimization import convex_gap
-from pairlearn.theory.stability import (
-    generalization_gap,
-    stability_nonsmooth,
-    stability_smooth,
-)
+from pairlearn.theory.stability import generalization_gap, stability_nonsmooth, stability_smooth
 from pairlearn.validation import check_count, check_positive
 
 __all__ = [
@@ -26,6 +23,7 @@ __all__ = [
 ]
 
 
+@documented
 def excess_nonsmooth(
     n: int,
     n_steps: int,
@@ -40,18 +38,8 @@ def excess_nonsmooth(
 
     Parameters
     ----------
-    n : int
-        Number of examples.
     n_steps : int
         Number of steps, T; the theorem recommends the order n^2.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    distance : float
-        A bound on \|w_0 - w*\|, at most the diameter D.
-    step_size : float
-        The constant step size eta.
-    gradient_change : float, optional
-        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
     constants : {"corrected", "paper"}, default="corrected"
         The paper's constants give
         4 sqrt(e) G^2 eta (sqrt(5T) + 2T/n) + D^2/(2 T eta) + 3 G^2 eta/2.
@@ -85,6 +73,7 @@ def excess_nonsmooth(
     return generalization_gap(stability, lipschitz=lipschitz) + gap
 
 
+@documented
 def excess_smooth(
     n: int,
     n_steps: int,
@@ -100,20 +89,10 @@ def excess_smooth(
 
     Parameters
     ----------
-    n : int
-        Number of examples.
     n_steps : int
         Number of steps, T; the theorem recommends the order n.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
     smoothness : float
         L, the Lipschitz constant of its gradient; the step size must be at most 2 / L.
-    distance : float
-        A bound on \|w_0 - w*\|, at most the diameter D.
-    step_size : float
-        The constant step size eta.
-    gradient_change : float, optional
-        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
     constants : {"corrected", "paper"}, default="corrected"
         The paper's constants give 8 G^2 T eta/n + D^2/(2 T eta) + 3 G^2 eta/2; the corrected ones
         use the average's own stability, half of that of the last iterate.
@@ -149,6 +128,7 @@ def excess_smooth(
     return generalization_gap(stability, lipschitz=lipschitz) + gap
 
 
+@documented
 def excess_online(
     n_steps: int,
     *,
@@ -165,16 +145,6 @@ def excess_online(
 
     Parameters
     ----------
-    n_steps : int
-        Number of steps, T.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    distance : float
-        A bound on \|w_0 - w*\|.
-    step_size : float
-        The constant step size eta.
-    buffer_size : int, default=1
-        How many previous examples each example meets.
     constants : {"corrected", "paper"}, default="corrected"
         See `convex_gap`.
 
@@ -204,6 +174,7 @@ def _inverse_part(n_steps: int, distance: float, n: int | None, constants: str) 
     return factor * check_positive("distance", distance) ** 2 / (2.0 * n_steps)
 
 
+@documented
 def step_size_nonsmooth(
     n: int,
     n_steps: int,
@@ -214,26 +185,6 @@ def step_size_nonsmooth(
     constants: ConstantsChoice = "corrected",
 ) -> float:
     """Return the step size that makes `excess_nonsmooth` smallest, of order T^(-3/4).
-
-    Parameters
-    ----------
-    n : int
-        Number of examples.
-    n_steps : int
-        Number of steps, T.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    distance : float
-        A bound on ||w_0 - w*||, at most the diameter D.
-    gradient_change : float, optional
-        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
-    constants : {"corrected", "paper"}, default="corrected"
-        Which constants to use.
-
-    Returns
-    -------
-    float
-        The step size.
 
     Examples
     --------
@@ -252,6 +203,7 @@ def step_size_nonsmooth(
     return balance(at_one, _inverse_part(n_steps, distance, n, constants))
 
 
+@documented
 def step_size_smooth(
     n: int,
     n_steps: int,
@@ -263,28 +215,6 @@ def step_size_smooth(
     constants: ConstantsChoice = "corrected",
 ) -> float:
     """Return the step size that makes `excess_smooth` smallest, at most 2 / L.
-
-    Parameters
-    ----------
-    n : int
-        Number of examples.
-    n_steps : int
-        Number of steps, T.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    smoothness : float
-        L, the Lipschitz constant of the gradient.
-    distance : float
-        A bound on ||w_0 - w*||, at most the diameter D.
-    gradient_change : float, optional
-        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
-    constants : {"corrected", "paper"}, default="corrected"
-        Which constants to use.
-
-    Returns
-    -------
-    float
-        The step size.
 
     Examples
     --------
@@ -308,6 +238,7 @@ def step_size_smooth(
     return min(best, 2.0 / check_positive("smoothness", smoothness))
 
 
+@documented
 def step_size_online(
     n_steps: int,
     *,
@@ -317,24 +248,6 @@ def step_size_online(
     constants: ConstantsChoice = "corrected",
 ) -> float:
     """Return the step size that makes `excess_online` smallest, about D / (G sqrt(3 T)).
-
-    Parameters
-    ----------
-    n_steps : int
-        Number of steps, T.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    distance : float
-        A bound on ||w_0 - w*||, at most the diameter D.
-    buffer_size : int, default=1
-        How many previous examples each example meets.
-    constants : {"corrected", "paper"}, default="corrected"
-        Which constants to use.
-
-    Returns
-    -------
-    float
-        The step size.
 
     Examples
     --------

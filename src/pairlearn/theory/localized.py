@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 
+from pairlearn.solvers import localized
+from pairlearn.solvers.localized import LocalizedStage
 from pairlearn.theory.conventions import ConstantsChoice, check_constants
+from pairlearn.theory.glossary import documented
 from pairlearn.validation import AssumptionWarning, check_count, check_positive
 
 __all__ = [
@@ -25,37 +27,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class LocalizedStage:
-    """One stage of Algorithm 4 or 5.
-
-    Parameters
-    ----------
-    n_examples : int
-        n_k, the number of examples of the stage, used by no other stage.
-    n_steps : int
-        T_k, the number of steps.
-    locality : float
-        zeta_k; the smaller, the closer the model stays to that of the stage before.
-    """
-
-    n_examples: int
-    n_steps: int
-    locality: float
-
-    @property
-    def strong_convexity(self) -> float:
-        """alpha_k = 2 / (zeta_k n_k), so that the steps are 2 / (alpha_k (j + 1))."""
-        return 2.0 / (self.locality * self.n_examples)
-
-
+@documented
 def stage_sizes(n: int, *, constants: ConstantsChoice = "corrected") -> tuple[int, ...]:
     """Return the numbers of examples of the stages.
 
     Parameters
     ----------
-    n : int
-        Number of examples.
     constants : {"corrected", "paper"}, default="corrected"
         The paper: n / 2^k for k = 1, ..., ceil(log2 n), here rounded down; the last has at most
         one example, hence no pair. Corrected: stages of fewer than two examples are left out and
@@ -73,17 +50,13 @@ def stage_sizes(n: int, *, constants: ConstantsChoice = "corrected") -> tuple[in
     >>> stage_sizes(20, constants="paper")
     (10, 5, 2, 1, 0)
     """
-    corrected = check_constants(constants)
     check_count("n", n, minimum=4)
-    n_stages = math.ceil(math.log2(n))
-    sizes = [n >> k for k in range(1, n_stages + 1)]
-    if not corrected:
-        return tuple(sizes)
-    kept = [size for size in sizes if size >= 2]
-    kept[0] += n - sum(kept)
-    return tuple(kept)
+    if check_constants(constants):
+        return localized.stage_sizes(n)
+    return tuple(n >> k for k in range(1, math.ceil(math.log2(n)) + 1))
 
 
+@documented
 def localized_schedule(
     n: int,
     *,
@@ -96,21 +69,8 @@ def localized_schedule(
 
     Parameters
     ----------
-    n : int
-        Number of examples.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    diameter : float
-        D, the diameter of the domain.
-    n_passes : float, default=1.0
-        T_k / n_k; the paper asks for T_k of the order of n_k.
     constants : {"corrected", "paper"}, default="corrected"
         See `stage_sizes`.
-
-    Returns
-    -------
-    tuple of LocalizedStage
-        The stages.
 
     Examples
     --------
@@ -133,6 +93,7 @@ def localized_schedule(
     )
 
 
+@documented
 def localized_distance(
     stage: LocalizedStage, *, lipschitz: float, self_pair_lipschitz: float = 0.0
 ) -> float:
@@ -141,15 +102,6 @@ def localized_distance(
     The regularised loss is not G-Lipschitz; but along the path \|w - c\| <= G / alpha, so that its
     gradients are at most 2 G (derivations, section 8). With l = G + ``self_pair_lipschitz`` for
     the repeated examples, the bound is zeta (l/2 + sqrt(l^2/4 + 12 G^2 n^2/(T + 1))).
-
-    Parameters
-    ----------
-    stage : LocalizedStage
-        The stage.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    self_pair_lipschitz : float, default=0.0
-        Lipschitz constant of f(w; z, z); zero for AUC and metric learning.
 
     Returns
     -------
@@ -167,6 +119,7 @@ def localized_distance(
     return stage.locality * (slope / 2.0 + math.sqrt(slope**2 / 4.0 + spread))
 
 
+@documented
 def localized_stage_gap(
     stage: LocalizedStage,
     *,
@@ -178,20 +131,11 @@ def localized_stage_gap(
 
     Parameters
     ----------
-    stage : LocalizedStage
-        The stage.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
     distance : float
         A bound on sqrt(E\|c - w\|^2), c being the centre of the stage.
     constants : {"corrected", "paper"}, default="corrected"
         distance^2/(zeta n) + 2 G^2 zeta in the paper, which uses the constant of pointwise
         learning; 4 G^2 zeta for pairs.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------
@@ -204,6 +148,7 @@ def localized_stage_gap(
     return near + factor * lipschitz**2 * stage.locality
 
 
+@documented
 def localized_excess(
     n: int,
     *,
@@ -217,24 +162,6 @@ def localized_excess(
     Sum over the stages of `localized_stage_gap`, with `localized_distance` of the stage before
     (and D for the first), plus G times the distance of the last. The paper gives the order
     G D / sqrt(n) without a constant, so there is one set of constants only.
-
-    Parameters
-    ----------
-    n : int
-        Number of examples.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    diameter : float
-        D, the diameter of the domain.
-    n_passes : float, default=1.0
-        T_k / n_k.
-    self_pair_lipschitz : float, default=0.0
-        Lipschitz constant of f(w; z, z); zero for AUC and metric learning.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------

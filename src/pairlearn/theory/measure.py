@@ -20,12 +20,9 @@ from pairlearn.solvers.descent import Descent, Parts
 from pairlearn.solvers.rows import as_rows
 from pairlearn.theory.advice import advise
 from pairlearn.theory.conventions import AverageRule
-from pairlearn.theory.problems import FiniteProblem
-from pairlearn.theory.stability import (
-    realized_stability,
-    stability_nonsmooth,
-    stability_smooth,
-)
+from pairlearn.theory.finite_problems import FiniteProblem
+from pairlearn.theory.glossary import documented
+from pairlearn.theory.stability import realized_stability, stability_nonsmooth, stability_smooth
 from pairlearn.validation import check_count, check_generator, check_positive
 
 __all__ = [
@@ -139,7 +136,7 @@ def run_path(
 
     Examples
     --------
-    >>> from pairlearn.theory.problems import hinge_problem
+    >>> from pairlearn.theory.finite_problems import hinge_problem
     >>> run_path(hinge_problem(), np.array([0, 2]), np.array([0, 1]), np.array([0.1]))
     [array([0.]), array([0.2])]
     """
@@ -184,6 +181,7 @@ def _models(
     return models
 
 
+@documented
 def measure_stability(
     problem: FiniteProblem,
     n: int,
@@ -202,12 +200,6 @@ def measure_stability(
 
     Parameters
     ----------
-    problem : FiniteProblem
-        The problem, with a convex loss.
-    n : int
-        Number of examples.
-    n_steps : int
-        Number of steps.
     step_size : float
         The constant step size; when it is at most 2 / L the smooth bounds are used.
     averaging : {"step_size", "last"}, default="step_size"
@@ -216,17 +208,10 @@ def measure_stability(
         Number of pairs of runs.
     n_points : int, default=12
         Number of times at which the distance is taken, evenly spaced on a logarithmic scale.
-    rng : int, Generator or None
-        Randomness.
-
-    Returns
-    -------
-    StabilityMeasurement
-        Distances and bounds.
 
     Examples
     --------
-    >>> from pairlearn.theory.problems import hinge_problem
+    >>> from pairlearn.theory.finite_problems import hinge_problem
     >>> measured = measure_stability(hinge_problem(), 50, n_steps=100, step_size=0.01, rng=0)
     >>> bool(np.all(measured.distances <= measured.realized))
     True
@@ -312,6 +297,7 @@ def _stability_bounds(
     return np.asarray(values)
 
 
+@documented
 def measure_excess(
     problem: FiniteProblem,
     sizes: Sequence[int],
@@ -324,25 +310,16 @@ def measure_excess(
 
     Parameters
     ----------
-    problem : FiniteProblem
-        The problem, with a convex loss.
     sizes : sequence of int
         Numbers of examples.
     setting : {"online", "offline"}, default="online"
         See `advise`. Offline, a loss with a kink takes n^2 steps.
     n_runs : int, default=20
         Number of runs for each size.
-    rng : int, Generator or None
-        Randomness.
-
-    Returns
-    -------
-    ExcessMeasurement
-        Excess risks and bounds.
 
     Examples
     --------
-    >>> from pairlearn.theory.problems import hinge_problem
+    >>> from pairlearn.theory.finite_problems import hinge_problem
     >>> measured = measure_excess(hinge_problem(), [50, 100], n_runs=5, rng=0)
     >>> bool(np.all(measured.mean <= measured.bounds))
     True

@@ -11,12 +11,8 @@ from __future__ import annotations
 
 import math
 
-from pairlearn.theory.conventions import (
-    ConstantsChoice,
-    check_constants,
-    require,
-    sampling_factor,
-)
+from pairlearn.theory.conventions import ConstantsChoice, check_constants, require, sampling_factor
+from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_positive
 
 __all__ = [
@@ -29,6 +25,7 @@ __all__ = [
 ]
 
 
+@documented
 def gradient_norm_nonconvex(
     n_steps: int,
     *,
@@ -43,28 +40,13 @@ def gradient_norm_nonconvex(
 
     Parameters
     ----------
-    n_steps : int
-        Number of steps, t.
     initial_risk : float
         F_S(w_0), for a loss that is not negative and, with ``n`` given, zero on pairs (z, z).
-    smoothness : float
-        L, the Lipschitz constant of the gradient of the pair loss.
-    gradient_moment : float
-        alpha_0, see the module.
-    step_size : float
-        The constant step size eta.
-    n : int, optional
-        Number of examples; None for a stream of fresh examples.
     constants : {"corrected", "paper"}, default="corrected"
         The paper states F_S(w_0)/(t eta) + 8 L eta alpha_0^2 for eta <= 1/(2 sqrt(L)). Its proof
         needs eta <= 1/(2 L) and then gives 6 in the place of 8. No condition is needed in the
         end: the left side is at most alpha_0^2, which the right side exceeds once
         eta >= 1/(6 L). Corrected: the smaller of the two, with factors for the sampling.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------
@@ -93,6 +75,7 @@ def gradient_norm_nonconvex(
     return min(factor * start + factor**2 * 6.0 * noise, (factor * gradient_moment) ** 2)
 
 
+@documented
 def gradient_norm_step_size(
     n_steps: int,
     *,
@@ -106,23 +89,8 @@ def gradient_norm_step_size(
 
     Parameters
     ----------
-    n_steps : int
-        Number of steps, T.
     initial_risk : float
         F_S(w_0).
-    smoothness : float
-        L, the Lipschitz constant of the gradient.
-    gradient_moment : float
-        alpha_0, see the module.
-    n : int, optional
-        Number of examples; None for a stream of fresh examples.
-    constants : {"corrected", "paper"}, default="corrected"
-        Which constants to use.
-
-    Returns
-    -------
-    float
-        The step size.
 
     Examples
     --------
@@ -139,6 +107,7 @@ def gradient_norm_step_size(
     return math.sqrt(risk / (weight * curvature * moment**2 * n_steps))
 
 
+@documented
 def pl_gap(
     n_steps: int,
     *,
@@ -157,12 +126,6 @@ def pl_gap(
 
     Parameters
     ----------
-    n_steps : int
-        Number of steps, t.
-    smoothness : float
-        L, the Lipschitz constant of the gradient of the pair loss.
-    pl_constant : float
-        mu, with 2 mu (F_S(w) - min F_S) <= \|grad F_S(w)\|^2; never above L.
     lipschitz : float, optional
         G, the Lipschitz constant of the pair loss. With it any offset of at least 1 is allowed.
     gradient_moment : float, optional
@@ -170,19 +133,12 @@ def pl_gap(
         is, offset >= 4 L / mu' - 1.
     offset : float, default=1.0
         Delays the decrease of the steps; the paper's steps have 1.
-    n : int, optional
-        Number of examples; None for a stream of fresh examples.
     constants : {"corrected", "paper"}, default="corrected"
         The paper states 32 L alpha_0^2/mu^2 (1/(t+1) + log(e t)/(mu t (t+1))); its steps are too
         long at the start for its proof, and L^2 belongs in the last term. Corrected, with o the
         offset and H = 1/o + log((t+o-1)/o):
         [o (o-1) G^2/(2 mu) + 10 L G^2 t/mu^2 + 8 L^2 G^2 H/mu^3] / ((t+o)(t+o-1)), or
         [o (o-1) alpha_0^2/(2 mu) + 24 L alpha_0^2 t/mu^2 + 32 L^2 alpha_0^2 H/mu^3] / (...).
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------
@@ -239,6 +195,7 @@ def pl_gap(
     return factor * moment**2 * total / ((t + offset) * (t + offset - 1.0))
 
 
+@documented
 def pl_stability(
     n: int,
     n_steps: int,
@@ -254,18 +211,8 @@ def pl_stability(
 
     Parameters
     ----------
-    n : int
-        Number of examples.
-    n_steps : int
-        Number of steps, T.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    smoothness : float
-        L, the Lipschitz constant of its gradient.
     pl_constant : float
         mu, which sets the steps.
-    supremum : float
-        B, a bound on the loss.
     burn_in : int, optional
         t_0, the number of steps for which the example is hoped not to be met; the best one if
         not given.
@@ -309,6 +256,7 @@ def pl_stability(
     return min(value, supremum) if corrected else value
 
 
+@documented
 def pl_excess(
     n: int,
     n_steps: int,
@@ -325,25 +273,10 @@ def pl_excess(
 
     Parameters
     ----------
-    n : int
-        Number of examples.
     n_steps : int
         Number of steps, T; `pl_horizon` gives the order that the theorem recommends.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-    smoothness : float
-        L, the Lipschitz constant of its gradient.
-    pl_constant : float
-        mu.
-    supremum : float
-        A bound on the loss.
     constants : {"corrected", "paper"}, default="corrected"
         See `pl_stability` and `pl_gap`.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------
@@ -373,24 +306,11 @@ def pl_excess(
     )
 
 
+@documented
 def pl_horizon(n: int, *, smoothness: float, pl_constant: float) -> int:
     """Return the number of steps that Theorem 3 recommends, up to a constant.
 
     T = n^((2L+mu)/(4L+mu)) mu^(-(4L+2mu)/(4L+mu)), rounded up.
-
-    Parameters
-    ----------
-    n : int
-        Number of examples.
-    smoothness : float
-        L, the Lipschitz constant of the gradient.
-    pl_constant : float
-        mu.
-
-    Returns
-    -------
-    int
-        The number of steps.
 
     Examples
     --------

@@ -22,6 +22,7 @@ from pairlearn.theory.conventions import (
     check_step_size,
     self_pair_correction,
 )
+from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_fraction, check_positive
 
 __all__ = [
@@ -51,6 +52,7 @@ def _sums(
     return total, squares, cross
 
 
+@documented
 def convex_gap(
     n_steps: int,
     *,
@@ -66,21 +68,11 @@ def convex_gap(
 
     Parameters
     ----------
-    n_steps : int
-        Number of steps, t.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
     distance : float
         A bound on \|w_0 - w\|, at most the diameter.
-    step_size : float or array of shape (n_steps,)
-        The step sizes.
-    n : int, optional
-        Number of examples; None for a stream of fresh examples (Algorithm 2).
     buffer_size : int, default=1
         s, the number of previous examples that each example meets; the average is then that of
         w_{j-s-1}. The paper gives the order sqrt(s/t), the constant is ours.
-    self_pair_gap : float, default=0.0
-        A bound on f(w; z, z) - f(w'; z, z); zero for AUC and for metric learning.
     constants : {"corrected", "paper"}, default="corrected"
         The paper states [dist^2 + G^2 sum (2 eta_j eta_{j-1} + eta_j^2)] / (2 sum eta_j) with
         eta_0 open (read as eta_1 here). Corrected: eta_0 = 0, and the factor n/(n-1).
@@ -106,6 +98,7 @@ def convex_gap(
     return self_pair_correction(gap, n, self_pair_gap) if corrected else gap
 
 
+@documented
 def convex_gap_with_confidence(
     n_steps: int,
     *,
@@ -122,30 +115,13 @@ def convex_gap_with_confidence(
 
     Parameters
     ----------
-    n_steps : int
-        Number of steps, t.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
     distance : float
         A bound on \|w_0 - w\|, at most the diameter.
     supremum : float
         A bound on the loss itself over the domain; the loss is not negative.
-    failure_probability : float
-        The probability, over the indices, that the bound fails.
-    step_size : float or array of shape (n_steps,)
-        The step sizes.
-    n : int, optional
-        Number of examples; None for a stream of fresh examples.
-    self_pair_gap : float, default=0.0
-        A bound on f(w; z, z) - f(w'; z, z); zero for AUC.
     constants : {"corrected", "paper"}, default="corrected"
         The deviation is 2 B sqrt(2 log(2/p) sum eta_j^2) in the paper, and
         B sqrt(2 log(2/p)) (sqrt(sum over even j) + sqrt(sum over odd j)) in the corrected form.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------
@@ -178,6 +154,7 @@ def _strong_self_pair_gap(
     return lipschitz**2 / (2.0 * strong_convexity) if self_pair_gap is None else self_pair_gap
 
 
+@documented
 def strongly_convex_gap(
     n_steps: int,
     *,
@@ -194,25 +171,14 @@ def strongly_convex_gap(
 
     Parameters
     ----------
-    n_steps : int
-        Number of steps, t.
     lipschitz : float
         G, the Lipschitz constant of the pair loss over the domain.
-    strong_convexity : float
-        alpha.
-    n : int, optional
-        Number of examples; None for a stream of fresh examples.
     self_pair_gap : float, optional
         A bound on f(w; z, z) - f(w'; z, z). A strongly convex loss is never constant on the pair
         (z, z), so the default is G^2 / (2 alpha), which always holds.
     constants : {"corrected", "paper"}, default="corrected"
         The paper's proof gives 6 G^2 / (alpha (t + 1)); corrected, this plus ``self_pair_gap``/n,
         times n/(n-1).
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------
@@ -230,6 +196,7 @@ def strongly_convex_gap(
     return self_pair_correction(gap, n, bias)
 
 
+@documented
 def strongly_convex_gap_with_confidence(
     n_steps: int,
     *,
@@ -245,29 +212,16 @@ def strongly_convex_gap_with_confidence(
 
     Parameters
     ----------
-    n_steps : int
-        Number of steps, t.
     lipschitz : float
         G, the Lipschitz constant of the pair loss over the domain.
-    strong_convexity : float
-        alpha.
     supremum : float
         B, a bound on f(w; z, z') - f(w'; z, z').
-    failure_probability : float
-        The probability, over the indices, that the bound fails.
-    n : int, optional
-        Number of examples; None for a stream of fresh examples.
     self_pair_gap : float, optional
         See `strongly_convex_gap`.
     constants : {"corrected", "paper"}, default="corrected"
         The paper's proof arrives at (28 G^2/alpha + 8 B) log(2/p) / (t + 1), having lost one of
         two deviation terms. Corrected: [12 G^2/alpha + 16 log(2/p) max(B, 2 G^2/alpha)] / (t + 1),
         and the sampling correction of `strongly_convex_gap`.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------

@@ -20,6 +20,7 @@ from pairlearn.theory.conventions import (
     require_contraction,
     sampling_factor,
 )
+from pairlearn.theory.glossary import documented
 from pairlearn.theory.localized import stage_sizes
 from pairlearn.theory.optimization import convex_gap
 from pairlearn.theory.sensitivity import (
@@ -155,6 +156,7 @@ def _utility(problem: PrivateProblem, stages: tuple[PrivateStage, ...]) -> float
     return total + problem.lipschitz * noise
 
 
+@documented
 def private_schedule(
     problem: PrivateProblem,
     *,
@@ -165,8 +167,6 @@ def private_schedule(
 
     Parameters
     ----------
-    problem : PrivateProblem
-        Constants and privacy parameters; the smoothness must be finite.
     step_size : float, optional
         eta, with eta_k = eta / 4^k. By default the theorem's choice: the paper's formula, or the
         minimiser of the corrected bound, in any case with eta_1 <= 2 / L.
@@ -174,11 +174,6 @@ def private_schedule(
         The paper: sigma_k = 12 G eta_k log(4/delta) sqrt(2 log(2.5/delta)) / epsilon. Corrected:
         the exact quantile of the number of draws and the analytic Gaussian mechanism, each with
         delta/2. Models must be projected after the noise is added.
-
-    Returns
-    -------
-    tuple of PrivateStage
-        The stages.
 
     Examples
     --------
@@ -246,6 +241,7 @@ def _paper_step_size(problem: PrivateProblem) -> float:
     return problem.diameter / problem.lipschitz * reach
 
 
+@documented
 def private_excess(
     problem: PrivateProblem,
     *,
@@ -256,19 +252,12 @@ def private_excess(
 
     Parameters
     ----------
-    problem : PrivateProblem
-        Constants and privacy parameters; the smoothness must be finite.
     step_size : float, optional
         eta; see `private_schedule`.
     constants : {"corrected", "paper"}, default="corrected"
         The paper's proof: the sum over k of 2^-k 8 D^2/(eta n) + 4^-k 18 log(4/delta) G^2 eta, plus
         4^-K G D. Corrected: generalisation, optimisation and noise of each stage of
         `private_schedule`, with its whole numbers.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------
@@ -305,6 +294,7 @@ def _single_pass_noise(problem: PrivateProblem, gradient_change: float | None) -
     )
 
 
+@documented
 def private_single_pass_excess(
     problem: PrivateProblem, *, step_size: float, gradient_change: float | None = None
 ) -> float:
@@ -317,17 +307,8 @@ def private_single_pass_excess(
 
     Parameters
     ----------
-    problem : PrivateProblem
-        Constants and privacy parameters; the smoothness must be finite.
     step_size : float
         The constant step size eta, at most 2 / L.
-    gradient_change : float, optional
-        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------
@@ -348,22 +329,11 @@ def private_single_pass_excess(
     return gap + problem.lipschitz * math.sqrt(problem.n_features) * noise
 
 
+@documented
 def private_single_pass_step_size(
     problem: PrivateProblem, *, gradient_change: float | None = None
 ) -> float:
     """Return the step size that makes `private_single_pass_excess` smallest, at most 2 / L.
-
-    Parameters
-    ----------
-    problem : PrivateProblem
-        Constants and privacy parameters; the smoothness must be finite.
-    gradient_change : float, optional
-        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
-
-    Returns
-    -------
-    float
-        The step size.
 
     Examples
     --------

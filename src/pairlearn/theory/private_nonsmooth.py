@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from pairlearn.theory.conventions import ConstantsChoice, balance, check_constants, require
+from pairlearn.theory.glossary import documented
 from pairlearn.theory.localized import LocalizedStage, stage_sizes
 from pairlearn.theory.private import PrivateProblem
 from pairlearn.theory.sensitivity import gaussian_noise_scale
@@ -134,6 +135,7 @@ def private_nonsmooth_schedule(
     return tuple(stages)
 
 
+@documented
 def private_nonsmooth_excess(
     problem: PrivateProblem,
     *,
@@ -151,11 +153,6 @@ def private_nonsmooth_excess(
     constants : {"corrected", "paper"}, default="corrected"
         The paper: 9 G D (1/sqrt(n) + sqrt(d log(1/delta))/(n epsilon)) + G D/n^2, for its own
         zeta. Corrected: the sum over the stages that is proved in derivations, section 11.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------

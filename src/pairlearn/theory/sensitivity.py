@@ -20,6 +20,7 @@ from pairlearn.theory.conventions import (
     require,
     require_contraction,
 )
+from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_fraction, check_positive
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 
+@documented
 def chernoff_upper(mean: float, *, failure_probability: float) -> float:
     """Return the value that a sum of independent 0/1 variables rarely exceeds (Lemma 6).
 
@@ -45,11 +47,6 @@ def chernoff_upper(mean: float, *, failure_probability: float) -> float:
     failure_probability : float
         The probability p of exceeding the bound.
 
-    Returns
-    -------
-    float
-        The bound.
-
     Examples
     --------
     >>> round(chernoff_upper(10.0, failure_probability=0.01), 3)
@@ -60,6 +57,7 @@ def chernoff_upper(mean: float, *, failure_probability: float) -> float:
     return mean + (doubt + math.sqrt(doubt**2 + 8.0 * mean * doubt)) / 2.0
 
 
+@documented
 def binomial_upper(n_trials: int, probability: float, *, failure_probability: float) -> int:
     """Return the smallest q with Pr(Binomial > q) <= failure_probability.
 
@@ -71,11 +69,6 @@ def binomial_upper(n_trials: int, probability: float, *, failure_probability: fl
         Probability of success.
     failure_probability : float
         The probability of exceeding the bound.
-
-    Returns
-    -------
-    int
-        The quantile.
 
     Examples
     --------
@@ -93,6 +86,7 @@ def binomial_upper(n_trials: int, probability: float, *, failure_probability: fl
     return quantile
 
 
+@documented
 def sensitivity_with_confidence(
     n: int,
     n_steps: int,
@@ -109,22 +103,12 @@ def sensitivity_with_confidence(
 
     Parameters
     ----------
-    n : int
-        Number of examples.
-    n_steps : int
-        Number of steps, t.
     lipschitz : float
         G, the Lipschitz constant of the convex pair loss.
     smoothness : float
         L, the Lipschitz constant of its gradient; the step size must be at most 2 / L.
-    step_size : float
-        The constant step size eta.
-    failure_probability : float
-        The probability, over the indices, that the bound fails.
     method : {"exact", "chernoff"}, default="exact"
         How the number of draws of an example, Binomial(t + 1, 1/n), is bounded.
-    gradient_change : float, optional
-        Largest change c of a pair gradient, 2 G by default; see `auc_gradient_change`.
     constants : {"corrected", "paper"}, default="corrected"
         The paper states 4 G eta (t/n + l + sqrt(t l/n)) with l = log(2/p), which is valid only
         for t/n <= l. Corrected: 2 c eta q, q being the quantile of the number of draws.
@@ -169,6 +153,7 @@ def sensitivity_with_confidence(
     return 2.0 * check_positive("gradient_change", change) * step_size * draws
 
 
+@documented
 def sensitivity_single_pass(
     step_sizes: float | ArrayLike,
     *,
@@ -188,8 +173,6 @@ def sensitivity_single_pass(
         G, the Lipschitz constant of the convex pair loss.
     smoothness : float
         L, the Lipschitz constant of its gradient; steps must be at most 2 / L.
-    gradient_change : float, optional
-        Largest change c of a pair gradient, 2 G by default; see `auc_gradient_change`.
 
     Returns
     -------
@@ -214,6 +197,7 @@ def sensitivity_single_pass(
     return change * float(np.max(steps + np.append(steps[1:], 0.0)))
 
 
+@documented
 def erm_sensitivity(
     n: int, *, lipschitz: float, strong_convexity: float, gradient_change: float | None = None
 ) -> float:
@@ -224,19 +208,8 @@ def erm_sensitivity(
 
     Parameters
     ----------
-    n : int
-        Number of examples.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
     strong_convexity : float
         alpha.
-    gradient_change : float, optional
-        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------

@@ -36,6 +36,7 @@ from pairlearn.theory.conventions import (
     total_tail,
     touch_probability,
 )
+from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_positive
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
 _NEVER_INCREASING = (Hinge, SquaredHinge, Logistic, Exponential, LogLink, SmoothedHinge)
 
 
+@documented
 def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = math.inf) -> float:
     r"""Return how much a pair gradient can change when one of its examples is replaced.
 
@@ -60,8 +62,6 @@ def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = 
     ----------
     problem : Problem
         The score and the loss.
-    norm_bound : float
-        A bound B on the norm of an example.
     radius : float, default=inf
         The radius of the ball that w lives in.
 
@@ -87,6 +87,7 @@ def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = 
     return lipschitz if monotone else 2.0 * lipschitz
 
 
+@documented
 def generalization_gap(stability: float, *, lipschitz: float) -> float:
     r"""Return 2 G times the argument stability, a bound on \|E[F_S - F]\| (Lemma 1).
 
@@ -94,13 +95,6 @@ def generalization_gap(stability: float, *, lipschitz: float) -> float:
     ----------
     stability : float
         The argument stability, E||A(S) - A(S')||.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Examples
     --------
@@ -117,6 +111,7 @@ def _change(lipschitz: float, gradient_change: float | None) -> float:
     return check_positive("gradient_change", gradient_change)
 
 
+@documented
 def stability_nonsmooth(
     n: int,
     n_steps: int,
@@ -131,18 +126,8 @@ def stability_nonsmooth(
 
     Parameters
     ----------
-    n : int
-        Number of examples.
-    n_steps : int
-        Number of steps, t.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
     step_size : float or array of shape (n_steps,)
         The step size eta; the paper's statement is for a constant one.
-    averaging : {"step_size", "linear", "uniform", "last"}, default="step_size"
-        Which average of the iterates is returned.
-    gradient_change : float, optional
-        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
     constants : {"corrected", "paper"}, default="corrected"
         The paper states 2 sqrt(e) G eta (sqrt(5 t) + 2 t/n) for the last iterate and the average
         alike. Corrected, with c the gradient change and p = 2/n - 1/n^2:
@@ -183,6 +168,7 @@ def stability_nonsmooth(
     return change * (math.sqrt(1.0 - probability) * spread + touched)
 
 
+@documented
 def stability_smooth(
     n: int,
     n_steps: int,
@@ -198,20 +184,8 @@ def stability_smooth(
 
     Parameters
     ----------
-    n : int
-        Number of examples.
-    n_steps : int
-        Number of steps, t.
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss.
     smoothness : float
         L, the Lipschitz constant of its gradient. Steps must be at most 2 / L.
-    step_size : float or array of shape (n_steps,)
-        The step sizes.
-    averaging : {"step_size", "linear", "uniform", "last"}, default="step_size"
-        Which average of the iterates is returned.
-    gradient_change : float, optional
-        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
     constants : {"corrected", "paper"}, default="corrected"
         The paper states (4 G / n) sum_j eta_j. Corrected: (2/n - 1/n^2) c sum_j eta_j m_j, where
         m_j is the weight of w_j, ..., w_t in the average (1 for the last iterate, and about half
@@ -241,6 +215,7 @@ def stability_smooth(
     return change * probability * total_tail(steps, n_steps, averaging)
 
 
+@documented
 def realized_stability(
     indices: ArrayLike,
     step_sizes: ArrayLike,
@@ -262,16 +237,10 @@ def realized_stability(
         The path i_0, i_1, ..., i_T.
     step_sizes : array of shape (T,)
         The step sizes eta_1, ..., eta_T.
-    n : int
-        Number of examples.
     lipschitz : float
         G, the Lipschitz constant of the (convex) pair loss.
     smoothness : float, default=inf
         L; when finite, steps must be at most 2 / L and the smaller smooth bound is returned.
-    averaging : {"step_size", "linear", "uniform", "last"}, default="step_size"
-        Which average of the iterates is returned.
-    gradient_change : float, optional
-        Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`.
 
     Returns
     -------

@@ -303,7 +303,7 @@ def _fit(task: Task) -> Result:
         params=dict(params),
         checkpoints=[
             [point.cpu_seconds, point.n_gradients, auc_of(point.model, X_test, y_test)]
-            for point in fitted.checkpoints
+            for point in fitted.waypoints
         ],
         warnings=sorted({" ".join(str(entry.message).split()) for entry in caught}),
     )

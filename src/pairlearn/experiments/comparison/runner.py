@@ -57,6 +57,11 @@ class Failure:
     method: str
     message: str
 
+    @property
+    def line(self) -> str:
+        """The failure for a terminal."""
+        return f"failed: {self.dataset} split {self.split} {self.method}: {self.message}"
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:

@@ -13,19 +13,20 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.data.splits import folds
+from pairlearn.metrics import roc_auc
 from pairlearn.validation import DivergenceError
 
 __all__ = [
-    "Checkpoint",
     "EstimatorMethod",
     "Fitted",
     "Method",
+    "Waypoint",
     "auc_of",
     "cross_validate",
     "parse_estimator",
@@ -48,7 +49,7 @@ def powers(first: int, last: int) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Checkpoint:
+class Waypoint:
     """A model on the way: what it had cost when it stood."""
 
     model: Any
@@ -68,14 +69,14 @@ class Fitted:
         Gradients of one pair that were computed; None where the notion does not apply.
     state_bytes : int, optional
         Bytes that the algorithm keeps while it learns: parameters, averages, buffers.
-    checkpoints : tuple of Checkpoint
+    waypoints : tuple of Waypoint
         Earlier models, for curves of AUC against time.
     """
 
     model: Any
     n_gradients: int | None = None
     state_bytes: int | None = None
-    checkpoints: tuple[Checkpoint, ...] = ()
+    waypoints: tuple[Waypoint, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +96,15 @@ class Method:
 
     name: str
 
-    #: Whether parameters are chosen once for each data set and not on every split.
-    tuned_once: ClassVar[bool] = False
-    #: The most examples that tuning may use; None for all.
-    max_tuning_examples: ClassVar[int | None] = None
+    @property
+    def tuned_once(self) -> bool:
+        """Whether parameters are chosen once for each data set and not on every split."""
+        return False
+
+    @property
+    def max_tuning_examples(self) -> int | None:
+        """The most examples that tuning may use; None for all."""
+        return None
 
     def settings(self) -> dict[str, Any]:
         """Return what identifies the method, ready for JSON."""
@@ -139,11 +145,9 @@ def scores(model: Any, X: Any) -> NDArray[np.float64]:
 
 def auc_of(model: Any, X: Any, y: NDArray[np.float64]) -> float:
     """Return the AUC of a model on examples."""
-    from sklearn.metrics import roc_auc_score
-
     if len(np.unique(y)) != 2:
         raise ValueError(f"AUC needs both classes, but all {len(y)} examples have one; use more.")
-    return float(roc_auc_score(y, scores(model, X)))
+    return roc_auc(y, scores(model, X))
 
 
 def cross_validate(

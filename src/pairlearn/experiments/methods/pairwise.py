@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairwise SGD as methods of a comparison, tuned as the paper tunes them.
+"""Published pairwise methods, and this library's estimators, as methods of a comparison.
 
-The paper's grids are step sizes eta and radii from 1e-3 to 1e3 each, chosen by 5-fold
-cross-validation. All 49 candidates of a fold are trained on one sample path by `Sweep`. As in the
-published code, the step is the constant eta / sqrt(T) over T = 10 n steps, so that the same eta
-serves the shorter runs on folds and the final one.
+A published method is a recipe with grids and a way of tuning. The paper's grids are step sizes eta
+and radii from 1e-3 to 1e3 each, chosen by 5-fold cross-validation. Where a step meets one pair, all
+candidates of a fold are trained on one sample path. A step of a buffer method costs up to 200
+pairs, so these are tuned once for each data set, on at most 5,000 training examples.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-import math
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,37 +20,24 @@ from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, Uniform
 from pairlearn.data.splits import folds
-from pairlearn.domains import Ball, WholeSpace
 from pairlearn.experiments.methods.base import (
-    Checkpoint,
     EstimatorMethod,
     Fitted,
     Method,
     Params,
+    Waypoint,
+    cross_validate,
     powers,
 )
-from pairlearn.losses import get_loss
 from pairlearn.metrics import roc_auc
-from pairlearn.pairings import Pairing, PreviousExample, RandomPair
-from pairlearn.problem import Problem
-from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
-from pairlearn.scores import LinearScore
-from pairlearn.solvers.descent import BLOCK, Descent, Parts
-from pairlearn.solvers.rows import as_rows
-from pairlearn.solvers.sweep import Sweep
+from pairlearn.recipes import RECIPES, Recipe
+from pairlearn.solvers.running import Running
+from pairlearn.solvers.two_classes import n_steps_of
 
-__all__ = [
-    "OWN",
-    "AutoMethod",
-    "LinearModel",
-    "SweptMethod",
-    "descend",
-    "record_steps",
-    "warm_up_examples",
-]
+__all__ = ["AutoMethod", "LinearModel", "RecipeMethod", "record_steps"]
 
-_PAIRINGS: dict[str, type[Pairing]] = {"previous": PreviousExample, "random": RandomPair}
-_AVERAGINGS: dict[str, type[Averaging]] = {"step_size": DelayedByStepSize, "uniform": Uniform}
+_AVERAGINGS: dict[str, Averaging] = {"step_size": DelayedByStepSize(), "uniform": Uniform()}
+_TUNINGS = ("sweep", "folds", "once")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,94 +67,116 @@ def record_steps(n_steps: int) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweptMethod(Method):
-    """Pairwise SGD with one pair at a step, step size and radius by cross-validation.
+class RecipeMethod(Method):
+    """A published method as `pairlearn.recipes` has it, or with some of its parts exchanged.
 
     Parameters
     ----------
     name : str
         The name in tables.
-    pairing : {"previous", "random"}, default="previous"
-        Each example meets the previous one (Algorithm 1), or pairs are uniform (SGD_pair).
-    loss : str, default="hinge"
-        A loss by name.
-    schedule : {"constant", "inverse_sqrt", "inverse_time", "delayed"}, default="constant"
-        Steps eta / sqrt(T), eta / sqrt(t), eta / t or eta / (t + T/10).
-    averaging : {"step_size", "uniform"}, default="step_size"
-        The paper's average, or the plain mean.
-    n_passes : int, default=10
-        Steps in units of the number of examples.
+    recipe : str
+        A key of `RECIPES`.
+    loss : str, optional
+        Another loss by name.
+    steps : str, optional
+        Other step sizes, a key of `pairlearn.recipes.STEPS`.
+    averaging : {"step_size", "uniform"}, optional
+        Another average: the paper's, or the plain mean.
+    projects : bool, optional
+        Whether there is a ball.
+    n_passes : float, optional
+        Steps in units of the number of examples, instead of the published number.
     step_sizes, radii : tuple of float
-        The grids, every combination of which is a candidate; infinity means no ball.
+        The grids, of which a recipe uses what it has; every combination is a candidate.
+    tuning : {"sweep", "folds", "once"}, default="folds"
+        By 5-fold cross-validation on every split, with all candidates on one sample path or each
+        on its own, or once for each data set on at most 5,000 examples.
+    records : bool, default=True
+        Whether models on the way are kept.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 2))
     >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    >>> method = SweptMethod(name="small", step_sizes=(0.1, 1.0), radii=(1.0, 10.0))
+    >>> method = RecipeMethod(name="small", recipe="olp", step_sizes=(0.1, 1.0), radii=(1.0,))
     >>> sorted(method.tune(X, y, rng))
     ['radius', 'step_size']
     """
 
-    pairing: str = "previous"
-    loss: str = "hinge"
-    schedule: str = "constant"
-    averaging: str = "step_size"
-    n_passes: int = 10
+    recipe: str
+    loss: str | None = None
+    steps: str | None = None
+    averaging: str | None = None
+    projects: bool | None = None
+    n_passes: float | None = None
     step_sizes: tuple[float, ...] = powers(-3, 3)
     radii: tuple[float, ...] = powers(-3, 3)
+    tuning: str = "folds"
+    records: bool = True
 
     def __post_init__(self) -> None:
         for field, allowed in (
-            ("pairing", tuple(_PAIRINGS)),
-            ("schedule", ("constant", "inverse_sqrt", "inverse_time", "delayed")),
-            ("averaging", tuple(_AVERAGINGS)),
+            ("recipe", tuple(RECIPES)),
+            ("averaging", (None, *_AVERAGINGS)),
+            ("tuning", _TUNINGS),
         ):
             if getattr(self, field) not in allowed:
-                raise ValueError(
-                    f"{field} must be one of {', '.join(allowed)}, got {getattr(self, field)!r}."
-                )
+                names = ", ".join(name for name in allowed if name is not None)
+                raise ValueError(f"{field} must be one of {names}, got {getattr(self, field)!r}.")
+        self.published()
 
-    def _problem(self) -> Problem:
-        return Problem(LinearScore(), get_loss(self.loss))
+    @property
+    def tuned_once(self) -> bool:
+        """As `Method.tuned_once`."""
+        return self.tuning == "once"
 
-    def _shape(self, n_steps: int) -> Schedule:
-        if self.schedule == "constant":
-            return Constant(1.0 / math.sqrt(n_steps))
-        if self.schedule == "delayed":
-            return InverseTime(1.0, offset=0.1 * n_steps)
-        return InverseSqrt(1.0) if self.schedule == "inverse_sqrt" else InverseTime(1.0)
+    @property
+    def max_tuning_examples(self) -> int | None:
+        """As `Method.max_tuning_examples`."""
+        return 5_000 if self.tuned_once else None
 
-    def candidates(self) -> list[Params]:
-        """Return every combination of the grids, the step size varying slowest."""
-        return [
-            {"step_size": step_size, "radius": radius}
-            for step_size in self.step_sizes
-            for radius in self.radii
-        ]
+    def published(self) -> Recipe:
+        """Return the recipe, with the parts that were exchanged."""
+        parts = {
+            "steps": self.steps,
+            "averaging": None if self.averaging is None else _AVERAGINGS[self.averaging],
+            "projects": self.projects,
+        }
+        given = {name: part for name, part in parts.items() if part is not None}
+        return RECIPES[self.recipe].varied(**given)
 
     def warm_up(self) -> None:
         """Compile the kernels for few and for many features."""
         _compile(self)
 
+    def candidates(self) -> list[Params]:
+        """Return every combination of what the recipe tunes, the step size varying slowest."""
+        recipe = self.published()
+        grids: dict[str, tuple[float, ...]] = {}
+        if recipe.tunes_step_size:
+            grids["step_size"] = self.step_sizes
+        if recipe.tunes_radius:
+            grids["radius"] = self.radii
+        return [
+            dict(zip(grids, values, strict=True)) for values in itertools.product(*grids.values())
+        ]
+
     def tune(self, X: Any, y: NDArray[np.float64], rng: np.random.Generator) -> Params:
         """Return the candidate of the highest mean AUC over 5 stratified folds."""
         candidates = self.candidates()
-        if len(candidates) == 1:
-            return candidates[0]
+        if self.tuning != "sweep" or len(candidates) == 1:
+            return cross_validate(self, candidates, X, y, rng)
         total = np.zeros(len(candidates))
         for part in folds(len(y), 5, y=y, rng=rng):
-            n_steps = self.n_passes * len(part.train)
-            sweep = Sweep(
-                tuple(params["step_size"] for params in candidates),
-                tuple(params["radius"] for params in candidates),
-                _PAIRINGS[self.pairing](),
-                self._shape(n_steps),
-                _AVERAGINGS[self.averaging](),
-            )
-            solution = sweep.solve(
-                self._problem(), X[part.train], y[part.train], n_steps=n_steps, rng=rng
+            solution = self.published().sweep(
+                X[part.train],
+                y[part.train],
+                step_sizes=[params["step_size"] for params in candidates],
+                radii=[params.get("radius", np.inf) for params in candidates],
+                n_passes=self.n_passes,
+                loss=self.loss,
+                rng=rng,
             )
             held, signs = X[part.test], y[part.test]
             for index, coef in enumerate(solution.averages):
@@ -181,96 +188,31 @@ class SweptMethod(Method):
     def fit(
         self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
     ) -> Fitted:
-        """Return the average of the iterates, with earlier averages as checkpoints."""
-        n_steps = self.n_passes * len(y)
-        return descend(
-            self._problem(),
-            X,
-            y,
-            pairing=_PAIRINGS[self.pairing](),
-            schedule=self._shape(n_steps).scaled(float(params["step_size"])),
-            radius=float(params["radius"]),
-            averaging=_AVERAGINGS[self.averaging](),
-            records=record_steps(n_steps),
-            rng=rng,
+        """Return the model that the recipe finds, with those on the way as waypoints."""
+        recipe = self.published()
+        waypoints: list[Waypoint] = []
+
+        def record(running: Running) -> None:
+            model = LinearModel(running.average)
+            waypoints.append(Waypoint(model, running.cpu_seconds, running.n_gradients))
+
+        watch: dict[str, Any] = {}
+        if self.records:
+            n_steps = n_steps_of(self.n_passes or recipe.n_passes, len(y))
+            watch = {"callbacks": [record], "pauses": record_steps(n_steps)}
+        solution = recipe.solve(
+            X, y, loss=self.loss, n_passes=self.n_passes, rng=rng, **params, **watch
         )
-
-
-def descend(
-    problem: Problem,
-    X: Any,
-    y: NDArray[np.float64],
-    *,
-    pairing: Pairing,
-    schedule: Schedule,
-    radius: float,
-    averaging: Averaging,
-    records: Sequence[int],
-    rng: np.random.Generator,
-) -> Fitted:
-    """Run pairwise SGD and keep the average at each of the recorded steps, the last one included.
-
-    Parameters
-    ----------
-    problem : Problem
-        Score and loss.
-    X, y : arrays
-        Training examples.
-    pairing, schedule, radius, averaging
-        The parts; an infinite radius means no ball.
-    records : sequence of int
-        Steps, increasing; the run ends with the last one.
-    rng : Generator
-        Source of the indices.
-
-    Returns
-    -------
-    Fitted
-        The last average, with all of them as checkpoints.
-    """
-    rows = as_rows(X)
-    n, d = rows.shape
-    domain = WholeSpace() if math.isinf(radius) else Ball(radius)
-    parts = Parts(problem, schedule, domain, averaging)
-    descent = Descent(parts, d, horizon=records[-1])
-    source = pairing.offline(n, rng, y=y)
-    checkpoints = []
-    begin = time.process_time()
-    for upto in records:
-        for count in _pieces(upto - descent.n_steps):
-            descent.advance(rows, y, source.draw(count))
-        model = LinearModel(descent.average)
-        checkpoints.append(Checkpoint(model, time.process_time() - begin, descent.n_gradients))
-    kept = (descent.w, descent.weighted_sum, descent.left_iterate, descent.total)
-    return Fitted(
-        model=checkpoints[-1].model,
-        n_gradients=descent.n_gradients,
-        # The arrays of the descent and one remembered example.
-        state_bytes=sum(array.nbytes for array in kept) + 8 * d,
-        checkpoints=tuple(checkpoints),
-    )
-
-
-def _pieces(count: int) -> Iterator[int]:
-    """Yield the sizes of plans that make up `count` steps, those that `PairwiseSGD` takes."""
-    while count > 0:
-        piece = min(count, BLOCK)
-        yield piece
-        count -= piece
-
-
-def warm_up_examples(d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a few examples of both classes, to compile with."""
-    X = np.random.default_rng(0).normal(size=(100, d))
-    return X, np.where(X[:, 0] > 0, 1.0, -1.0)
-
-
-@functools.cache
-def _compile(method: Method) -> None:
-    rng = np.random.default_rng(0)
-    for d in (3, 70):
-        X, y = warm_up_examples(d)
-        method.fit(X, y, method.tune(X, y, rng), rng)
+        if solution.trace.interrupted:
+            raise KeyboardInterrupt
+        remembered = recipe.n_remembered
+        return Fitted(
+            model=waypoints[-1].model if waypoints else LinearModel(solution.average),
+            n_gradients=solution.trace.n_gradients,
+            # Iterate, iterate before it, two sums, and the remembered examples.
+            state_bytes=None if remembered is None else 8 * X.shape[1] * (4 + remembered),
+            waypoints=tuple(waypoints),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,31 +221,29 @@ class AutoMethod(EstimatorMethod):
 
     def warm_up(self) -> None:
         """Compile what the estimator uses."""
-        _compile_estimator(self)
+        for d in (3, 70):
+            X, y = _warm_up_examples(d)
+            self.fit(X, y, {}, np.random.default_rng(0))
 
     def fit(
         self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
     ) -> Fitted:
         """Return the fitted estimator and its count of gradients."""
         fitted = super().fit(X, y, params, rng)
+        if fitted.model.trace_.interrupted:
+            raise KeyboardInterrupt
         return Fitted(model=fitted.model, n_gradients=int(fitted.model.n_gradients_))
 
 
-def _compile_estimator(method: AutoMethod) -> None:
+def _warm_up_examples(d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    X = np.random.default_rng(0).normal(size=(100, d))
+    return X, np.where(X[:, 0] > 0, 1.0, -1.0)
+
+
+@functools.cache
+def _compile(method: RecipeMethod) -> None:
+    rng = np.random.default_rng(0)
     for d in (3, 70):
-        X, y = warm_up_examples(d)
-        method.fit(X, y, {}, np.random.default_rng(0))
-
-
-#: The paper's method, its untuned form, its nearest rival, and the minimisers over all pairs.
-OWN: tuple[Method, ...] = (
-    SweptMethod(name="ours"),
-    AutoMethod(name="ours-auto", path="pairlearn.AUCClassifier"),
-    SweptMethod(name="sgd-pair", pairing="random"),
-    AutoMethod(name="exact", path="pairlearn.AUCClassifier", fixed={"solver": "exact"}),
-    AutoMethod(
-        name="closed-form",
-        path="pairlearn.AUCClassifier",
-        fixed={"solver": "exact", "loss": "square"},
-    ),
-)
+        X, y = _warm_up_examples(d)
+        sweeps = method.tuning == "sweep"
+        method.fit(X, y, method.tune(X, y, rng) if sweeps else method.candidates()[0], rng)

@@ -12,9 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.experiments.methods.base import Fitted, Method
-from pairlearn.privacy.table import PUBLIC_FACTS
+from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
+from pairlearn.privacy.mechanisms.base import Mechanism
+from pairlearn.privacy.mechanisms.by_name import MECHANISMS, get_mechanism
+from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 
-__all__ = ["PrivateMethod"]
+__all__ = ["PAPER_NOISE", "PRIVATE_LEARNERS", "PrivateMethod"]
+
+#: Algorithm 3 with the published noise, which is proved for epsilon up to 1 and refuses more.
+PAPER_NOISE = "localized_sgd (paper noise)"
+
+#: The mechanisms that a comparison may have, by name.
+PRIVATE_LEARNERS: dict[str, Mechanism] = {
+    **{name: get_mechanism(name) for name in MECHANISMS},
+    PAPER_NOISE: LocalizedPairSGD("paper"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +42,16 @@ class PrivateMethod(Method):
     epsilon, delta : float
         What the mechanism promises when one example is replaced.
     mechanism : str, default="statistics"
-        See `privacy.mechanisms.by_name`.
+        A key of `PRIVATE_LEARNERS`.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        Which data sets are neighbours.
     """
 
     facts: str
     epsilon: float
     delta: float
     mechanism: str = "statistics"
+    neighbours: str = "replace"
 
     def warm_up(self) -> None:
         """Load and, where there is something to compile, compile."""
@@ -58,7 +73,8 @@ class PrivateMethod(Method):
             bounds=(facts.lower, facts.upper),
             levels=facts.levels,
             labels=(-1.0, 1.0),
-            mechanism=self.mechanism,
+            mechanism=PRIVATE_LEARNERS[self.mechanism],
+            neighbours=self.neighbours,
             random_state=int(rng.integers(2**31 - 1)),
         )
         with warnings.catch_warnings():

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from pairlearn.experiments.methods.base import EstimatorMethod, Method, powers
-from pairlearn.experiments.methods.pairwise import OWN
-from pairlearn.experiments.methods.rivals import RIVALS
+from pairlearn.experiments.methods.pairwise import AutoMethod, RecipeMethod
 
 __all__ = ["TABLE", "find_method", "method_names"]
 
@@ -13,8 +12,24 @@ __all__ = ["TABLE", "find_method", "method_names"]
 TABLE: dict[str, Method] = {
     method.name: method
     for method in (
-        *OWN,
-        *RIVALS,
+        # The paper's method, its untuned form, its nearest rival, the minimisers over all pairs.
+        RecipeMethod(name="ours", recipe="previous_example", tuning="sweep"),
+        AutoMethod(name="ours-auto", path="pairlearn.AUCClassifier"),
+        RecipeMethod(name="sgd-pair", recipe="sgd_pair", tuning="sweep"),
+        AutoMethod(name="exact", path="pairlearn.AUCClassifier", fixed={"solver": "exact"}),
+        AutoMethod(
+            name="closed-form",
+            path="pairlearn.AUCClassifier",
+            fixed={"solver": "exact", "loss": "square"},
+        ),
+        # Rivals of the paper's tables, then others.
+        RecipeMethod(name="olp", recipe="olp", tuning="once"),
+        RecipeMethod(name="oam", recipe="oam_gra", tuning="once"),
+        RecipeMethod(name="olp-rs1", recipe="olp_rs1", tuning="once"),
+        RecipeMethod(name="oam-rs1", recipe="oam_rs1", tuning="once"),
+        RecipeMethod(name="spauc", recipe="spauc", records=False),
+        RecipeMethod(name="solam", recipe="solam", records=False),
+        RecipeMethod(name="localized", recipe="localized", records=False),
         EstimatorMethod(
             name="logistic",
             path="sklearn.linear_model.LogisticRegression",

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pairlearn.data.registry import PAPER_SETS
+from pairlearn.data.sources import PAPER_SETS
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.tables import auc_rows
 from pairlearn.experiments.comparison.trajectories import trajectories
@@ -14,10 +14,9 @@ from pairlearn.experiments.paper.outcome import (
     Shelf,
     cost_text,
     named_parts,
-    paragraph,
     run_comparison,
-    text_table,
 )
+from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.published import (
     Beside,
     beside,
@@ -97,8 +96,7 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
             blocks += [paragraph(reason) for reason in reasons]
             remarks += reasons
     blocks += [_unpublished(comparison, at_end), cost_text(comparison)]
-    blocks += [f"failed: {f.dataset} split {f.split} {f.method}: {f.message}"
-               for f in comparison.failures]  # fmt: skip
+    blocks += [failure.line for failure in comparison.failures]
     if comparison.results:
         parts += comparison_parts(comparison, beside_paper=False)
     if settings.protocol == "paper":

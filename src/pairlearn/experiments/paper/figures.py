@@ -14,23 +14,21 @@ import numpy as np
 
 from pairlearn.data.dataset import Dataset
 from pairlearn.data.preparation import prepare
-from pairlearn.data.registry import PAPER_SETS
+from pairlearn.data.sources import PAPER_SETS
 from pairlearn.experiments.comparison.cell import child_seed, split_of
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.trajectories import Trajectory, trajectories
 from pairlearn.experiments.methods.base import Method
-from pairlearn.experiments.methods.pairwise import SweptMethod
-from pairlearn.experiments.methods.rivals import BufferMethod, SaddleMethod
+from pairlearn.experiments.methods.pairwise import RecipeMethod
 from pairlearn.experiments.paper.outcome import (
     Outcome,
     Settings,
     Shelf,
     named_parts,
-    paragraph,
     run_comparison,
-    text_table,
 )
 from pairlearn.experiments.paper.sampling import SCHEMES, measure_sampling
+from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.report.figures import curves_figure
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Table, Text
 from pairlearn.experiments.report.sections import comparison_parts
@@ -51,17 +49,37 @@ _SAME = (
 
 
 def _pairwise(loss: str) -> list[Method]:
-    uniform: dict[str, Any] = {"schedule": "constant", "n_passes": 5, "radii": (_RADIUS,)}
+    ball: dict[str, Any] = {"radii": (_RADIUS,), "steps": "constant"}
+    swept = {**ball, "loss": loss, "n_passes": 20, "tuning": "sweep"}
+    buffered = {**ball, "loss": loss, "n_passes": 5, "tuning": "once"}
     methods: list[Method] = [
-        SweptMethod(name="ours", loss=loss, radii=(_RADIUS,), n_passes=20),
-        SweptMethod(name="sgd-pair", loss=loss, pairing="random", radii=(_RADIUS,), n_passes=20),
-        BufferMethod(name="olp", buffer="olp", loss=loss, **uniform),
+        RecipeMethod(name="ours", recipe="previous_example", **swept),
+        RecipeMethod(name="sgd-pair", recipe="sgd_pair", **swept),
+        RecipeMethod(name="olp", recipe="olp", **buffered),
     ]
     if loss == "hinge":
-        methods.append(BufferMethod(name="oam", buffer="oam", factor=0.5, **uniform))
+        methods.append(RecipeMethod(name="oam", recipe="oam_gra", projects=True, **buffered))
     else:
-        methods.append(SaddleMethod(name="spauc", n_passes=20))
+        spauc = RecipeMethod(
+            name="spauc", recipe="spauc", steps="constant", averaging="uniform", n_passes=20
+        )
+        methods.append(spauc)
     return methods
+
+
+def _loglink() -> list[RecipeMethod]:
+    return [
+        RecipeMethod(
+            name=name,
+            recipe="previous_example",
+            loss="loglink",
+            steps=steps,
+            averaging="uniform",
+            projects=False,
+            tuning="sweep",
+        )
+        for name, steps in (("published-steps", "inverse_time"), ("delayed-steps", "delayed"))
+    ]
 
 
 def hinge_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
@@ -100,16 +118,15 @@ def _time_figure(
         columns=head,
         rows=rows,
     )
-    failures = [
-        f"failed: {f.dataset} split {f.split} {f.method}: {f.message}" for f in comparison.failures
-    ]
     curves = _kept(comparison)
     shown: list[Text | Facts | Table | Figure] = [
         Text(title=f"{name}: {title}", paragraphs=(_SAME,)),
         *named_parts(name, [*curves[:1], table, *curves[1:]]),
     ]
     plain = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in rows]
-    text = "\n".join([paragraph(_SAME), text_table(head, plain), *failures])
+    text = "\n".join(
+        [paragraph(_SAME), text_table(head, plain), *(f.line for f in comparison.failures)]
+    )
     return Outcome(name, title, text, tuple(shown), n_failures=len(comparison.failures))
 
 
@@ -172,12 +189,7 @@ def sampling_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
 def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     """Reproduce fig-loglink: Algorithm 1 on the square loss after a logistic link."""
     title = "Convergence of Algorithm 1 on the log-link loss (1 - 1/(1 + exp(-t)))^2"
-    methods = [
-        SweptMethod(
-            name=label, loss="loglink", schedule=schedule, averaging="uniform", radii=(math.inf,)
-        )
-        for label, schedule in (("published-steps", "inverse_time"), ("delayed-steps", "delayed"))
-    ]
+    methods = _loglink()
     datasets = shelf.take(PAPER_SETS)
     if not datasets:
         return Outcome(name, title, "no data set is at hand, so nothing was run.", ())
@@ -233,7 +245,7 @@ def _kept(comparison: Comparison) -> list[Table | Figure]:
 
 
 def _risk_curve(
-    method: SweptMethod, data: Dataset, settings: Settings
+    method: RecipeMethod, data: Dataset, settings: Settings
 ) -> list[tuple[float, float]]:
     """Return (gradients, pair risk for each opposite pair) along one training."""
     split = split_of(
@@ -251,5 +263,5 @@ def _risk_curve(
             float(max(point.n_gradients, 1)),
             pair_risk("loglink", point.model.decision_function(X[rows]), signs) / float(share),
         )
-        for point in fitted.checkpoints
+        for point in fitted.waypoints
     ]

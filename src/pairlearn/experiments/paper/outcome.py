@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from pairlearn.data.errors import DataError
 from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, Protocol, compare
 from pairlearn.experiments.comparison.tables import cost_rows
 from pairlearn.experiments.methods.base import Method
+from pairlearn.experiments.plain_text import text_table
 from pairlearn.experiments.report.page import Facts, Figure, Table, Text
 
 __all__ = [
@@ -26,9 +26,7 @@ __all__ = [
     "Shelf",
     "cost_text",
     "named_parts",
-    "paragraph",
     "run_comparison",
-    "text_table",
 ]
 
 #: With `quick`, at most so many examples of a data set and so many splits.
@@ -175,28 +173,6 @@ def run_comparison(
         workers=settings.workers,
         command=settings.command,
         progress=settings.progress,
-    )
-
-
-def paragraph(text: str) -> str:
-    """Return a text in lines that fit a terminal."""
-    return textwrap.fill(text, 100)
-
-
-def text_table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """Return a table in plain text.
-
-    Examples
-    --------
-    >>> print(text_table(("method", "AUC"), [("ours", "0.93")]))
-    method  AUC
-    ours    0.93
-    """
-    lines = [tuple(head), *(tuple(line) for line in body)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
     )
 
 

@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the default mechanism is weak: a comparison on Gaussian models with a known best AUC.
+"""Private learning on Gaussian models with a known best AUC.
 
-``python -m pairlearn.experiments.paper.private_regimes`` draws data with many features, with few
-positive examples, and in between, and prints the mean AUC of the default with five rounds, with
-fewer rounds, and of the pair mechanisms. It served to see whether a rule on public quantities (n,
-d, epsilon, delta) should choose among them; no such rule is used, see the documentation.
+``pairlearn reproduce private-regimes`` draws data with many features, with few positive examples,
+and in between, and prints the mean AUC of the default with five rounds, with fewer rounds, and of
+the pair mechanisms. It served to see whether a rule on public quantities (n, d, epsilon, delta)
+should choose among them; no such rule is used, see the documentation.
+
+``pairlearn reproduce private-planner`` prints simulations beside what the planner predicts.
 """
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from pairlearn.experiments.paper.outcome import (
+    Outcome,
+    Settings,
+    Shelf,
+    named_parts,
+)
+from pairlearn.experiments.plain_text import paragraph, text_table
+from pairlearn.experiments.report.page import Cell, Table, Text
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.mechanisms.gradient import AllPairsGradient
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.planner import expected_auc, simulated_auc
 
-__all__ = ["REGIMES", "Regime", "main", "regime_auc"]
+__all__ = ["REGIMES", "Regime", "private_planner", "private_regimes", "regime_auc"]
 
 CONTESTANTS: dict[str, Mechanism] = {
     "5 rounds": CentredStatistics(),
@@ -135,43 +146,60 @@ def regime_auc(
     return float(found.mean()), float(found.std() / math.sqrt(n_runs))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the comparison.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Command line; that of the process by default.
-    """
-    parser = argparse.ArgumentParser(prog="python -m pairlearn.experiments.paper.private_regimes")
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--epsilon", type=float, action="append", help="repeat for several")
-    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
-    options = parser.parse_args(arguments)
-    heads = ["n", "d", "positive", "correlation", "epsilon", *CONTESTANTS]
-    rows = [heads, ["---"] * len(heads)] if options.markdown else [heads]
-    for row in rows:
-        _show(row, options.markdown)
-    largest = 0.0
-    for regime in REGIMES:
-        for epsilon in options.epsilon or (0.2, 1.0):
-            results = [
-                regime_auc(regime, mechanism, epsilon=epsilon, n_runs=options.runs)
-                for mechanism in CONTESTANTS.values()
-            ]
-            largest = max(largest, *(error for _, error in results))
-            facts = [regime.n_examples, regime.n_features, regime.positives, regime.correlation]
-            cells = [f"{fact:g}" for fact in [*facts, epsilon]]
-            _show([*cells, *(f"{mean:.3f}" for mean, _ in results)], options.markdown)
-    print(f"Standard errors are at most {largest:.3f}; {options.runs} data sets each.")
+def private_regimes(name: str, settings: Settings, shelf: Shelf) -> Outcome:
+    """Compare numbers of rounds of the default, and two pair mechanisms, on all regimes."""
+    n_runs = settings.splits(100)
+    rows, largest = [], 0.0
+    for regime, epsilon in itertools.product(REGIMES, (0.2, 1.0)):
+        found = [
+            regime_auc(regime, mechanism, epsilon=epsilon, n_runs=n_runs, seed=settings.seed)
+            for mechanism in CONTESTANTS.values()
+        ]
+        largest = max(largest, *(error for _, error in found))
+        model = [regime.n_examples, regime.n_features, regime.positives, regime.correlation]
+        rows.append([*model, epsilon, *(mean for mean, _ in found)])
+    facts = ["n", "d", "positive", "correlation", "epsilon"]
+    remark = (
+        f"Mean AUC over {n_runs} data sets each, where the best linear score has .85; delta = 1/n. "
+        f"Standard errors are at most {largest:.3f}."
+    )
+    title = "Private learning with many features and with few positives"
+    return _outcome(name, title, remark, facts, [*CONTESTANTS], rows)
 
 
-def _show(cells: Sequence[str], markdown: bool) -> None:
-    if markdown:
-        print("|", " | ".join(cells), "|", flush=True)
-    else:
-        print("".join(f"{cell:>13s}" for cell in cells), flush=True)
+def private_planner(name: str, settings: Settings, shelf: Shelf) -> Outcome:
+    """Simulate the default mechanism beside the predictions of the planner."""
+    n_runs = settings.splits(40)
+    rows = []
+    for n, d, epsilon, positives in itertools.product(
+        (250, 1000, 4000, 16000), (5, 20, 60), (0.3, 1.0, 3.0), (0.5, 0.1)
+    ):
+        predicted = expected_auc(n, d, epsilon=epsilon, positives=positives)
+        simulated = simulated_auc(
+            n, d, epsilon=epsilon, positives=positives, n_runs=n_runs, seed=settings.seed
+        )
+        rows.append([n, d, epsilon, positives, predicted, simulated])
+    errors = np.array([row[-1] - row[-2] for row in rows])
+    remark = (
+        f"Means over {n_runs} data sets each. Root mean square error "
+        f"{math.sqrt(float(np.mean(errors**2))):.3f}, largest {np.abs(errors).max():.3f}."
+    )
+    facts, shown = ["n", "d", "epsilon", "positive"], ["predicted", "simulated"]
+    return _outcome(name, "The planner beside simulations", remark, facts, shown, rows)
 
 
-if __name__ == "__main__":
-    main()
+def _outcome(
+    name: str,
+    title: str,
+    remark: str,
+    facts: list[str],
+    aucs: list[str],
+    rows: Sequence[Sequence[float]],
+) -> Outcome:
+    """Return an outcome of one table: columns of facts, then columns of AUCs."""
+    formats = ["g"] * len(facts) + [".3f"] * len(aucs)
+    cells = [[Cell(f"{v:{f}}", v) for v, f in zip(row, formats, strict=True)] for row in rows]
+    table = Table(title="Mean AUC", name="auc", note=remark, columns=facts + aucs, rows=cells)
+    shown = (Text(title=f"{name}: {title}", paragraphs=(remark,)), *named_parts(name, [table]))
+    grid = text_table(facts + aucs, [[cell.text for cell in row] for row in cells])
+    return Outcome(name, title, f"{grid}\n{paragraph(remark)}", shown)

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from pairlearn.data.dataset import Dataset
 from pairlearn.experiments.comparison.runner import Comparison, Protocol
 from pairlearn.experiments.comparison.tables import auc_rows, cost_rows
-from pairlearn.experiments.methods.pairwise import SweptMethod
-from pairlearn.experiments.methods.private import PrivateMethod
+from pairlearn.experiments.methods.pairwise import RecipeMethod
+from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS, PrivateMethod
+from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.experiments.paper.outcome import (
     Outcome,
     Settings,
     Shelf,
     named_parts,
-    paragraph,
     run_comparison,
-    text_table,
 )
+from pairlearn.experiments.plain_text import mean_sd, paragraph, text_table
 from pairlearn.experiments.published import (
     Published,
     PublishedTable,
@@ -30,7 +30,7 @@ from pairlearn.experiments.published import (
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Table, Text
 from pairlearn.experiments.report.sections import beside_table
 
-__all__ = ["private_auc", "private_time"]
+__all__ = ["private_auc", "private_mechanisms", "private_time"]
 
 _MECHANISMS = ("statistics", "all_pairs", "localized_gradient")
 _N = 256
@@ -60,31 +60,19 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     data = _data(dataset, settings, shelf)
     if data is None:
         return Outcome(name, title, f"{dataset} is not at hand, so nothing was run.", ())
-    methods = [
-        PrivateMethod(
-            name=f"{mechanism} {column}",
-            facts=dataset,
-            epsilon=float(column),
-            delta=1.0 / _N,
-            mechanism=mechanism,
-        )
-        for column in table.columns
-        for mechanism in _MECHANISMS
-    ]
-    private = _sized(data, methods, _N, settings)
+    private, rows = _by_epsilon(table, data, _MECHANISMS, settings)
     open_ = run_comparison(
         [data],
-        [SweptMethod(name="non-private", loss="logistic")],
+        [
+            RecipeMethod(
+                name="non-private", recipe="previous_example", loss="logistic", tuning="sweep"
+            )
+        ],
         settings=settings,
         n_splits=_SPLITS,
         protocol=Protocol(test_fraction=1.0 - _N / data.n),
     )
-    found = {row.method: (row.auc.mean, row.auc.sd) for row in auc_rows(private)}
     base = [(row.auc.mean, row.auc.sd) for row in auc_rows(open_)]
-    rows = {
-        f"here: {mechanism}": {c: found.get(f"{mechanism} {c}") for c in table.columns}
-        for mechanism in _MECHANISMS
-    }
     rows["here: non-private"] = {c: base[0] if base else None for c in table.columns}
     remark = f"{private.n_splits} splits with {_N} training examples, seed {settings.seed}."
     ours = {
@@ -101,6 +89,70 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         beside_table(compared, name="beside", column="epsilon"),
     ]
     return _outcome(name, title, [remark, grid, format_beside(compared)], parts, [private, open_])
+
+
+def private_mechanisms(name: str, settings: Settings, shelf: Shelf) -> Outcome:
+    """Compare all mechanisms for one example replaced, or (private-add-remove) added or removed."""
+    neighbours = "add_remove" if name == "private-add-remove" else "replace"
+    title = f"Test AUC of every private mechanism, neighbours: {neighbours}"
+    chosen = [
+        mechanism
+        for mechanism, learner in PRIVATE_LEARNERS.items()
+        if neighbours in learner.relations
+        and (not settings.methods or mechanism in settings.methods)
+    ]
+    if not chosen:
+        raise ValueError(
+            f"{name} has the methods {', '.join(PRIVATE_LEARNERS)}; none of them was asked for, or "
+            f"none protects against {neighbours}."
+        )
+    blocks, parts, runs = [], [], []
+    for dataset in PUBLIC_FACTS:
+        data = _data(dataset, settings, shelf)
+        if data is None:
+            continue
+        table = published_table(f"table-dp-{dataset}")
+        run, rows = _by_epsilon(table, data, chosen, settings, neighbours, n_splits=200)
+        remark = (
+            f"{dataset}: {run.n_splits} splits with {_N} training examples, delta = 1/{_N}, seed "
+            f"{settings.seed}; the published noise is refused for epsilon > 1."
+        )
+        blocks += [paragraph(remark), _grid(table, rows)]
+        parts.append(_grid_table(table, rows, "epsilon", note=remark, prefix=f"{dataset}-"))
+        runs.append(run)
+    if not runs:
+        return Outcome(name, title, "neither data set is at hand, so nothing was run.", ())
+    return _outcome(name, title, blocks, parts, runs)
+
+
+def _by_epsilon(
+    table: PublishedTable,
+    data: Dataset,
+    mechanisms: Sequence[str],
+    settings: Settings,
+    neighbours: str = "replace",
+    n_splits: int = _SPLITS,
+) -> tuple[Comparison, dict[str, dict[str, tuple[float, float] | None]]]:
+    """Run mechanisms at every epsilon of a table; return also mean and deviation, row by row."""
+    methods = [
+        PrivateMethod(
+            name=f"{mechanism} {column}",
+            facts=data.name,
+            epsilon=float(column),
+            delta=1.0 / _N,
+            mechanism=mechanism,
+            neighbours=neighbours,
+        )
+        for column in table.columns
+        for mechanism in mechanisms
+        if mechanism != PAPER_NOISE or float(column) <= 1.0
+    ]
+    run = _sized(data, methods, _N, settings, n_splits)
+    found = {row.method: (row.auc.mean, row.auc.sd) for row in auc_rows(run)}
+    return run, {
+        f"here: {mechanism}": {c: found.get(f"{mechanism} {c}") for c in table.columns}
+        for mechanism in mechanisms
+    }
 
 
 def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
@@ -161,11 +213,15 @@ def _data(dataset: str, settings: Settings, shelf: Shelf) -> Dataset | None:
 
 
 def _sized(
-    data: Dataset, methods: Sequence[PrivateMethod], n: int, settings: Settings
+    data: Dataset,
+    methods: Sequence[PrivateMethod],
+    n: int,
+    settings: Settings,
+    n_splits: int = _SPLITS,
 ) -> Comparison:
     """Run with n training examples and the rest for testing; bounds are public, not fitted."""
     rules = Protocol(scaling="none", test_fraction=1.0 - n / data.n)
-    return run_comparison([data], methods, settings=settings, n_splits=_SPLITS, protocol=rules)
+    return run_comparison([data], methods, settings=settings, n_splits=n_splits, protocol=rules)
 
 
 def _lines(
@@ -182,10 +238,7 @@ def _pair(value: Published) -> tuple[float, float]:
 
 
 def _cell(value: tuple[float, float] | None, digits: int) -> str:
-    if value is None:
-        return "-"
-    mean, sd = value
-    return f"{mean:.{digits}f}" if math.isnan(sd) else f"{mean:.{digits}f} +- {sd:.{digits}f}"
+    return "-" if value is None else mean_sd(*value, digits)
 
 
 def _grid(
@@ -205,11 +258,12 @@ def _grid_table(
     *,
     note: str,
     digits: int = 3,
+    prefix: str = "",
 ) -> Table:
     lines = _lines(table, ours)
     return Table(
         title="CPU seconds" if what == "seconds" else f"Test AUC by {what}",
-        name="seconds" if what == "seconds" else "auc",
+        name=prefix + ("seconds" if what == "seconds" else "auc"),
         note=note,
         columns=["row", *table.columns],
         rows=[
@@ -240,7 +294,7 @@ def _outcome(
     runs: Sequence[Comparison],
 ) -> Outcome:
     failures = [failure for run in runs for failure in run.failures]
-    lines = [f"failed: {f.dataset} split {f.split} {f.method}: {f.message}" for f in failures]
+    lines = [failure.line for failure in failures]
     shown: list[Text | Facts | Table | Figure] = [
         Text(title=f"{name}: {title.partition(' (tab:')[0]}", paragraphs=WHAT_DIFFERS),
         *named_parts(name, parts),

@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pairlearn.kernels.parsing.decimal import jit
+from pairlearn.kernels._native import jit
 
 #: Rows and columns of the tiles that are turned in registers.
 _TILE = 4

@@ -5,20 +5,16 @@ Numbers are read eight digits at a time. A decimal ``w * 10**q`` with ``w <= 2**
 ``|q| <= 22`` is one exact operation (Clinger, 1990); other values with at most 19 digits use a
 128-bit product (Lemire, "Number parsing at a gigabyte per second", 2021); both give the double
 nearest to the decimal, ties to even, as ``float()`` does. What neither can decide is reported.
-
-The text parsers inline these functions, and numba's cache does not look through imports: after
-an edit here, clear ``__pycache__`` of this folder.
 """
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import everywhere
+from pairlearn.kernels._native import everywhere, inline, jit
 
 _NEWLINE, _PLUS, _MINUS, _DOT, _ZERO = 10, 43, 45, 46, 48
 _LETTER, _CAPITAL = 101, 69  # e, E
@@ -58,18 +54,6 @@ _ROOM = np.array([10 ** (19 - k) for k in range(9)], dtype=np.uint64)
 _SIGNS = np.array([1.0, -1.0])
 _MANY_DIGITS = np.uint64(10**17)
 _EXACT_TENS = np.array([10.0**k for k in range(23)], dtype=np.float64)
-
-
-def jit(function=None, **options):
-    """Compile lazily without fast mathematics, cache where that is possible, release the GIL."""
-    if function is None:
-        return lambda function: jit(function, **options)
-    options = {"nogil": True, "error_model": "numpy", **options}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        # No writable place for a cache (a container with an odd user): compile in each process.
-        return numba.njit(**options)(function)
 
 
 @intrinsic
@@ -196,7 +180,7 @@ def _as_double(typing_context, bits):
     return types.float64(types.uint64), generate
 
 
-@jit
+@jit(cache=False)
 def _nearest_double(w, q):
     """Return the double nearest to w * 10**q, w > 0; (False, 0.0) where it cannot tell."""
     if q < _SMALLEST_POWER or q > _LARGEST_POWER:
@@ -235,14 +219,14 @@ def _nearest_double(w, q):
     return True, _as_double(bits)
 
 
-@jit(forceinline=True)
+@inline
 def _eight_digits(x):
     """Return the number of eight digits, less the character 0, the first one in the lowest byte."""
     x = x * np.uint64(10) + (x >> np.uint64(8))
     return ((x & _PAIRS) * _FIRST + ((x >> np.uint64(16)) & _PAIRS) * _SECOND) >> np.uint64(32)
 
 
-@jit(forceinline=True)
+@inline
 def _digits_of(p, n, point):
     """Return the number that n <= 19 digits at p make, with a point after the first `point`."""
     before = (np.uint64(1) << (np.uint64(8) * point)) - np.uint64(1)
@@ -261,7 +245,7 @@ def _digits_of(p, n, point):
     return w
 
 
-@jit(forceinline=True)
+@inline
 def _look_at(p, size):
     """Return whether `size` bytes at p are a plain decimal; its sign, number of digits, and point.
 
@@ -286,13 +270,13 @@ def _look_at(p, size):
     return plain, negative, np.int64(sign), n, point
 
 
-@jit(forceinline=True)
+@inline
 def _first(flags):
     """Return the place of the first flag, LOOK_AHEAD if there is none."""
     return _trailing_zeros(flags | (np.uint64(1) << np.uint64(LOOK_AHEAD)))
 
 
-@jit(forceinline=True)
+@inline
 def scan_field(p, delimiter):
     """Read a plain decimal that fills the field at p; return its end, whether it is one, its value.
 
@@ -313,7 +297,7 @@ def scan_field(p, delimiter):
     return stop, known, value * _SIGNS[np.uint64(negative)]
 
 
-@jit
+@jit(cache=False)
 def scan_scientific(p, delimiter):
     """Read a plain decimal and a power of ten, such as 1.5e-05, as `scan_field` reads decimals."""
     stop = p + np.int64(_first(_equal(p, delimiter) | _equal(p, _NEWLINE)))
@@ -342,7 +326,7 @@ def scan_scientific(p, delimiter):
     return stop, known, value * _SIGNS[np.uint64(negative)]
 
 
-@jit(forceinline=True)
+@inline
 def scan_number(p):
     """Read a decimal at p; return where it stopped, whether `value` is right, and `value`."""
     c = byte_at(p)

@@ -129,13 +129,7 @@ class Certificate:
         return epsilon_of_mu(self.mu, delta)
 
     def statement(self) -> str:
-        """Return the certificate as text.
-
-        Returns
-        -------
-        str
-            A few lines that say what is promised, to whom, and under which assumptions.
-        """
+        """Return a few lines that say what is promised, to whom, and under which assumptions."""
         if self.private:
             head = (
                 f"This model is ({self.epsilon:g}, {self.delta:g})-differentially private "
@@ -185,18 +179,7 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Certificate:
-        """Return the certificate that `to_dict` described.
-
-        Parameters
-        ----------
-        plain : mapping
-            The result of `to_dict`.
-
-        Returns
-        -------
-        Certificate
-            An equal certificate.
-        """
+        """Return the certificate that `to_dict` described."""
         values = dict(plain)
         version = values.pop("format", None)
         if version != _FORMAT:

@@ -45,17 +45,14 @@ _SAFETY = 1e-12
 def gaussian_delta(mu: float, epsilon: float) -> float:
     r"""Return the smallest delta for which mu-Gaussian-DP implies (epsilon, delta)-DP.
 
+    It is Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu).
+
     Parameters
     ----------
     mu : float
         Sensitivity divided by the standard deviation of the noise; 0 means nothing is learned.
     epsilon : float
         The privacy parameter, at least 0.
-
-    Returns
-    -------
-    float
-        Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu).
 
     Examples
     --------
@@ -104,11 +101,6 @@ def mu_of(epsilon: float, delta: float) -> float:
     delta : float
         The failure probability, strictly between 0 and 1.
 
-    Returns
-    -------
-    float
-        The budget mu.
-
     Examples
     --------
     >>> round(mu_of(1.0, 1 / 256), 4)
@@ -141,11 +133,6 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     delta : float
         The failure probability, strictly between 0 and 1.
 
-    Returns
-    -------
-    float
-        The privacy parameter epsilon.
-
     Examples
     --------
     >>> round(epsilon_of_mu(0.46, 1 / 256), 3)
@@ -173,11 +160,6 @@ def epsilon_curve(mu: float, deltas: ArrayLike) -> NDArray[np.float64]:
     deltas : array-like
         Failure probabilities, each strictly between 0 and 1.
 
-    Returns
-    -------
-    ndarray
-        One epsilon for each delta.
-
     Examples
     --------
     >>> epsilon_curve(0.46, [1e-2, 1e-5]).round(3)
@@ -187,17 +169,7 @@ def epsilon_curve(mu: float, deltas: ArrayLike) -> NDArray[np.float64]:
 
 
 def compose(mus: Iterable[float]) -> float:
-    """Return the Gaussian-DP parameter of several releases together, adaptive or not.
-
-    Parameters
-    ----------
-    mus : iterable of float
-        The parameter of each release.
-
-    Returns
-    -------
-    float
-        The root of the sum of squares.
+    """Return the mu of several releases together, adaptive or not: the root of the sum of squares.
 
     Examples
     --------
@@ -208,7 +180,7 @@ def compose(mus: Iterable[float]) -> float:
 
 
 def noise_scale_for(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Return the standard deviation of the analytic Gaussian mechanism.
+    """Return the standard deviation of the analytic Gaussian mechanism, sensitivity / mu.
 
     Parameters
     ----------
@@ -216,11 +188,6 @@ def noise_scale_for(sensitivity: float, epsilon: float, delta: float) -> float:
         Bound on the L2 distance of the statistic between neighbouring data sets.
     epsilon, delta : float
         The promise to keep.
-
-    Returns
-    -------
-    float
-        sensitivity / mu_of(epsilon, delta).
 
     Examples
     --------
@@ -320,11 +287,6 @@ def mixture_delta(
     noise_scale : float
         Standard deviation s of the noise.
 
-    Returns
-    -------
-    float
-        The delta for which the mechanism is (epsilon, delta)-DP.
-
     Examples
     --------
     >>> round(mixture_delta(1.0, [0.0, 1.0], [0.5, 0.5], noise_scale=2.0), 6)
@@ -351,7 +313,7 @@ def mixture_delta(
 def mixture_noise_scale(
     sensitivities: ArrayLike, probabilities: ArrayLike, *, epsilon: float, delta: float
 ) -> float:
-    """Return the noise for which a random sensitivity keeps (epsilon, delta)-DP.
+    """Return the standard deviation for which a random sensitivity keeps (epsilon, delta)-DP.
 
     Solves E delta_{D_i / s}(epsilon) = delta for s (see `mixture_delta`), rounded up.
 
@@ -361,11 +323,6 @@ def mixture_noise_scale(
         The values of D_i and their probabilities.
     epsilon, delta : float
         The promise to keep.
-
-    Returns
-    -------
-    float
-        Standard deviation of the noise.
 
     Examples
     --------

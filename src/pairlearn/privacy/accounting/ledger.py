@@ -148,18 +148,7 @@ class PrivacyLedger:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PrivacyLedger:
-        """Return the ledger that `to_dict` described; an overspent one is refused.
-
-        Parameters
-        ----------
-        plain : mapping
-            The result of `to_dict`.
-
-        Returns
-        -------
-        PrivacyLedger
-            A ledger with the same budget and entries.
-        """
+        """Return the ledger that `to_dict` described; an overspent one is refused."""
         if plain.get("format") != _FORMAT:
             raise ValueError(
                 f"the ledger has format {plain.get('format')!r}; this version reads {_FORMAT}."

@@ -111,17 +111,7 @@ def _advance(state: list[Vector], power: list[list[Vector]], weight: int) -> lis
 def touch_law(n: int, n_steps: int) -> tuple[Vector, Vector]:
     """Return values and probabilities of (an upper bound of) H; see the module.
 
-    Parameters
-    ----------
-    n : int
-        Number of examples, at least 2.
-    n_steps : int
-        Number of steps T.
-
-    Returns
-    -------
-    values, probabilities : ndarray
-        The last value is infinity, with the probability that was dropped.
+    The last value is infinity, with the probability that was dropped.
 
     Examples
     --------
@@ -154,11 +144,6 @@ def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: fl
         The promise to keep.
     rounding : float, default=0.0
         Added to every sensitivity but 0: if no step touches the example, two runs are the same.
-
-    Returns
-    -------
-    float
-        Standard deviation of the noise.
 
     Examples
     --------

@@ -28,9 +28,8 @@ An audit can find a broken mechanism; it cannot prove one right.
 
 from __future__ import annotations
 
-import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,7 +56,6 @@ __all__ = [
     "ReplayingSource",
     "audit",
     "audit_statistics",
-    "main",
     "release_distances",
     "worst_case_neighbours",
 ]
@@ -383,51 +381,3 @@ def _log_ratio(output: Vector, mine: Vector, theirs: Vector, scale: float) -> fl
     """Return the log-likelihood ratio of a Gaussian output around `mine` and around `theirs`."""
     apart = mine - theirs
     return float(apart @ (output - 0.5 * (mine + theirs))) / (scale * scale)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Audit a mechanism by name and print the result.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Command line; that of the process by default.
-
-    Returns
-    -------
-    int
-        0 if the claim survived, 1 if it was refuted.
-    """
-    # Imported here because the registry imports the mechanisms, and they need nothing of this.
-    from pairlearn.privacy.mechanisms.by_name import get_mechanism
-
-    parser = argparse.ArgumentParser(prog="python -m pairlearn.privacy.audit.attack")
-    parser.add_argument("--mechanism", default="statistics")
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--delta", type=float, default=1e-3)
-    parser.add_argument("--n", type=int, default=64)
-    parser.add_argument("--d", type=int, default=4)
-    parser.add_argument("--neighbours", default="replace")
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--confidence", type=float, default=0.95)
-    options = parser.parse_args(arguments)
-    setting = PublicSetting.make(
-        options.n,
-        lower=np.full(options.d, -1.0),
-        upper=np.full(options.d, 1.0),
-        epsilon=options.epsilon,
-        delta=options.delta,
-        neighbours=options.neighbours,
-    )
-    result = audit(
-        get_mechanism(options.mechanism, learns=None),
-        setting,
-        n_runs=options.runs,
-        confidence=options.confidence,
-    )
-    print(result.statement())
-    return 0 if result.passed else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -84,25 +84,7 @@ class PublicSetting:
     ) -> PublicSetting:
         """Check and collect public facts; all errors come from these facts alone.
 
-        Parameters
-        ----------
-        n_examples : int
-            Number of examples.
-        lower, upper : array-like
-            Bounds of each feature.
-        epsilon, delta : float
-            The promise to keep.
-        levels : array-like of int, optional
-            Kinds of the features; all continuous by default.
-        neighbours : str, default="replace"
-            The neighbouring relation.
-        centre : array-like, optional
-            Public typical values.
-
-        Returns
-        -------
-        PublicSetting
-            The setting.
+        The parameters are those of the class, as array-likes; features are continuous by default.
         """
         low = np.atleast_1d(np.asarray(lower, dtype=np.float64))
         high = np.atleast_1d(np.asarray(upper, dtype=np.float64))
@@ -182,15 +164,7 @@ class PublicSetting:
     def to_standard(self, X: ArrayLike) -> Vector:
         """Return examples in standard coordinates: NaN to the middle, clipped to the bounds.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples.
-
-        Returns
-        -------
-        ndarray
-            (x - middle) / unit, each row computed from that row alone.
+        Each row of the result, (x - middle) / unit, is computed from that row alone.
         """
         rows = np.asarray(X, dtype=np.float64)
         missing = np.isnan(rows)
@@ -287,28 +261,12 @@ class Mechanism(ABC):
     def cost(self, setting: PublicSetting) -> dict[str, float]:
         """Return what a fit costs, as keyword arguments of `PrivacyLedger.spend`.
 
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public.
-
-        Returns
-        -------
-        dict
-            ``{"mu": ...}``, or ``{"epsilon": ..., "delta": ...}`` where no mu is claimed.
+        They are ``mu``, or ``epsilon`` and ``delta`` where no mu is claimed.
         """
         return {"mu": setting.mu}
 
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
-        """Refuse a setting outside of what is proved.
-
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-        """
+        """Refuse a setting outside of what is proved."""
         if setting.neighbours not in self.relations:
             raise ValueError(
                 f"{self.name} is proved for neighbours in {self.relations}, got "
@@ -346,11 +304,6 @@ def certify(
         Further public facts.
     warnings : tuple of str, optional
         What the reader should know.
-
-    Returns
-    -------
-    Certificate
-        The promise and the facts it rests on.
     """
     facts = {
         "number of examples": str(setting.n_examples),

@@ -42,11 +42,6 @@ def get_mechanism(mechanism: str | Mechanism, *, learns: str | None = "score") -
     learns : {"score", "metric", None}, default="score"
         What it must learn; None for either.
 
-    Returns
-    -------
-    Mechanism
-        The mechanism.
-
     Examples
     --------
     >>> get_mechanism("statistics").name

@@ -78,8 +78,8 @@ class CentredStatistics(Mechanism):
     Parameters
     ----------
     n_rounds : {5, 3, 2, 1}, default=5
-        Number of rounds. ``python -m pairlearn.experiments.paper.private_regimes`` compares them:
-        five are best or close to it in every regime tried, fewer can pay with a good public centre.
+        Number of rounds. ``pairlearn reproduce private-regimes`` compares them: five are best or
+        close to it in every regime tried, fewer can pay with a good public centre.
 
     Examples
     --------
@@ -104,24 +104,7 @@ class CentredStatistics(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         start = setting.standard_centre
         d = setting.n_features

@@ -29,9 +29,6 @@ example also sits in the terms of all others.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,10 +40,6 @@ __all__ = [
     "check_smooth",
     "clip_rows",
     "last_of_descent",
-    "logistic_slope",
-    "project",
-    "slopes_of",
-    "stage_sizes",
 ]
 
 Vector = NDArray[np.float64]
@@ -61,18 +54,6 @@ _LARGEST_CURVATURE = 1e6
 def clip_rows(V: Vector, radius: float) -> Vector:
     """Return rows scaled down to length at most `radius`.
 
-    Parameters
-    ----------
-    V : ndarray of shape (n, d)
-        Rows.
-    radius : float
-        The largest length.
-
-    Returns
-    -------
-    ndarray
-        Clipped rows.
-
     Examples
     --------
     >>> clip_rows(np.array([[3.0, 4.0]]), 1.0)
@@ -83,41 +64,11 @@ def clip_rows(V: Vector, radius: float) -> Vector:
     return clipped
 
 
-def logistic_slope(margin: float) -> float:
-    """Return the largest slope of the logistic loss over margins of at most `margin`.
-
-    Parameters
-    ----------
-    margin : float
-        Bound on the absolute margin.
-
-    Returns
-    -------
-    float
-        1 / (1 + exp(-margin)).
-
-    Examples
-    --------
-    >>> logistic_slope(0.0)
-    0.5
-    """
-    return 1.0 / (1.0 + math.exp(-margin))
-
-
 def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
     """Return a loss that gradient descent over pairs can use, or say why it cannot.
 
-    Parameters
-    ----------
-    loss : str or PairLoss
-        Name or loss.
-    margin : float
-        Largest absolute margin that can occur, possibly infinite.
-
-    Returns
-    -------
-    PairLoss
-        Convex, smooth over these margins, and of pairs with opposite labels.
+    It must be convex, of pairs with opposite labels, and smooth over margins of at most `margin`,
+    which may be infinite.
 
     Examples
     --------
@@ -143,95 +94,6 @@ def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
     return chosen
 
 
-def slopes_of(loss: PairLoss) -> Callable[[Vector], Vector]:
-    """Return -l' as a function of an array of margins.
-
-    Parameters
-    ----------
-    loss : PairLoss
-        A loss of the library, or one of your own, which is called margin by margin.
-
-    Returns
-    -------
-    callable
-        From margins to slopes, positive where a larger margin costs less.
-
-    Examples
-    --------
-    >>> from pairlearn.losses import Square
-    >>> slopes_of(Square())(np.array([0.0, 3.0]))
-    array([ 2., -4.])
-    """
-    if type(loss) is Logistic:
-        return _logistic_slopes
-    # Imported here: the default needs none of it.
-    from pairlearn.metrics._margins import FORMS
-
-    form = FORMS.get((loss.value, loss.derivative))
-    if form is not None:
-        known = form
-        return lambda margins: -known(margins, loss.parameter)[1]
-
-    def called(margins: Vector) -> Vector:
-        derivative, parameter = loss.derivative, loss.parameter
-        return np.array([-derivative(m, 1.0, -1.0, parameter) for m in margins.tolist()])
-
-    return called
-
-
-def project(w: Vector, radius: float) -> Vector:
-    """Return the point of the ball of a radius that is nearest to `w`.
-
-    Parameters
-    ----------
-    w : ndarray
-        A point.
-    radius : float
-        Radius of the ball about 0.
-
-    Returns
-    -------
-    ndarray
-        The projection.
-
-    Examples
-    --------
-    >>> project(np.array([3.0, 4.0]), 1.0)
-    array([0.6, 0.8])
-    """
-    length = float(np.linalg.norm(w))
-    return w if length <= radius else w * (radius / length)
-
-
-def stage_sizes(n: int) -> list[int]:
-    """Return floor(n / 2^k) for k = 1, 2, ... while at least 2, the remainder in the first.
-
-    Parameters
-    ----------
-    n : int
-        Number of examples.
-
-    Returns
-    -------
-    list of int
-        Sizes that sum to n; empty if n < 2.
-
-    Examples
-    --------
-    >>> stage_sizes(20)
-    [13, 5, 2]
-    """
-    sizes = []
-    k = 1
-    while n >> k >= 2:
-        sizes.append(n >> k)
-        k += 1
-    if not sizes:
-        return [n] if n >= 2 else []
-    sizes[0] += n - sum(sizes)
-    return sizes
-
-
 def average_of_descent(
     pairs: Vector,
     active: NDArray[np.int64],
@@ -245,28 +107,9 @@ def average_of_descent(
     """Run projected SGD on given pairs and return a weighted average of its iterates.
 
     Step t is w_t = Proj(w_{t-1} - eta l'(w_{t-1} . v) v) if t is active and w_t = w_{t-1} if not.
-
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_active, d)
-        The difference v of each active pair, from the negative to the positive example.
-    active : ndarray of int of shape (n_active,)
-        Which of the T steps they are, counted from 0.
-    shares : ndarray of shape (T + 1,)
-        Weights of w_0, ..., w_T.
-    start : ndarray of shape (d,)
-        w_0, inside the ball.
-    step_size : float
-        eta.
-    radius : float
-        Radius of the ball.
-    loss : PairLoss
-        The loss.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        The average.
+    Rows of `pairs` are the differences v, from the negative to the positive example; `active` says
+    which of the T steps they are, from 0; `shares` are the weights of w_0, ..., w_T; `start` is
+    w_0, inside the ball of the given radius.
     """
     paid = np.concatenate([[0.0], np.cumsum(shares)])
     # An iterate stands still over inactive steps and collects their shares.
@@ -278,26 +121,7 @@ def average_of_descent(
 def last_of_descent(
     pairs: Vector, *, start: Vector, step_size: float, radius: float, loss: PairLoss
 ) -> Vector:
-    """Run projected SGD on given pairs and return the last iterate.
-
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_active, d)
-        The difference v of each pair, from the negative to the positive example.
-    start : ndarray of shape (d,)
-        w_0, inside the ball.
-    step_size : float
-        eta.
-    radius : float
-        Radius of the ball.
-    loss : PairLoss
-        The loss.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        The last iterate.
-    """
+    """Run projected SGD on given pairs, as `average_of_descent`; return the last iterate."""
     return _descend(pairs, np.zeros(len(pairs)), start, step_size, radius, loss)[1]
 
 
@@ -349,8 +173,8 @@ class PairGradient:
         The clipping radius C.
     n_examples : int, optional
         The public n of the formula where it is not the number of rows: these may be fewer.
-    slope : callable, optional
-        -l' as a function of an array of margins; that of the logistic loss by default.
+    loss : PairLoss, default=Logistic()
+        The loss.
 
     Examples
     --------
@@ -366,9 +190,9 @@ class PairGradient:
         *,
         radius: float,
         n_examples: int | None = None,
-        slope: Callable[[Vector], Vector] | None = None,
+        loss: PairLoss | None = None,
     ) -> None:
-        self._slope = _logistic_slopes if slope is None else slope
+        self._loss = Logistic() if loss is None else loss
         self._positive = Z[signs > 0]
         self._negative = Z[signs < 0]
         self._radius = radius
@@ -396,11 +220,5 @@ class PairGradient:
         return self._scale * total
 
     def _sum(self, V: Vector, w: Vector) -> Vector:
-        total: Vector = -(self._slope(V @ w) @ V)
+        total: Vector = self._loss.slopes(V @ w) @ V
         return total
-
-
-def _logistic_slopes(margins: Vector) -> Vector:
-    # 1 / (1 + e^m) without overflow.
-    slopes: Vector = 0.5 * (1.0 - np.tanh(0.5 * margins))
-    return slopes

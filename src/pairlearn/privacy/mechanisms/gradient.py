@@ -16,19 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.losses import PairLoss
+from pairlearn.domains import ball_or_whole
+from pairlearn.losses import Logistic, PairLoss
 from pairlearn.privacy.accounting.gaussian import compose
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
-from pairlearn.privacy.mechanisms.clipped_pairs import (
-    PairGradient,
-    check_smooth,
-    logistic_slope,
-    project,
-    slopes_of,
-    stage_sizes,
-)
+from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient, check_smooth
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector, rounding_drift
+from pairlearn.solvers.localized import stage_sizes
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["AllPairsGradient", "LocalizedGradient", "OutputPerturbation"]
@@ -101,34 +96,16 @@ class AllPairsGradient(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         d = setting.n_features
         length = self.clip * math.sqrt(d)
         loss = check_smooth(self.loss, self.radius)
-        gradient = PairGradient(
-            Z, signs, radius=length, n_examples=setting.n_examples, slope=slopes_of(loss)
-        )
+        gradient = PairGradient(Z, signs, radius=length, n_examples=setting.n_examples, loss=loss)
         moved = 2.0 if setting.neighbours == "replace" else 1.0
         mu = setting.mu * (1.0 - 1e-12) / math.sqrt(self.n_steps)
         step_size = self.step / (4.0 * loss.curvature_bound(self.radius)) / length**2
+        domain = ball_or_whole(self.radius / length)
         w = np.zeros(d)
         releases = []
         for t in range(self.n_steps):
@@ -141,7 +118,7 @@ class AllPairsGradient(Mechanism):
                 noise=noise,
             )
             releases.append(release)
-            w = project(w - step_size * noisy, self.radius / length)
+            w = domain.project(w - step_size * noisy)
         return PrivateFit(
             direction=w,
             threshold=0.0,
@@ -211,29 +188,13 @@ class LocalizedGradient(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates; stages are blocks of rows in their order.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately, from stages that are blocks of rows in order; see `Mechanism.fit`."""
         self.check(setting, noise)
         d = setting.n_features
         clip = self.clip * math.sqrt(d)
         ball = self.radius / clip
-        slope = logistic_slope(clip * ball)
+        domain = ball_or_whole(ball)
+        slope = Logistic().slope_bound(clip * ball)
         mu = setting.mu * (1.0 - 1e-12)
         w = np.zeros(d)
         releases = []
@@ -245,7 +206,7 @@ class LocalizedGradient(Mechanism):
             step_size = 4.0**-k * self.step / (clip**2 * setting.n_examples)
             centre, total = w, np.zeros(d)
             for _ in range(size):
-                centre = project(centre - step_size * gradient(centre), ball)
+                centre = domain.project(centre - step_size * gradient(centre))
                 total += centre
             sensitivity = clip * slope * step_size * (size + 1) / size * relative_slack
             noisy, release = release_vector(
@@ -257,7 +218,7 @@ class LocalizedGradient(Mechanism):
             )
             releases.append(release)
             # Projection after the noise is post-processing.
-            w = project(noisy, ball)
+            w = domain.project(noisy)
         return PrivateFit(
             direction=w,
             threshold=0.0,
@@ -307,24 +268,7 @@ class OutputPerturbation(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         n, d = setting.n_examples, setting.n_features
         clip = self.clip * math.sqrt(d)
@@ -332,7 +276,7 @@ class OutputPerturbation(Mechanism):
         active = n / (4.0 * max(1, n - 1))
         largest = clip * active / ridge
         moved = 2.0 if setting.neighbours == "replace" else 1.0
-        sensitivity = moved * clip * logistic_slope(clip * largest) / (n * ridge)
+        sensitivity = moved * clip * Logistic().slope_bound(clip * largest) / (n * ridge)
         smoothness = 0.25 * clip**2 * active + ridge
         rate = (smoothness - ridge) / (smoothness + ridge)
         n_steps = math.ceil(math.log(1e-9 * sensitivity / largest) / math.log(rate))

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.domains import ball_or_whole
+from pairlearn.losses import SmoothedHinge
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
-from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient, project, stage_sizes
+from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector
+from pairlearn.solvers.localized import stage_sizes
 from pairlearn.validation import check_positive
 
 __all__ = ["LARGEST_N", "HingeStage", "LocalizedHinge"]
@@ -57,22 +60,7 @@ class HingeStage:
 
     @classmethod
     def make(cls, n_examples: int, *, locality: float, length: float) -> HingeStage:
-        """Return the stage for n_k examples, zeta_k and pairs of length at most C.
-
-        Parameters
-        ----------
-        n_examples : int
-            n_k, at least 2.
-        locality : float
-            zeta_k.
-        length : float
-            C.
-
-        Returns
-        -------
-        HingeStage
-            The stage.
-        """
+        """Return the stage for n_k >= 2 examples, zeta_k and pairs of length at most C."""
         n = n_examples
         # Total weight of the active pairs: at most (n^2 / 4) of n (n - 1).
         mass = n / (4.0 * (n - 1.0))
@@ -95,25 +83,11 @@ class HingeStage:
         )
 
     def solve(self, Z: Vector, signs: Vector, *, centre: Vector, length: float) -> Vector:
-        """Minimise the rounded objective by the fixed number of accelerated steps.
+        """Minimise the rounded objective about `centre` by the fixed number of accelerated steps.
 
-        Parameters
-        ----------
-        Z : ndarray of shape (n_k, d)
-            Examples of the stage.
-        signs : ndarray of shape (n_k,)
-            +1 or -1.
-        centre : ndarray of shape (d,)
-            The anchor c.
-        length : float
-            C.
-
-        Returns
-        -------
-        ndarray of shape (d,)
-            A point within 1e-6 of the sensitivity of the minimiser.
+        The result is within 1e-6 of the sensitivity of the minimiser.
         """
-        risk = PairGradient(Z, signs, radius=length, slope=self._slope)
+        risk = PairGradient(Z, signs, radius=length, loss=SmoothedHinge(self.width))
         root = math.sqrt(self.smoothness / self.strong_convexity)
         momentum = (root - 1.0) / (root + 1.0)
         w = ahead = centre
@@ -123,9 +97,6 @@ class HingeStage:
             ahead = moved + momentum * (moved - w)
             w = moved
         return w
-
-    def _slope(self, margins: Vector) -> Vector:
-        return np.clip((1.0 - margins) / self.width, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -205,15 +176,7 @@ class LocalizedHinge(Mechanism):
         check_positive("locality", self.locality)
 
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
-        """Refuse a setting outside of what is proved or affordable; see `Mechanism.check`.
-
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-        """
+        """Refuse a setting outside of what is proved or affordable; see `Mechanism.check`."""
         super().check(setting, noise)
         if setting.n_examples > LARGEST_N:
             raise ValueError(
@@ -224,18 +187,7 @@ class LocalizedHinge(Mechanism):
             )
 
     def stages(self, setting: PublicSetting) -> list[HingeStage]:
-        """Return the stages of a fit.
-
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public.
-
-        Returns
-        -------
-        list of HingeStage
-            The stages.
-        """
+        """Return the stages of a fit."""
         n, d = setting.n_examples, setting.n_features
         length = self.clip * math.sqrt(d)
         reach = min(4.0 / math.sqrt(n), setting.mu / math.sqrt(d))
@@ -248,24 +200,7 @@ class LocalizedHinge(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates; stages are blocks of rows in their order.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately, from stages that are blocks of rows in order; see `Mechanism.fit`."""
         self.check(setting, noise)
         d = setting.n_features
         length = self.clip * math.sqrt(d)
@@ -282,7 +217,7 @@ class LocalizedHinge(Mechanism):
                 noise=noise,
             )
             releases.append(release)
-            centre = project(noisy, self.radius / length)
+            centre = ball_or_whole(self.radius / length).project(noisy)
         return PrivateFit(
             direction=centre,
             threshold=0.0,

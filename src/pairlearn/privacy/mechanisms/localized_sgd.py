@@ -9,18 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.domains import ball_or_whole
 from pairlearn.losses import Logistic, PairLoss
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.touches import touch_noise
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
-from pairlearn.privacy.mechanisms.clipped_pairs import (
-    average_of_descent,
-    clip_rows,
-    project,
-    stage_sizes,
-)
+from pairlearn.privacy.mechanisms.clipped_pairs import average_of_descent, clip_rows
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import GRID_STEPS, protect_on_grid, rounding_drift
+from pairlearn.solvers.localized import stage_sizes
 from pairlearn.validation import check_positive
 
 __all__ = ["LocalizedPairSGD", "PairBounds"]
@@ -149,18 +146,7 @@ class LocalizedPairSGD(Mechanism):
             )
 
     def bounds(self, setting: PublicSetting) -> PairBounds:
-        """Return the public constants, among them the G that the noise is calibrated to.
-
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public.
-
-        Returns
-        -------
-        PairBounds
-            The constants.
-        """
+        """Return the public constants, among them the G that the noise is calibrated to."""
         corner = setting.to_standard(setting.upper[None, :])[0]
         longest = 2.0 * float(np.linalg.norm(corner))
         length = longest
@@ -177,30 +163,11 @@ class LocalizedPairSGD(Mechanism):
         )
 
     def cost(self, setting: PublicSetting) -> dict[str, float]:
-        """Return epsilon and delta: a mixture has no mu; see `Mechanism.cost`.
-
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public.
-
-        Returns
-        -------
-        dict
-            epsilon and delta.
-        """
+        """Return epsilon and delta: a mixture has no mu; see `Mechanism.cost`."""
         return {"epsilon": setting.epsilon, "delta": setting.delta}
 
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
-        """Refuse a setting outside of what is proved; see `Mechanism.check`.
-
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-        """
+        """Refuse a setting outside of what is proved; see `Mechanism.check`."""
         super().check(setting, noise)
         if self.calibration == "paper" and setting.epsilon > 1:
             raise ValueError(
@@ -211,24 +178,7 @@ class LocalizedPairSGD(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates; stages are blocks of rows in their order.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise and of the indices.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately, from stages that are blocks of rows in order; see `Mechanism.fit`."""
         self.check(setting, noise)
         d = setting.n_features
         bounds = self.bounds(setting)
@@ -260,7 +210,7 @@ class LocalizedPairSGD(Mechanism):
             # All steps touched: what holds whatever the draw.
             surely = worst * (n_steps - 1) * (n_steps - 2) / (2.0 * n_steps) + drift
             releases.append(Release(f"average of stage {k}", d, surely, scale))
-            centre = project(noisy, bounds.radius)
+            centre = ball_or_whole(bounds.radius).project(noisy)
         return PrivateFit(
             direction=centre,
             threshold=0.0,
@@ -271,7 +221,9 @@ class LocalizedPairSGD(Mechanism):
             details={"lipschitz": bounds.lipschitz, "gradient_change": bounds.change},
         )
 
-    def _step_size(self, bounds: PairBounds, sizes: list[int], setting: PublicSetting) -> float:
+    def _step_size(
+        self, bounds: PairBounds, sizes: tuple[int, ...], setting: PublicSetting
+    ) -> float:
         if not sizes:
             return 0.0
         n, d = setting.n_examples, setting.n_features

@@ -76,15 +76,7 @@ _CHUNK_NUMBERS, _STORED_NUMBERS = 1 << 20, 1 << 24
 def to_upper(M: Vector) -> Vector:
     """Return a symmetric matrix as a vector of the same length in the Frobenius norm.
 
-    Parameters
-    ----------
-    M : ndarray of shape (d, d)
-        A symmetric matrix.
-
-    Returns
-    -------
-    ndarray of shape (d (d + 1) / 2,)
-        The upper triangle, row by row, with sqrt(2) times the entries off the diagonal.
+    It is the upper triangle, row by row, with sqrt(2) times the entries off the diagonal.
 
     Examples
     --------
@@ -98,16 +90,6 @@ def to_upper(M: Vector) -> Vector:
 
 def from_upper(v: Vector) -> Vector:
     """Return the symmetric matrix of a vector; the inverse of `to_upper`.
-
-    Parameters
-    ----------
-    v : ndarray of shape (d (d + 1) / 2,)
-        The vector.
-
-    Returns
-    -------
-    ndarray of shape (d, d)
-        The matrix.
 
     Examples
     --------
@@ -142,24 +124,7 @@ class PairLengths:
 
     @classmethod
     def at(cls, W: Vector, *, radius: float, bias: float, different_weight: float) -> PairLengths:
-        """Return the bounds at a matrix.
-
-        Parameters
-        ----------
-        W : ndarray of shape (d, d)
-            Positive semi-definite, and public.
-        radius : float
-            The clipping radius C.
-        bias : float
-            b.
-        different_weight : float
-            The weight a of pairs with different labels.
-
-        Returns
-        -------
-        PairLengths
-            The bounds.
-        """
+        """Return the bounds at a public positive semi-definite matrix; `different_weight` is a."""
         from scipy.special import expit, wrightomega
 
         values = np.linalg.eigvalsh(W)
@@ -331,21 +296,8 @@ class MetricGradient(Mechanism):
     ) -> PrivateFit:
         """Learn privately; see `Mechanism.fit`.
 
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates.
-        signs : ndarray of shape (n,)
-            Numbers that are equal for equal labels; NaN for an unknown label.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released; `direction` holds the rows of W.
+        Equal numbers in `signs` are equal labels, NaN an unknown one; `direction` of the result
+        holds the rows of W.
         """
         self.check(setting, noise)
         n, d = setting.n_examples, setting.n_features

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pairlearn.losses import Logistic
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
-from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows, last_of_descent, logistic_slope
+from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows, last_of_descent
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector, rounding_drift
 from pairlearn.validation import check_positive
@@ -105,58 +105,18 @@ class SinglePass(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-            Examples in standard coordinates.
-        signs : ndarray of shape (n,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Learn privately; see `Mechanism.fit`."""
         self.check(setting, noise)
         state = self.begin(setting)
         self.learn(state, Z, signs, setting=setting)
         return self.finish(state, setting=setting, noise=noise)
 
     def begin(self, setting: PublicSetting) -> Pass:
-        """Return the state before the first example.
-
-        Parameters
-        ----------
-        setting : PublicSetting
-            What is public; its number of examples is the largest that may come.
-
-        Returns
-        -------
-        Pass
-            The state.
-        """
+        """Return the state before the first of at most ``setting.n_examples`` examples."""
         return Pass(np.zeros(setting.n_features))
 
     def learn(self, state: Pass, Z: Vector, signs: Vector, *, setting: PublicSetting) -> None:
-        """Take the steps of some further examples.
-
-        Parameters
-        ----------
-        state : Pass
-            Changed in place.
-        Z : ndarray of shape (m, d)
-            The next examples in standard coordinates.
-        signs : ndarray of shape (m,)
-            +1 or -1.
-        setting : PublicSetting
-            What is public.
-        """
+        """Take the steps of some further examples, in standard coordinates; `state` is changed."""
         if not len(Z):
             return
         if state.n_seen + len(Z) > setting.n_examples:
@@ -178,26 +138,13 @@ class SinglePass(Mechanism):
         state.previous, state.previous_sign = last, last_sign
 
     def finish(self, state: Pass, *, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
-        """Release the last iterate with noise, once.
-
-        Parameters
-        ----------
-        state : Pass
-            The state; it must not be released again, nor learned on.
-        setting : PublicSetting
-            What is public.
-        noise : NoiseSource
-            The source of noise.
-
-        Returns
-        -------
-        PrivateFit
-            What is released.
-        """
+        """Release the last iterate with noise, once; the state must not be used again."""
         self.check(setting, noise)
         clip, ball, step_size = self._scales(setting)
         moved = 4.0 if setting.neighbours == "replace" else 2.0
-        sensitivity = moved * clip * logistic_slope(clip * ball) * step_size * relative_slack
+        sensitivity = (
+            moved * clip * Logistic().slope_bound(clip * ball) * step_size * relative_slack
+        )
         drift = rounding_drift(setting.n_examples, setting.n_features, radius=ball)
         noisy, release = release_vector(
             state.w,

@@ -102,17 +102,7 @@ class Weights:
     def free(cls, mean: float, *, second_moments: bool = True) -> Weights:
         """Return the largest weights that cost nothing under replacement of one record.
 
-        Parameters
-        ----------
-        mean : float
-            b, the weight of v.
-        second_moments : bool, default=True
-            Whether v v^T is released.
-
-        Returns
-        -------
-        Weights
-            With sensitivity 2 sqrt(1 + b^2).
+        With `mean` b, the weight of v, the sensitivity is 2 sqrt(1 + b^2).
         """
         total = 1 + mean**2
         if second_moments:
@@ -120,18 +110,7 @@ class Weights:
         return cls(mean, min(1.0, mean), math.sqrt(total), 0.0)
 
     def sensitivity(self, neighbours: str) -> float:
-        """Return the L2 sensitivity of the sum of the statistics.
-
-        Parameters
-        ----------
-        neighbours : str
-            "replace" or "add_remove".
-
-        Returns
-        -------
-        float
-            The bound of the module's lemma.
-        """
+        """Return the L2 sensitivity of the sum of the statistics, by the module's lemma."""
         b2, k2, r2, q = self.mean**2, self.label**2, self.length**2, self.second
         if neighbours == "add_remove":
             return math.sqrt(1 + b2 + k2 + r2 + q)
@@ -184,16 +163,6 @@ class Moments:
 def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
     """Return the rows clipped to the unit ball and their lengths after clipping.
 
-    Parameters
-    ----------
-    V : ndarray of shape (n, d)
-        Rows.
-
-    Returns
-    -------
-    clipped, lengths : ndarray
-        Rows of length at most 1, and these lengths.
-
     Examples
     --------
     >>> clip_to_ball(np.array([[3.0, 4.0], [0.3, 0.4]]))
@@ -206,21 +175,9 @@ def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
 
 
 def record_statistics(V: Vector, signs: Vector, *, weights: Weights) -> Vector:
-    """Return T(z) of each record as the rows of a matrix.
+    """Return T(z) of each record, clipped here, as the rows of a matrix.
 
-    Parameters
-    ----------
-    V : ndarray of shape (n, d)
-        Centred and scaled records; clipped here.
-    signs : ndarray of shape (n,)
-        Labels, -1 or +1.
-    weights : Weights
-        The weights.
-
-    Returns
-    -------
-    ndarray of shape (n, p)
-        y v, b v, k y, r times length and, if released, sqrt(q) v v^T.
+    A row is y v, b v, k y, r times length and, if released, sqrt(q) v v^T.
     """
     clipped, lengths = clip_to_ball(V)
     parts = [
@@ -272,11 +229,6 @@ def release_moments(
         the root of the number of statistics (half a step per record and coordinate, two records).
     name : str
         Name in the certificate.
-
-    Returns
-    -------
-    Moments
-        The noisy moments.
     """
     d = Z.shape[1]
     mu = check_positive("mu", mu)

@@ -205,7 +205,7 @@ class Reader(ABC):
         """Rows refused up to the last chunk delivered."""
         return self.position.refusals
 
-    def _refuse(self, refusals: Refusals, source: str, line: int, reason: str) -> Refusals:
+    def refuse(self, refusals: Refusals, source: str, line: int, reason: str) -> Refusals:
         """Count one refused row, or stop at it when the reader is strict."""
         refusal = Refusal(source, int(line), reason)
         if self.strict:

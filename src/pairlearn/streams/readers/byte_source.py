@@ -110,14 +110,14 @@ class ByteSource:
             kind = _kind(head)
             self._plain = kind == "text"
             self._raw: BinaryIO = _open(path)
-            self._stream = self._decompress(kind)
+            self._content = self._decompress(kind)
             live = False
         else:
             self.name = "standard input" if isinstance(target, str) else _name_of(target)
             self._raw = sys.stdin.buffer if isinstance(target, str) else target
             beginning = _first_bytes(self._raw)
             self._raw = cast(BinaryIO, _Replay(beginning, self._raw))
-            self._stream = self._decompress(_kind(beginning))
+            self._content = self._decompress(_kind(beginning))
             live = True
         self._head = bytearray()
         self._digests: dict[int, str] = {}
@@ -175,7 +175,7 @@ class ByteSource:
 
     def _read(self, size: int) -> bytes:
         try:
-            return bytes(self._stream.read(size) or b"")
+            return bytes(self._content.read(size) or b"")
         except (OSError, EOFError, ValueError) as error:
             raise self._damaged(error) from None
         except Exception as error:
@@ -253,7 +253,7 @@ class ByteSource:
     def close(self) -> None:
         """Release the file; a pipe belongs to whoever opened it and stays open."""
         if self.can_reopen and not self.closed:
-            for name in ("_stream", "_raw"):
+            for name in ("_content", "_raw"):
                 file = getattr(self, name, None)
                 if file is not None:
                     file.close()
@@ -263,9 +263,9 @@ class ByteSource:
         self.close()
 
 
-def _first_bytes(stream: Any) -> bytes:
+def _first_bytes(file: Any) -> bytes:
     """Return what tells the kind of data, without waiting for more than a first line."""
-    read = getattr(stream, "read1", stream.read)
+    read = getattr(file, "read1", file.read)
     found = b""
     while len(found) < 8 and b"\n" not in found:
         part = read(8 - len(found))
@@ -283,7 +283,7 @@ def _name_of(target: Any) -> str:
 
 
 class _Replay(io.RawIOBase):
-    """A stream whose first bytes were read to look at them."""
+    """A file whose first bytes were read to look at them."""
 
     def __init__(self, beginning: bytes, rest: BinaryIO) -> None:
         self._beginning = beginning

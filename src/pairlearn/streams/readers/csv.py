@@ -248,9 +248,9 @@ class _Parser:
     """Drives the compiled parser over the blocks of one source until a chunk is full."""
 
     def __init__(self, layout: Layout, delimiter: str, chunk_rows: int) -> None:
-        from pairlearn.kernels.parsing import text
+        from pairlearn.kernels.parsing import csv, records
 
-        self._text = text
+        self._csv, self._records = csv, records
         self._layout = layout
         self._delimiter = ord(delimiter)
         self._chunk_rows = chunk_rows
@@ -259,19 +259,19 @@ class _Parser:
         self._kinds = np.zeros(n, dtype=np.int64)
         self._slots = np.zeros(n, dtype=np.int64)
         self._levels = np.zeros((n, 2), dtype=np.int64)
-        self._deferred = np.empty((max(4096, 2 * n), text.DEFERRED_WIDTH), dtype=np.int64)
-        self._problems = np.empty((256, text.PROBLEM_WIDTH), dtype=np.int64)
+        self._deferred = np.empty((max(4096, 2 * n), records.DEFERRED_WIDTH), dtype=np.int64)
+        self._problems = np.empty((256, records.PROBLEM_WIDTH), dtype=np.int64)
         for slot, j in enumerate(layout.numbers):
-            self._kinds[j], self._slots[j] = text.NUMBER, slot
+            self._kinds[j], self._slots[j] = csv.NUMBER, slot
         for slot, column in enumerate((layout.label, layout.qid)):
             if column is not None:
-                self._kinds[column], self._slots[column] = text.EXTRA, slot
+                self._kinds[column], self._slots[column] = csv.EXTRA, slot
         for slot, j in enumerate(layout.categories):
-            self._kinds[j], self._slots[j] = text.HASHED, slot
+            self._kinds[j], self._slots[j] = csv.HASHED, slot
         if layout.label is not None and layout.label in layout.levels:
             self._slots[layout.label] = len(layout.categories)
         self._index_levels()
-        self._chosen = tuple(np.flatnonzero(self._kinds == k) for k in (text.NUMBER, text.EXTRA))
+        self._chosen = tuple(np.flatnonzero(self._kinds == k) for k in (csv.NUMBER, csv.EXTRA))
         #: `_places` but for the addresses of the arrays.
         self._offsets: NDArray[np.int64] | None = None
 
@@ -285,7 +285,7 @@ class _Parser:
             if isinstance(levels, int):
                 self._levels[j] = (levels, 0)
                 continue
-            self._kinds[j] = self._text.LEVELS
+            self._kinds[j] = self._csv.LEVELS
             first = len(entries)
             ordered = sorted((bucket_of(level, 1 << 64), k) for k, level in enumerate(levels))
             for h, k in ordered:
@@ -293,10 +293,15 @@ class _Parser:
                 data += levels[k].encode("utf-8", "surrogateescape")
                 entries.append((h, begin, len(data), k))
             self._levels[j] = (first, len(entries))
-        self._hashes = np.array([e[0] for e in entries], dtype=np.uint64)
-        self._bounds = np.array([e[1:3] for e in entries], dtype=np.int64).reshape(-1, 2)
-        self._codes_of = np.array([e[3] for e in entries], dtype=np.int64)
-        self._level_text: NDArray[np.uint8] = np.frombuffer(bytes(data) or b"\0", dtype=np.uint8)
+        self._columns = self._csv.Columns(
+            self._kinds,
+            self._slots,
+            self._levels,
+            np.array([e[0] for e in entries], dtype=np.uint64),
+            np.array([e[1:3] for e in entries], dtype=np.int64).reshape(-1, 2),
+            np.array([e[3] for e in entries], dtype=np.int64),
+            np.frombuffer(bytes(data) or b"\0", dtype=np.uint8),
+        )
 
     def _places(self, rows: RowBuffer) -> NDArray[np.int64]:
         """Return for each column where its number of the first row goes, and the row's size."""
@@ -314,39 +319,38 @@ class _Parser:
 
     def fill(self, blocks: Blocks, line: int, checker: RowChecker) -> RowBuffer:
         """Parse until the chunk is full or the source ends."""
-        text = self._text
+        records = self._records
         rows = RowBuffer(self._layout, self._chunk_rows)
         places = self._places(rows)
-        state = np.zeros(text.STATE_SIZE, dtype=np.int64)
-        state[text.LINE] = line
+        arrays = self._csv.Rows(rows.values, rows.extra, rows.codes, rows.lines, rows.has_missing)
+        state = np.zeros(records.STATE_SIZE, dtype=np.int64)
+        log = records.Log(self._deferred, self._problems, state)
+        state[records.LINE] = line
         while rows.count < self._chunk_rows:
-            state[text.POSITION] = blocks.start
-            state[text.ROW] = rows.count
-            state[text.N_DEFERRED : text.N_MISSING + 1] = 0
-            text.parse_csv(
+            state[records.POSITION] = blocks.start
+            state[records.ROW] = rows.count
+            state[records.N_DEFERRED : records.N_MISSING + 1] = 0
+            self._csv.parse_csv(
                 blocks.address, blocks.end, blocks.final, self._delimiter, places.ctypes.data,
-                self._kinds, self._slots, self._levels, self._hashes, self._bounds,
-                self._codes_of, self._level_text, rows.values, rows.extra, rows.codes,
-                rows.lines, rows.has_missing, self._chunk_rows, self._deferred,
-                self._problems, state,
+                self._columns, arrays, self._chunk_rows, log,
             )  # fmt: skip
-            blocks.start = int(state[text.POSITION])
+            blocks.start = int(state[records.POSITION])
             self._collect(blocks, state, rows, checker)
-            status = state[text.STATUS]
-            if status == text.OPEN_QUOTE:
-                checker.refuse(int(state[text.LINE]), "a quote is opened and never closed")
+            status = state[records.STATUS]
+            if status == records.OPEN_QUOTE:
+                checker.refuse(int(state[records.LINE]), "a quote is opened and never closed")
                 blocks.skip_line()
-                state[text.LINE] += 1
-            elif status == text.DONE:
+                state[records.LINE] += 1
+            elif status == records.DONE:
                 # a full chunk is delivered before waiting for more of a slow pipe
                 if blocks.final or rows.count == self._chunk_rows:
                     break
                 if not blocks.refill():
-                    self._skip_long_line(blocks, int(state[text.LINE]), checker)
-                    state[text.LINE] += 1
+                    self._skip_long_line(blocks, int(state[records.LINE]), checker)
+                    state[records.LINE] += 1
             checker.flush()
         checker.flush()
-        self.line = int(state[text.LINE])
+        self.line = int(state[records.LINE])
         return rows
 
     @staticmethod
@@ -364,17 +368,17 @@ class _Parser:
         self, blocks: Blocks, state: NDArray[np.int64], rows: RowBuffer, checker: RowChecker
     ) -> None:
         """Settle what the kernel left open and drop the rows that cannot be used."""
-        text = self._text
-        for line, reason, detail, _ in self._problems[: state[text.N_PROBLEMS]].tolist():
-            if reason == text.RAGGED:
+        records = self._records
+        for line, reason, detail, _ in self._problems[: state[records.N_PROBLEMS]].tolist():
+            if reason == records.RAGGED:
                 checker.refuse(
                     line, f"it has {detail} fields where {len(self._kinds)} are expected"
                 )
             else:
                 name = self._layout.names[detail] if detail < len(self._kinds) else "?"
                 checker.refuse(line, f"column {name!r}: text follows a closing quote")
-        any_missing = bool(state[text.N_MISSING])
-        for row, j, begin, stop, quoted in self._deferred[: state[text.N_DEFERRED]].tolist():
+        any_missing = bool(state[records.N_MISSING])
+        for row, j, begin, stop, quoted in self._deferred[: state[records.N_DEFERRED]].tolist():
             value = blocks.take(begin, stop)
             if quoted:
                 value = value.replace('""', '"')
@@ -382,4 +386,4 @@ class _Parser:
                 any_missing |= rows.settle(self._layout, row, j, value)
             except RefusedFieldError as error:
                 checker.mark(row, f"column {self._layout.names[j]!r}: {error}")
-        rows.take_in(int(state[text.ROW]), any_missing, self._layout, checker)
+        rows.take_in(int(state[records.ROW]), any_missing, self._layout, checker)

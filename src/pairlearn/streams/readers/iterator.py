@@ -50,8 +50,8 @@ class IteratorReader(Reader):
 
     Examples
     --------
-    >>> stream = [({"age": 20, "city": "Oslo"}, 0), ({"age": 30, "city": "Rome"}, 1)]
-    >>> [chunk] = IteratorReader(stream, Schema(categorical={"city": ["Oslo", "Rome"]}))
+    >>> examples = [({"age": 20, "city": "Oslo"}, 0), ({"age": 30, "city": "Rome"}, 1)]
+    >>> [chunk] = IteratorReader(examples, Schema(categorical={"city": ["Oslo", "Rome"]}))
     >>> chunk.X, chunk.y
     (array([[20.,  1.,  0.], [30.,  0.,  1.]]), array([0., 1.]))
     """

@@ -73,7 +73,7 @@ _LARGEST_QID = 2.0**53
 class _Refuser(Protocol):
     position: Any
 
-    def _refuse(self, refusals: Refusals, source: str, line: int, reason: str) -> Refusals: ...
+    def refuse(self, refusals: Refusals, source: str, line: int, reason: str) -> Refusals: ...
 
 
 def chunk_rows_for(chunk_rows: int | None, n_features: int) -> int:
@@ -111,7 +111,7 @@ class RowChecker:
     def flush(self) -> None:
         """Hand over what has been refused since the last time."""
         for line, reason in sorted(self._pending, key=lambda pair: pair[0]):
-            self.refusals = self._reader._refuse(self.refusals, self._source, line, reason)
+            self.refusals = self._reader.refuse(self.refusals, self._source, line, reason)
         self._pending.clear()
 
 

@@ -255,75 +255,77 @@ class _Parser:
     """Drives the compiled parser over the blocks of one source until a chunk is full."""
 
     def __init__(self, reader: SvmlightReader) -> None:
-        from pairlearn.kernels.parsing import text
+        from pairlearn.kernels.parsing import records, svmlight
 
-        self._text = text
+        self._svmlight, self._records = svmlight, records
         self._reader = reader
-        self._deferred = np.empty((4096, text.DEFERRED_WIDTH), dtype=np.int64)
-        self._problems = np.empty((256, text.PROBLEM_WIDTH), dtype=np.int64)
+        self._deferred = np.empty((4096, records.DEFERRED_WIDTH), dtype=np.int64)
+        self._problems = np.empty((256, records.PROBLEM_WIDTH), dtype=np.int64)
         self._capacity = ENTRIES + (ENTRIES >> 2)
         self.line = 1
         self.highest = -1
 
     def fill(self, blocks: Blocks, line: int, checker: RowChecker) -> _Rows:
         """Parse until the chunk is full or the source ends."""
-        text, reader = self._text, self._reader
+        records, reader = self._records, self._reader
         rows = _Rows(reader.chunk_rows, self._capacity, reader.dtype)
-        state = np.zeros(text.STATE_SIZE, dtype=np.int64)
-        state[text.LINE] = line
-        state[text.HIGHEST] = self.highest
+        state = np.zeros(records.STATE_SIZE, dtype=np.int64)
+        state[records.LINE] = line
+        state[records.HIGHEST] = self.highest
         while True:
-            state[text.POSITION] = blocks.start
-            state[text.ROW] = rows.count
-            state[text.N_ENTRIES] = rows.indptr[rows.count]
-            state[[text.N_DEFERRED, text.N_PROBLEMS]] = 0
-            text.parse_svmlight(
+            state[records.POSITION] = blocks.start
+            state[records.ROW] = rows.count
+            state[records.N_ENTRIES] = rows.indptr[rows.count]
+            state[[records.N_DEFERRED, records.N_PROBLEMS]] = 0
+            arrays = self._svmlight.Rows(
+                rows.data, rows.indices, rows.indptr, rows.labels, rows.queries, rows.lines
+            )
+            self._svmlight.parse_svmlight(
                 blocks.address, blocks.end, blocks.final, 0 if reader.zero_based else 1,
-                reader.n_features, rows.data, rows.indices, rows.indptr, rows.labels,
-                rows.queries, rows.lines, reader.chunk_rows, ENTRIES, self._deferred,
-                self._problems, state,
+                reader.n_features, arrays, reader.chunk_rows, ENTRIES,
+                records.Log(self._deferred, self._problems, state),
             )  # fmt: skip
-            blocks.start = int(state[text.POSITION])
+            blocks.start = int(state[records.POSITION])
             self._collect(blocks, state, rows, checker)
             checker.flush()
-            status = state[text.STATUS]
-            if status == text.ENTRIES_FULL:
+            status = state[records.STATUS]
+            if status == records.ENTRIES_FULL:
                 rows.grow()
                 self._capacity = len(rows.data)
-            elif status == text.DEFERRED_FULL and not state[text.N_DEFERRED]:
+            elif status == records.DEFERRED_FULL and not state[records.N_DEFERRED]:
                 self._deferred = np.empty((2 * len(self._deferred), 5), dtype=np.int64)
-            elif status == text.DONE:
+            elif status == records.DONE:
                 # a full chunk is delivered before waiting for more of a slow pipe
                 full = rows.count == reader.chunk_rows or rows.indptr[rows.count] >= ENTRIES
                 if blocks.final or full:
                     break
                 if not blocks.refill():
                     checker.refuse(
-                        int(state[text.LINE]),
+                        int(state[records.LINE]),
                         f"the line is longer than {blocks.max_line_bytes} bytes; "
                         "check the line ends, or raise max_line_bytes",
                     )
                     blocks.skip_line()
-                    state[text.LINE] += 1
-            elif status == text.ROWS_FULL and (
+                    state[records.LINE] += 1
+            elif status == records.ROWS_FULL and (
                 rows.count == reader.chunk_rows or rows.indptr[rows.count] >= ENTRIES
             ):
                 break
         checker.flush()
-        self.line = int(state[text.LINE])
-        self.highest = int(state[text.HIGHEST])
+        self.line = int(state[records.LINE])
+        self.highest = int(state[records.HIGHEST])
         return rows
 
     def _collect(
         self, blocks: Blocks, state: NDArray[np.int64], rows: _Rows, checker: RowChecker
     ) -> None:
         """Settle what the kernel left open and drop the rows that cannot be used."""
-        text, reader = self._text, self._reader
-        begin, stop = rows.count, int(state[text.ROW])
-        for line, reason, detail, place in self._problems[: state[text.N_PROBLEMS]].tolist():
+        records, reader = self._records, self._reader
+        begin, stop = rows.count, int(state[records.ROW])
+        for line, reason, detail, place in self._problems[: state[records.N_PROBLEMS]].tolist():
             near = blocks.take(place, min(place + 40, blocks.end)).split("\n")[0]
             checker.refuse(line, self._explain(reason, detail, near.split(" ")[0]))
-        for row, entry, first, last, _ in self._deferred[: state[text.N_DEFERRED]].tolist():
+        for row, entry, first, last, _ in self._deferred[: state[records.N_DEFERRED]].tolist():
             try:
                 value = parse_number(blocks.take(first, last), ())
             except RefusedFieldError as error:
@@ -365,14 +367,14 @@ class _Parser:
         return int(rows.indices[entry]) + (not self._reader.zero_based)
 
     def _explain(self, reason: int, detail: int, near: str) -> str:
-        text = self._text
-        if reason == text.BAD_QID:
+        records = self._records
+        if reason == records.BAD_QID:
             return f"{shown(near)} is not qid:NUMBER directly after the label"
-        if reason == text.NOT_ASCENDING:
+        if reason == records.NOT_ASCENDING:
             return f"{shown(near)}: indices must ascend; sort the features of the line"
-        if reason == text.INDEX_TOO_SMALL:
+        if reason == records.INDEX_TOO_SMALL:
             return f"{shown(near)}: index 0 in a file that counts from 1; pass zero_based=True"
-        if reason == text.INDEX_TOO_LARGE:
+        if reason == records.INDEX_TOO_LARGE:
             return (
                 f"{shown(near)}: the index is beyond n_features={self._reader.n_features}; "
                 "raise n_features"

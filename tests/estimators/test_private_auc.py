@@ -3,6 +3,7 @@ import json
 import os
 import pickle
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +15,19 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
+from pairlearn.data import lookup
+from pairlearn.data.cache import FOLDER_VARIABLE
+from pairlearn.data.dataset import Dataset
 from pairlearn.estimators.private_auc import PrivacyWarning, PrivateAUCClassifier
+from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS
+from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
+from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce
 from pairlearn.privacy.accounting.certificate import Certificate
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.table import PUBLIC_FACTS, auc_over_splits, load_table_data
 
 DATA = Path(os.environ.get("PAIRLEARN_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
@@ -209,22 +215,54 @@ BARS = {
 }
 
 
+def by_epsilon(outcome, row):
+    """Return means and deviations of a row, one for each epsilon."""
+    table = outcome.parts[1]
+    found = [(mean, sd) for label, _, mean, sd in table.csv_rows if label == f"here: {row}"]
+    return np.array(found).T
+
+
 @pytest.mark.parametrize("name", list(BARS))
-def test_accuracy_on_the_papers_small_data_sets(name):
-    try:
-        load_table_data(name, DATA)
-    except FileNotFoundError as error:
-        pytest.skip(str(error))
-    mean, deviation = auc_over_splits(name, DATA, n_splits=60, seed=1)
+def test_accuracy_on_the_papers_small_data_sets(name, tmp_path, monkeypatch):
+    if DATA.is_dir():
+        monkeypatch.setenv(FOLDER_VARIABLE, str(DATA))
+    settings = Settings(
+        store=tmp_path / "results.sqlite", datasets=(name,), methods=("statistics",), n_splits=60,
+        seed=1,
+    )  # fmt: skip
+    shelf = Shelf(settings)
+    (outcome,) = reproduce(["private-mechanisms"], settings, shelf)
+    if name in shelf.missing:
+        pytest.skip(shelf.missing[name])
+    mean, deviation = by_epsilon(outcome, "statistics")
     error = deviation / np.sqrt(60)
     assert (mean > np.array(BARS[name]) - 2.5 * error).all()
 
 
-def test_table_data_need_a_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match="LIBSVM site"):
-        load_table_data("german", tmp_path)
-    (tmp_path / "diabetes").write_text("+1 1:6 3:72.5\n-1 8:31\n")
-    X, signs = load_table_data("diabetes", tmp_path)
-    assert signs.tolist() == [1.0, -1.0]
-    assert X[0, 2] == 72.5
-    assert len(PUBLIC_FACTS["german"].levels) == 24
+@pytest.mark.parametrize("target", ["private-mechanisms", "private-add-remove"])
+def test_every_mechanism_is_compared(target, tmp_path):
+    settings = Settings(store=tmp_path / "results.sqlite", datasets=("diabetes",), n_splits=1)
+    shelf = Shelf(settings)
+    facts = PUBLIC_FACTS["diabetes"]
+    rng = np.random.default_rng(0)
+    X = rng.uniform(facts.lower, facts.upper, size=(400, 8))
+    y = np.where(X[:, 1] > 100, 1.0, -1.0)
+    shelf._loaded["diabetes"] = Dataset(X, y, "diabetes", "made", (-1.0, 1.0), "test", "0" * 64)
+    (outcome,) = reproduce([target], settings, shelf)
+    assert outcome.n_failures == 0
+    relation = "add_remove" if target == "private-add-remove" else "replace"
+    for name, learner in PRIVATE_LEARNERS.items():
+        assert (f"here: {name}" in outcome.text) is (relation in learner.relations)
+    if relation == "replace":
+        assert by_epsilon(outcome, "statistics").shape == (2, 6)
+        # The published noise is proved for epsilon up to 1 only.
+        assert by_epsilon(outcome, PAPER_NOISE).shape == (2, 4)
+    with pytest.raises(ValueError, match="none of them was asked for"):
+        list(reproduce([target], replace(settings, methods=("ours",)), shelf))
+
+
+@pytest.mark.parametrize("name", PUBLIC_FACTS)
+def test_public_facts_fit_the_data_set(name):
+    facts = PUBLIC_FACTS[name]
+    assert len(facts.lower) == len(facts.upper) == len(facts.levels) == lookup(name).d
+    assert (np.array(facts.lower) < np.array(facts.upper)).all()

@@ -34,14 +34,15 @@ class Schedule:
 
     def step_sizes(self, first: int, count: int) -> NDArray[np.float64]:
         """Return eta_t for the steps t = first, ..., first + count - 1 (the first step is 1)."""
-        return self.step_size * self._shape(np.arange(first, first + count, dtype=np.float64))
+        return self.step_size * self.shape(np.arange(first, first + count, dtype=np.float64))
 
     def scaled(self, factor: float) -> Self:
         """Return the schedule with every step size multiplied by `factor`."""
         return replace(self, step_size=self.step_size * factor)
 
-    def _shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        raise TypeError(f"{type(self).__name__} must define _shape(steps).")
+    def shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return eta_t / eta for the steps t = 1, 2, ... in `steps`: what a subclass defines."""
+        raise TypeError(f"{type(self).__name__} must define shape(steps).")
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Constant(Schedule):
 
     is_constant: ClassVar[bool] = True
 
-    def _shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ones."""
         return np.ones_like(steps)
 
 
@@ -80,7 +82,8 @@ class InverseSqrt(Schedule):
     array([0.5])
     """
 
-    def _shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return 1 / sqrt(t)."""
         return 1.0 / np.sqrt(steps)
 
 
@@ -108,7 +111,8 @@ class InverseTime(Schedule):
         if not self.offset >= 0.0:
             raise ValueError(f"offset must be at least 0, got {self.offset!r}.")
 
-    def _shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return 1 / (t + offset)."""
         return 1.0 / (steps + self.offset)
 
 
@@ -134,5 +138,6 @@ class StronglyConvex(Schedule):
         """Return the schedule for the strong-convexity constant `alpha`."""
         return cls(1.0 / check_positive("alpha", alpha))
 
-    def _shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return 2 / (t + 1)."""
         return 2.0 / (steps + 1.0)

@@ -9,10 +9,10 @@ import pytest
 from pairlearn.data import load
 from pairlearn.data.dataset import Dataset
 from pairlearn.data.errors import DataUnavailableError
+from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.experiments.paper import outcome as outcome_module
 from pairlearn.experiments.paper.outcome import QUICK_EXAMPLES, Settings, Shelf
 from pairlearn.experiments.paper.targets import TARGETS, reproduce, write_reproduction
-from pairlearn.privacy.table import PUBLIC_FACTS
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 

@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stream behind `AUCClassifier.partial_fit`, with a step size found on the way."""
+"""What runs behind `AUCClassifier.partial_fit`: streams, and a step size found on the way."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.by_name import as_ball
+from pairlearn.domains import ball_or_whole
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import DenseRows, Rows
+from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
 
-__all__ = ["StreamLearner"]
+__all__ = ["OnlineGrid", "relative_to"]
 
 #: A grid is trained on so many examples, then the best is kept.
 _WARM_UP = 4096
@@ -28,50 +29,63 @@ _STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _WINDOW = 4096
 
 
-class StreamLearner:
-    """One stream, or a grid of streams of which the best is kept after the warm-up.
+def relative_to(rows: Rows) -> tuple[float, ...]:
+    """Return the step sizes of a grid, in the scale of a first chunk."""
+    scale = mean_pair_distance(rows)
+    return tuple(c / scale for c in _STREAM_STEPS)
+
+
+class OnlineGrid:
+    """One stream, or several of different step sizes of which the best is kept after the warm-up.
 
     Parameters
     ----------
     problem : Problem
         Score and loss.
-    rows : DenseRows or CsrRows
-        The first chunk, which tells the number of features, the type and the scale.
-    step_size : float or None
-        None trains a grid of step sizes.
-    radius : float or None
-        None means no constraint.
+    n_features : int
+        Number of features.
+    dtype : dtype
+        Type of the iterates.
+    step_sizes : sequence of float
+        The step sizes to choose from.
+    radius : float
+        Radius of the ball, infinity for none.
     pairing, schedule, averaging : Pairing, Schedule, Averaging
         The other parts; the schedule is multiplied by the step size.
     rng : numpy.random.Generator
         Source of randomness; each stream gets its own copy.
-    start : ndarray or None
+    start : ndarray, optional
         The starting point.
     """
 
     def __init__(
         self,
         problem: Problem,
-        rows: Rows,
+        n_features: int,
         *,
-        step_size: float | None,
-        radius: float | None,
+        dtype: Any,
+        step_sizes: Sequence[float],
+        radius: float,
         pairing: Pairing,
         schedule: Schedule,
         averaging: Averaging,
         rng: np.random.Generator,
-        start: NDArray[np.float64] | None,
+        start: NDArray[np.float64] | None = None,
     ) -> None:
-        self.radius = np.inf if radius is None else radius
-        if step_size is None:
-            mean, spread = rows.spread()
-            scale = 2.0 * spread if spread > 0 else float(mean @ mean)
-            self._steps = [c / scale if scale > 0 else c for c in _STREAM_STEPS]
-        else:
-            self._steps = [step_size]
-        self._dtype = rows.X.dtype if isinstance(rows, DenseRows) else np.float64
-        self._parts = (problem, rows.shape[1], pairing, schedule, averaging, rng)
-        self.start_streams(start)
+        self.radius = radius
+        self._steps = list(step_sizes)
+        self._dtype, self._n_features = np.dtype(dtype), n_features
+        draws = not isinstance(pairing, PreviousExample)
+        self._streams: list[Stream] = [
+            PairwiseSGD(pairing, schedule.scaled(step), ball_or_whole(radius), averaging).start(
+                problem,
+                n_features,
+                rng=copy.deepcopy(rng) if draws else rng,
+                dtype=dtype,
+                w_start=start,
+            )
+            for step in self._steps
+        ]
         self._averages = np.array([stream.average for stream in self._streams])
         self._progress = np.zeros(len(self._steps))
         self._pairs = 0.0
@@ -80,20 +94,44 @@ class StreamLearner:
         self._weight = np.empty(0)
         self._best = 0
 
-    def start_streams(self, start: NDArray[np.float64] | None = None) -> None:
-        """Start a stream for each step size."""
-        problem, n_features, pairing, schedule, averaging, rng = self._parts
-        draws = not isinstance(pairing, PreviousExample)
-        self._streams: list[Stream] = [
-            PairwiseSGD(pairing, schedule.scaled(step), as_ball(self.radius), averaging).start(
-                problem,
-                n_features,
-                rng=copy.deepcopy(rng) if draws else rng,
-                dtype=self._dtype,
-                w_start=start,
-            )
-            for step in self._steps
-        ]
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next chunk depends on, as plain values and arrays."""
+        return {
+            "n_features": self._n_features,
+            "dtype": self._dtype.name,
+            "radius": self.radius,
+            "step_sizes": list(self._steps),
+            "streams": [stream.state() for stream in self._streams],
+            "progress": self._progress.copy(),
+            "pairs": self._pairs,
+            "scores": self._scores,
+            "positive": self._positive,
+            "weight": self._weight,
+            "best": self._best,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], problem: Problem, **parts: Any) -> OnlineGrid:
+        """Return the grid that `state` described; the other parts are those it was made with."""
+        grid = cls(
+            problem,
+            int(state["n_features"]),
+            dtype=state["dtype"],
+            step_sizes=state["step_sizes"],
+            radius=float(state["radius"]),
+            **parts,
+        )
+        grid.restore(state)
+        return grid
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state with the same step sizes."""
+        for stream, saved in zip(self._streams, state["streams"], strict=True):
+            stream.restore(saved)
+        self._averages = np.array([stream.average for stream in self._streams])
+        self._progress, self._pairs = state["progress"].copy(), float(state["pairs"])
+        self._scores, self._best = state["scores"], int(state["best"])
+        self._positive, self._weight = state["positive"], state["weight"]
 
     @property
     def best(self) -> Stream:
@@ -122,7 +160,7 @@ class StreamLearner:
     def learn(
         self,
         rows: Rows,
-        signs: NDArray[np.float64],
+        y: NDArray[np.float64],
         weight: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Learn a chunk; `weight` may be empty. Return the scores that its examples had before."""
@@ -131,19 +169,19 @@ class StreamLearner:
         scores = rows.scores(self._averages)
         given = scores[self._best]
         # A stream that fails restores itself, not the ones before it.
-        saved = [stream.save() for stream in self._streams[:-1]]
+        saved = [stream.state() for stream in self._streams[:-1]]
         try:
             for stream in self._streams:
-                stream.learn_many(rows, signs, example_weight=weight if len(weight) else None)
+                stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
         except BaseException:
             for stream, state in zip(self._streams, saved, strict=False):
                 stream.restore(state)
             raise
         self._averages = np.array([stream.average for stream in self._streams])
-        positive = signs > 0
+        positive = y > 0
         self._scores = _latest(self._scores, scores)
         self._positive = _latest(self._positive, positive)
-        self._weight = _latest(self._weight, weight if len(weight) else np.ones(len(signs)))
+        self._weight = _latest(self._weight, weight if len(weight) else np.ones(len(y)))
         if len(self._streams) > 1:
             self._compare(scores, positive)
         return np.asarray(given)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the parameter may live: the set W and the projection onto it."""
+"""The whole space, balls and sets of positive semi-definite matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["Ball", "Domain", "PsdBall", "PsdCone", "PsdSet", "WholeSpace"]
+__all__ = ["Ball", "PsdBall", "PsdCone", "PsdSet", "WholeSpace", "ball_or_whole"]
 
 
 @dataclass(frozen=True)
@@ -179,4 +179,13 @@ class PsdBall(PsdSet):
         return inside if norm <= self.radius else inside * (self.radius / norm)
 
 
-Domain = WholeSpace | Ball | PsdCone | PsdBall
+def ball_or_whole(radius: float) -> WholeSpace | Ball:
+    """Return the ball of a radius, the whole space if that is infinite.
+
+    Examples
+    --------
+    >>> ball_or_whole(2.0), ball_or_whole(np.inf)
+    (Ball(radius=2.0), WholeSpace())
+    """
+    check_positive("radius", radius, allow_infinite=True)
+    return WholeSpace() if math.isinf(radius) else Ball(radius)

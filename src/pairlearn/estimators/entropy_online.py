@@ -1,42 +1,50 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stream of `EntropyRegressor`, and the scales that it shares with the offline form."""
+"""What runs behind `EntropyRegressor.partial_fit`, and what it shares with the offline form."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.by_name import as_averaging, as_ball, as_generator, as_schedule
 from pairlearn.estimators.entropy_start import locate, start_from
 from pairlearn.estimators.weights import representatives
 from pairlearn.losses import Epanechnikov, PairLoss, Welsch
 from pairlearn.metrics.entropy import error_entropy
-from pairlearn.problem import Problem
-from pairlearn.scores import LinearScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.pairwise_sgd import Stream
 from pairlearn.solvers.rows import DenseRows, Rows
-from pairlearn.validation import check_positive
 
-__all__ = ["EntropyStream", "pair_loss", "pair_scale"]
+__all__ = ["Beginning", "OnlineCorrection", "pair_loss"]
 
 Vector = NDArray[np.float64]
 
-#: The relative step size of a stream: the steps are c / sqrt(t) over the pair scale.
-_STREAM_STEP = 1.0
 #: Examples that a stream collects before it chooses a bandwidth and a starting point.
 _WARM_UP = 256
 #: Errors of a stream that the intercept is found from.
 _WINDOW = 4096
 
 
-class EntropyStream:
-    """Collects the first examples, then learns a correction of what they start it from."""
+class Beginning(NamedTuple):
+    """What is found from the first examples: a starting point and the stream that corrects it."""
 
-    def __init__(self, owner: Any, n_features: int) -> None:
-        self._owner = owner
-        self._n_features = n_features
+    start: Vector
+    stream: Stream
+    bandwidth: float
+    step_size: float
+
+
+class OnlineCorrection:
+    """Collects the first examples, then learns a correction of what they start it from.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features.
+    """
+
+    def __init__(self, n_features: int) -> None:
         self._rows: list[Rows] = []
         self._targets: list[Vector] = []
         self._weights: list[Vector] = []
@@ -47,6 +55,35 @@ class EntropyStream:
         self.error_weight = np.empty(0)
         self.bandwidth = float("nan")
         self.step_size = float("nan")
+
+    def state(self) -> dict[str, Any]:
+        """Return what was collected, or the stream that corrects the starting point."""
+        return {
+            "rows": list(self._rows),
+            "targets": list(self._targets),
+            "weights": list(self._weights),
+            "start": self._start,
+            "errors": self.errors,
+            "error_weight": self.error_weight,
+            "bandwidth": self.bandwidth,
+            "step_size": self.step_size,
+            "stream": None if self._stream is None else self._stream.state(),
+        }
+
+    def restore(
+        self, state: Mapping[str, Any], start: Callable[[float, float, int], Stream]
+    ) -> None:
+        """Go back to a state returned by `state`.
+
+        `start` starts a stream with a bandwidth, a step size and a number of features.
+        """
+        self._rows, self._targets = list(state["rows"]), list(state["targets"])
+        self._weights, self._start = list(state["weights"]), state["start"]
+        self.errors, self.error_weight = state["errors"], state["error_weight"]
+        self.bandwidth, self.step_size = float(state["bandwidth"]), float(state["step_size"])
+        if state["stream"] is not None:
+            self._stream = start(self.bandwidth, self.step_size, len(self._start))
+            self._stream.restore(state["stream"])
 
     @property
     def coef(self) -> Vector:
@@ -66,8 +103,14 @@ class EntropyStream:
         weight = self.error_weight if self.error_weight.any() else np.empty(0)
         return locate(self.errors[representatives(weight)], rule)
 
-    def learn(self, rows: Rows, y: Vector, weight: Vector) -> None:
-        """Learn from a chunk, or put it aside until there are enough examples to start."""
+    def learn(
+        self,
+        rows: Rows,
+        y: Vector,
+        weight: Vector,
+        begin: Callable[[Rows, Vector, Vector], Beginning],
+    ) -> None:
+        """Learn from a chunk, or put it aside until there are enough examples to `begin`."""
         if self._rows and type(self._rows[0]) is not type(rows):
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
@@ -100,28 +143,13 @@ class EntropyStream:
             return
         # Whatever follows the 256th example has no part in the choices.
         known = collected.take(np.arange(_WARM_UP))
-        owner, rng = self._owner, as_generator(self._owner.random_state)
-        self._start = start_from(known, targets[:_WARM_UP], owner._init(), known_weight)
-        errors = targets[:_WARM_UP] - known.scores(self._start)
-        loss = owner._loss(owner._stages()[-1], errors[representatives(known_weight)], rng)
-        self.bandwidth = float(getattr(loss, "bandwidth", np.nan))
-        given = owner.step_size != "auto"
-        self.step_size = (
-            check_positive("step_size", owner.step_size)
-            if given
-            else _STREAM_STEP / pair_scale(known)
-        )
-        solver = PairwiseSGD(
-            owner._pairing(),
-            as_schedule(owner.schedule, default="inverse_sqrt").scaled(self.step_size),
-            as_ball(owner.radius),
-            as_averaging(owner.averaging),
-        )
-        stream = solver.start(Problem(LinearScore(), loss), self._n_features, rng=rng)
-        errors = targets - collected.scores(self._start)
-        stream.learn_many(collected, errors, example_weight=weights if len(weights) else None)
+        begun = begin(known, targets[:_WARM_UP], known_weight)
+        errors = targets - collected.scores(begun.start)
+        begun.stream.learn_many(collected, errors, example_weight=weights if len(weights) else None)
+        self._start, self._stream, self.bandwidth, self.step_size = begun
         self._note(errors, [weights])
-        self._stream, self._rows, self._targets, self._weights = stream, self._rows[:1], [], []
+        # One row tells of which kind the chunks are.
+        self._rows, self._targets, self._weights = [known.take(np.arange(1))], [], []
 
     def _note(self, errors: Vector, weights: list[Vector]) -> None:
         """Keep the latest errors and their weights, in which the intercept is located."""
@@ -133,13 +161,6 @@ class EntropyStream:
         for rows in self._rows[1:]:
             total = total.followed_by(rows)  # type: ignore[arg-type]
         return total
-
-
-def pair_scale(rows: Rows) -> float:
-    """Return the mean squared distance of two examples."""
-    mean, spread = rows.spread()
-    scale = 2.0 * spread if spread > 0 else float(mean @ mean)
-    return scale if scale > 0 else 1.0
 
 
 def pair_loss(loss: PairLoss, errors: Vector, seed: int) -> float:

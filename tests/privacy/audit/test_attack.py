@@ -7,15 +7,16 @@ below 0.004 (four bounds of confidence 0.999).
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
+from pairlearn.cli.privacy import command
 from pairlearn.privacy.audit.attack import (
     Neighbours,
     audit,
     audit_statistics,
-    main,
     release_distances,
     worst_case_neighbours,
 )
@@ -276,8 +277,9 @@ def test_confidence_is_kept_at_the_claim():
     assert alarms < 40
 
 
-def test_command(capsys):
+def test_command():
     for name in ("all_pairs", "metric_gradient"):
         options = ["--runs", "60", "--n", "10", "--d", "2", "--confidence", "0.9999"]
-        assert main(["--mechanism", name, *options]) == 0
-        assert "not refuted" in capsys.readouterr().out
+        answer = CliRunner().invoke(command, ["audit", "--mechanism", name, *options])
+        assert answer.exit_code == 0
+        assert "not refuted" in answer.output

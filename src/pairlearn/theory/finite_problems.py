@@ -87,25 +87,14 @@ class FiniteProblem:
 
     def _risk(self, w: Vector, weights: Vector) -> float:
         first, second, differences = self._ordered
-        scores = differences @ w
-        values = [
-            self.loss.value(float(score), float(y), float(y_partner), self.loss.parameter)
-            for score, y, y_partner in zip(
-                scores, self.labels[first], self.labels[second], strict=True
-            )
-        ]
-        return float(weights @ np.asarray(values))
+        labels = self.labels[first], self.labels[second]
+        return float(weights @ self.loss.value.many(differences @ w, *labels, self.loss.parameter))
 
     def _gradient(self, w: Vector, weights: Vector) -> Vector:
         first, second, differences = self._ordered
-        scores = differences @ w
-        slopes = [
-            self.loss.derivative(float(score), float(y), float(y_partner), self.loss.parameter)
-            for score, y, y_partner in zip(
-                scores, self.labels[first], self.labels[second], strict=True
-            )
-        ]
-        return np.asarray((weights * np.asarray(slopes)) @ differences)
+        labels = self.labels[first], self.labels[second]
+        slopes = self.loss.derivative.many(differences @ w, *labels, self.loss.parameter)
+        return np.asarray((weights * slopes) @ differences)
 
     def _population_weights(self) -> Vector:
         first, second, _ = self._ordered

@@ -23,9 +23,6 @@ from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.clipped_pairs import (
     PairGradient,
     clip_rows,
-    logistic_slope,
-    slopes_of,
-    stage_sizes,
 )
 from pairlearn.privacy.mechanisms.gradient import (
     AllPairsGradient,
@@ -34,6 +31,7 @@ from pairlearn.privacy.mechanisms.gradient import (
 )
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.solvers.localized import stage_sizes
 
 SMOOTH = [
     Logistic(),
@@ -102,8 +100,8 @@ def test_gradient_is_the_derivative_of_the_risk():
 @pytest.mark.parametrize("loss", [*SMOOTH, OwnLoss()])
 def test_slopes_are_those_of_the_loss(loss):
     margins = np.linspace(-3.0, 3.0, 41)
-    expected = [-loss.derivative(m, 1.0, -1.0, loss.parameter) for m in margins]
-    assert np.allclose(slopes_of(loss)(margins), expected, atol=1e-12, rtol=0)
+    expected = [loss.derivative(m, 1.0, -1.0, loss.parameter) for m in margins]
+    assert np.allclose(loss.slopes(margins), expected, atol=1e-12, rtol=0)
     assert np.abs(expected).max() <= loss.slope_bound(3.0) * (1 + 1e-12)
 
 
@@ -129,16 +127,15 @@ def test_pair_lemma(loss, seed, flip, far):
         other_signs[0] *= -1
     w = rng.normal(size=d)
     slope = loss.slope_bound(radius * float(np.linalg.norm(w)))
-    slopes = slopes_of(loss)
-    apart = PairGradient(Z, signs, radius=radius, slope=slopes)(w) - PairGradient(
-        other, other_signs, radius=radius, slope=slopes
+    apart = PairGradient(Z, signs, radius=radius, loss=loss)(w) - PairGradient(
+        other, other_signs, radius=radius, loss=loss
     )(w)
     assert np.linalg.norm(apart) <= 2 * radius * slope / n * (1 + 1e-9)
 
 
 def test_the_logistic_bound_is_that_of_the_loss():
     for margin in (0.0, 0.7, 40.0):
-        assert logistic_slope(margin) == Logistic().slope_bound(margin)
+        assert Logistic().slope_bound(margin) == 1.0 / (1.0 + math.exp(-margin))
 
 
 def loss_mechanism(loss, **options):

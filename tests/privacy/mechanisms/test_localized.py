@@ -11,10 +11,11 @@ from pairlearn.privacy.accounting.gaussian import mixture_noise_scale, touch_dis
 from pairlearn.privacy.accounting.touches import touch_law, touch_noise
 from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
 from pairlearn.privacy.mechanisms.base import PublicSetting
-from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows, stage_sizes
+from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows
 from pairlearn.privacy.mechanisms.localized_hinge import LARGEST_N, HingeStage, LocalizedHinge
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.solvers.localized import stage_sizes
 
 
 def make_setting(n, d=3, epsilon=1.0, delta=1e-3, neighbours="replace"):
@@ -323,7 +324,7 @@ def test_the_bound_of_the_hinge_stage_is_attained():
 def test_hinge_stages_are_cheaper_than_the_horizon_of_the_proof():
     setting = make_setting(256, delta=1 / 256)
     stages = LocalizedHinge().stages(setting)
-    assert [stage.n_examples for stage in stages] == stage_sizes(256)
+    assert tuple(stage.n_examples for stage in stages) == stage_sizes(256)
     assert all(stage.n_steps <= 12 * stage.n_examples for stage in stages)
     length = 0.8 * math.sqrt(3)
     for k, stage in enumerate(stages, start=1):

@@ -25,7 +25,7 @@ from pairlearn.experiments import (
 from pairlearn.experiments.comparison.cell import child_seed, split_of
 from pairlearn.experiments.comparison.runner import ComparisonError
 from pairlearn.experiments.comparison.store import Store, StoreError
-from pairlearn.experiments.methods.base import Checkpoint
+from pairlearn.experiments.methods.base import Waypoint
 
 SVC = EstimatorMethod(name="svc", path="sklearn.svm.LinearSVC", grid={"C": [0.01, 1.0]})
 SGD = EstimatorMethod(
@@ -69,7 +69,7 @@ class MeanDifference(Method):
             model=Scores(w),
             n_gradients=len(y),
             state_bytes=w.nbytes,
-            checkpoints=(Checkpoint(Scores(-w), 0.5, 7),),
+            waypoints=(Waypoint(Scores(-w), 0.5, 7),),
         )
 
 

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A check of a coordinatewise domain before it is trained with."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.domains.coordinatewise import CoordinatewiseDomain
+from pairlearn.scalars import Scalar, check_compiled
+
+__all__ = ["DomainCheck", "check_domain"]
+
+Array = NDArray[np.float64]
+
+#: What rounding may do to a number, relatively.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class DomainCheck:
+    """What `check_domain` has found of a domain that passed."""
+
+    #: Pairs of a coordinate and a step size that were tried.
+    n_points: int
+    #: Points that the domain moves.
+    n_moved: int
+    #: Whether zero stays zero at every step size, as sparse models need it.
+    keeps_zero: bool
+
+
+def check_domain(
+    domain: CoordinatewiseDomain,
+    *,
+    values: Sequence[float] | None = None,
+    step_sizes: Sequence[float] = (0.0, 1e-3, 0.1, 0.5, 2.0),
+) -> DomainCheck:
+    """Check a coordinatewise domain at points of the line.
+
+    Results must be finite and the compiled functions must agree with the Python one. As of every
+    projection and every proximal step of a convex function, a larger coordinate must not end below
+    a smaller one, nor two coordinates further apart than they began. If the domain says that it is
+    a projection, it must not depend on the step size, nor move a point that it has moved.
+
+    Parameters
+    ----------
+    domain : CoordinatewiseDomain
+        The domain.
+    values : sequence of float, optional
+        Coordinates to try; 0, whole and half numbers up to 4, some others and the finite
+        parameters of the domain by default. Add the points at which yours changes its form.
+    step_sizes : sequence of float, optional
+        Step sizes to try.
+
+    Returns
+    -------
+    DomainCheck
+        What was found.
+
+    Raises
+    ------
+    ValueError
+        If the domain fails, with the worst point.
+
+    Examples
+    --------
+    >>> from pairlearn import NonNegative, check_domain
+    >>> check_domain(NonNegative()).keeps_zero
+    True
+    """
+    if not isinstance(domain, CoordinatewiseDomain):
+        raise TypeError(
+            f"check_domain needs a CoordinatewiseDomain (an instance, not a class), got {domain!r}."
+        )
+    name = type(domain).__name__
+    if not isinstance(getattr(domain, "proximal", None), Scalar):
+        raise ValueError(
+            f"{name}.proximal must be a function decorated with @scalar, of "
+            "(value, step_size, first, second)."
+        )
+    parameters = domain.parameters
+    if len(parameters) != 2 or any(math.isnan(value) for value in parameters):
+        raise ValueError(f"{name}.parameters must be two numbers, got {parameters!r}.")
+    if values is None:
+        values = [*np.arange(-4.0, 4.5, 0.5), -1e6, -17.3, -0.123, 1e-3, 0.321, 23.7, 1e6]
+        values += [sign * value for value in parameters for sign in (-1, 1) if math.isfinite(value)]
+    line = np.unique(np.asarray(values, dtype=np.float64))
+    sizes = np.asarray(step_sizes, dtype=np.float64)
+    taken = np.array([domain.step(line, eta) for eta in sizes])
+    refuse = functools.partial(_refuse, line, sizes)
+    refuse(~np.isfinite(taken), f"{name} must give finite numbers, but gives", taken)
+    points = [(float(v), float(eta), *parameters) for eta in sizes for v in line]
+    check_compiled(f"{name}.proximal", domain.proximal, points)
+    for dtype, rounding in ((np.float64, _ROUNDING), (np.float32, 1e-6)):
+        error = np.abs(_rows(domain, line, sizes, dtype) - taken)
+        rule = f"{name}.proximal compiled for rows of {np.dtype(dtype)} must agree, but is off by"
+        refuse(error > rounding * (1.0 + np.abs(line)), rule, error)
+    gaps, apart = np.diff(taken, axis=1), np.diff(line)
+    room = _ROUNDING * (1.0 + np.abs(line))
+    slack = room[1:] + room[:-1]
+    rule = f"{name} must not turn the order around, but the next coordinate above ends at a gap of"
+    refuse(gaps < -slack, rule, gaps)
+    rule = f"{name} must not move coordinates apart, but the next one above ends further away by"
+    refuse(gaps > apart + slack, rule, gaps - apart)
+    if domain.is_projection:
+        rule = (
+            f"{name} says that it is a projection, but {{}}; set is_projection = False or correct "
+            "the function. The difference is"
+        )
+        change = np.abs(taken - taken[0])
+        refuse(change > room, rule.format("it depends on the step size"), change)
+        again = [domain.step(row, eta) for row, eta in zip(taken, sizes, strict=True)]
+        change = np.abs(np.array(again) - taken)
+        refuse(change > room, rule.format("it moves a point twice"), change)
+    zero = [domain.proximal(0.0, float(eta), *parameters) for eta in sizes]
+    return DomainCheck(taken.size, int(np.count_nonzero(taken != line)), not any(zero))
+
+
+def _rows(domain: CoordinatewiseDomain, line: Array, sizes: Array, dtype: Any) -> NDArray[Any]:
+    """Return the step of each size from the line, by the compiled loop over a row."""
+    number = ctypes.c_double if dtype is np.float64 else ctypes.c_float
+    arguments: list[Any] = [ctypes.POINTER(number), ctypes.c_ssize_t, *[ctypes.c_double] * 3]
+    loop = ctypes.CFUNCTYPE(None, *arguments)(domain.proximal.row_address(dtype))
+    rows = np.array([line] * len(sizes), dtype=dtype)
+    for row, eta in zip(rows, sizes, strict=True):
+        loop(row.ctypes.data_as(ctypes.POINTER(number)), len(row), eta, *domain.parameters)
+    return rows
+
+
+def _refuse(line: Array, sizes: Array, bad: NDArray[np.bool_], rule: str, amount: Array) -> None:
+    """Raise with the worst of the bad points, if there is one."""
+    if bad.any():
+        worst = np.where(bad, np.nan_to_num(np.abs(amount), nan=np.inf), -1.0)
+        e, k = np.unravel_index(int(np.argmax(worst)), bad.shape)
+        raise ValueError(
+            f"{rule} {amount[e, k]:.6g}, at coordinate {line[k]:g} and step size {sizes[e]:g}."
+        )

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The features that scikit-learn has noted of a first chunk, for the state of a running stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pairlearn.validation import check_count
+
+__all__ = ["see_features", "seen_features"]
+
+
+def seen_features(model: Any) -> dict[str, Any]:
+    """Return number and names of the features of an estimator as plain values."""
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "n_features": model.n_features_in_,
+        "feature_names": None if names is None else names.tolist(),
+    }
+
+
+def see_features(model: Any, state: Mapping[str, Any]) -> None:
+    """Note the features that `seen_features` returned.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> one, other = SimpleNamespace(n_features_in_=2), SimpleNamespace()
+    >>> see_features(other, seen_features(one))
+    >>> other
+    namespace(n_features_in_=2)
+    """
+    model.n_features_in_ = check_count("n_features", state["n_features"])
+    if state["feature_names"] is not None:
+        model.feature_names_in_ = np.array(state["feature_names"], dtype=object)

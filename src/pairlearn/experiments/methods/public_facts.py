@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is public about the paper's two small data sets: bounds and kinds, from their documentation.
+
+Private learners are compared with nothing else known beforehand; nothing was read off the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PUBLIC_FACTS", "PublicFacts"]
+
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """Bounds and kinds of the features of a data set.
+
+    Parameters
+    ----------
+    lower, upper : tuple of float
+        Bounds of each feature.
+    levels : tuple of int
+        0 for continuous, k for a code of k levels.
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    levels: tuple[int, ...]
+
+
+_GERMAN_LOWER = (1, 0, 0, 0, 1, 1, 1, 1, 1, 18, 1, 1, 1, 1, 1) + (0,) * 9
+_GERMAN_UPPER = (4, 72, 4, 200, 5, 5, 4, 4, 4, 80, 3, 4, 2, 2, 2) + (1,) * 9
+
+#: By the names of `pairlearn.data.load`.
+PUBLIC_FACTS = {
+    "diabetes": PublicFacts(
+        (0, 0, 0, 0, 0, 0, 0, 20), (20, 200, 140, 100, 900, 70, 2.5, 90), (0,) * 8
+    ),
+    "german": PublicFacts(
+        _GERMAN_LOWER,
+        _GERMAN_UPPER,
+        tuple(
+            # Duration, credit amount and age are continuous.
+            0 if j in (1, 3, 9) else high - low + 1
+            for j, (low, high) in enumerate(zip(_GERMAN_LOWER, _GERMAN_UPPER, strict=True))
+        ),
+    ),
+}

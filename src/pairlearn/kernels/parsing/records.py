@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""What the parsers of text share: their state, what they leave to Python, and single bytes.
+
+A parser walks a block of bytes given by its address and fills arrays row by row. What it cannot
+decide on its own (more than 19 significant digits, ``inf``, a level it does not know, a doubled
+quote) it writes on a list of deferred fields for Python to settle one by one, so that the common
+case is fast and no case is wrong.
+
+The caller owns the memory: at least LOOK_AHEAD bytes of ``\n`` must follow the block, and the
+machine is little-endian.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pairlearn.kernels._native import inline
+
+# What stopped a parser.
+DONE = 0  # the block is used up, to its last complete record
+ROWS_FULL = 1
+DEFERRED_FULL = 2
+PROBLEMS_FULL = 3
+OPEN_QUOTE = 4  # only for a final block: a quoted field never ends
+ENTRIES_FULL = 5  # svmlight: no room left for the entries of the next row
+
+# Positions in the state vector that goes in and out of a parser.
+POSITION, ROW, LINE, N_DEFERRED, N_PROBLEMS, N_MISSING, N_ENTRIES, HIGHEST, STATUS = range(9)
+STATE_SIZE = 9
+
+# Why a row was refused by the parser itself.
+RAGGED = 1
+TEXT_AFTER_QUOTE = 2
+BAD_ENTRY = 3
+BAD_QID = 4
+NOT_ASCENDING = 5
+INDEX_TOO_SMALL = 6
+INDEX_TOO_LARGE = 7
+
+# A deferred field: row, column (or entry), first byte, byte after the last, and whether the
+# field stood in quotes.
+DEFERRED_WIDTH = 5
+PROBLEM_WIDTH = 4  # line, reason, detail, first byte of the offending field
+
+TAB, NEWLINE, RETURN, SPACE, QUOTE, HASH, ZERO, COLON = 9, 10, 13, 32, 34, 35, 48, 58
+
+
+class Log(NamedTuple):
+    """What a parser reports: int64 arrays of deferred fields, refused rows, and its state."""
+
+    deferred: Any
+    problems: Any
+    state: Any
+
+
+@inline
+def defer(log, row, column, begin, stop, quoted):
+    """Leave a field to Python."""
+    n = log.state[N_DEFERRED]
+    log.deferred[n, 0] = row
+    log.deferred[n, 1] = column
+    log.deferred[n, 2] = begin
+    log.deferred[n, 3] = stop
+    log.deferred[n, 4] = quoted
+    log.state[N_DEFERRED] = n + 1
+
+
+@inline
+def refuse(log, line, reason, detail, place):
+    """Refuse a row."""
+    n = log.state[N_PROBLEMS]
+    log.problems[n, 0] = line
+    log.problems[n, 1] = reason
+    log.problems[n, 2] = detail
+    log.problems[n, 3] = place
+    log.state[N_PROBLEMS] = n + 1

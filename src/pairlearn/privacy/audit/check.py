@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A check of a mechanism before it is trusted with data: replayed on adversarial neighbours.
+
+A run is recorded and then played back on a neighbouring data set: the source gives out the same
+noisy values again. Whatever leaves the mechanism must then be the same to the last bit, because all
+it may know of the data are those values; and the distance between what was to be protected in the
+two runs must not exceed the stated sensitivity. Both are exact, with no statistics: a slip that
+these neighbours reach is found for certain. Like an audit, it cannot prove a mechanism right.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+import numpy as np
+
+from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.privacy.audit.replay import (
+    Neighbours,
+    RecordingSource,
+    ReplayingSource,
+    worst_case_neighbours,
+)
+from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.validation import check_count
+
+__all__ = ["MechanismCheck", "check_mechanism"]
+
+#: What rounding may add to a distance, relatively.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class MechanismCheck:
+    """What `check_mechanism` has found of a mechanism that passed."""
+
+    #: Pairs of neighbouring data sets on which it was run.
+    n_pairs: int
+    #: The neighbouring relations that it was tried for.
+    relations: tuple[str, ...]
+    #: The most releases of a run.
+    n_releases: int
+    #: The largest distance between neighbours, as a share of the stated sensitivity: a small one
+    #: says that the bound, or these neighbours, could be better.
+    largest_share: float
+
+
+def check_mechanism(
+    mechanism: Mechanism,
+    *,
+    setting: PublicSetting | None = None,
+    n_random: int = 12,
+    seed: int = 0,
+) -> MechanismCheck:
+    """Check a private learner on neighbouring data sets.
+
+    For each relation that the mechanism says it is proved for it is run on the worst neighbours
+    that the bounds allow, on one class, on constant columns and on random examples, of which one is
+    replaced, turned round, relabelled, or left out. Each run must go through; the same seed must
+    give the same result; every release must be listed, with the noise that was used; with the
+    outputs of the run played back on the neighbour, what is released must stay the same and each
+    protected value within its stated sensitivity, all of them together within mu; and the
+    certificate must state the promise in full. Where the mechanism offers discrete noise, a part of
+    the runs uses it.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism.
+    setting : PublicSetting, optional
+        What is public; 16 examples of two features between -1 and 1, epsilon 1 and delta 0.001 by
+        default. Its relation is exchanged for each of those of the mechanism.
+    n_random : int, default=12
+        Random pairs of data sets to try for each relation.
+    seed : int, default=0
+        Seed of the data and of the noise.
+
+    Returns
+    -------
+    MechanismCheck
+        What was found.
+
+    Raises
+    ------
+    ValueError
+        If the mechanism fails, with the release and the neighbours at which it shows.
+
+    Examples
+    --------
+    >>> from pairlearn import check_mechanism
+    >>> from pairlearn.privacy.mechanisms.gradient import OutputPerturbation
+    >>> report = check_mechanism(OutputPerturbation())
+    >>> report.relations, report.n_releases, report.largest_share < 1
+    (('replace', 'add_remove'), 1, True)
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            f"check_mechanism needs a Mechanism (an instance, not a class), got {mechanism!r}."
+        )
+    check_count("n_random", n_random, minimum=0)
+    if setting is None:
+        setting = PublicSetting.make(
+            16, lower=[-1.0, -1.0], upper=[1.0, 1.0], epsilon=1.0, delta=1e-3
+        )
+    n_pairs, n_releases, largest = 0, 0, 0.0
+    for relation in mechanism.relations:
+        public = replace(setting, neighbours=relation)
+        for k, (where, pair) in enumerate(_neighbours(public, n_random, seed)):
+            secure = mechanism.offers_secure and k % 4 == 3
+            where = f"{relation} neighbours, {where}"
+            shares = _Run(mechanism, public, pair, where, secure, [seed, k]).check()
+            n_pairs, n_releases = n_pairs + 1, max(n_releases, len(shares))
+            largest = max([largest, *shares])
+    return MechanismCheck(n_pairs, tuple(mechanism.relations), n_releases, largest)
+
+
+def _neighbours(setting: PublicSetting, n_random: int, seed: int) -> list[tuple[str, Neighbours]]:
+    """Return neighbouring data sets, each with what is special about it."""
+    n, d = setting.n_examples, setting.n_features
+    low, high = setting.to_standard(np.stack([setting.lower, setting.upper]))
+    middle = 0.5 * (low + high)
+    pairs = [
+        ("one example in the opposite corner", worst_case_neighbours(setting)),
+        ("one label turned", worst_case_neighbours(setting, label_is_worst=True)),
+    ]
+    rng = np.random.default_rng(seed)
+    for k in range(n_random + 2):
+        Z, signs = rng.uniform(low, high, (n, d)), np.where(rng.random(n) < rng.random(), 1.0, -1.0)
+        where = ("random examples", "examples in corners")[k % 2]
+        if k % 2:
+            Z = np.where(middle < Z, high, low)
+        if k >= n_random:
+            where = ("one class, constant columns", "one class in corners")[k - n_random]
+            Z, signs = (0.0 * Z if k == n_random else Z), np.full(n, 1.0 if k % 2 else -1.0)
+        place = int(rng.integers(n))
+        if setting.neighbours == "add_remove":
+            other, other_signs = np.delete(Z, place, axis=0), np.delete(signs, place)
+        else:
+            other, other_signs = Z.copy(), signs.copy()
+            other[place] = 2.0 * middle - Z[place] if k % 2 else rng.uniform(low, high)
+            other_signs[place] *= (-1.0) ** (k // 2)
+        pairs.append((f"{where}, number {k}", Neighbours(Z, signs, other, other_signs)))
+    return pairs
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A mechanism on a pair of data sets."""
+
+    mechanism: Mechanism
+    setting: PublicSetting
+    pair: Neighbours
+    where: str
+    secure: bool
+    seed: list[int]
+
+    def check(self) -> list[float]:
+        """Return the distance of each release as a share of its sensitivity."""
+        fit, record = self._record()
+        self._check_fit(fit, record)
+        again, _ = self._record()
+        if not _same(fit, again):
+            self._fail("gives another result with the same seed", "take all randomness from noise")
+        replay = ReplayingSource(record)
+        try:
+            other = self.mechanism.fit(
+                self.pair.other, self.pair.other_signs, setting=self.setting, noise=replay
+            )
+        except StopIteration:  # It asked for more values than were recorded.
+            other = fit
+        if [v.shape for v in replay.values] != [v.shape for v in record.values]:
+            self._fail(
+                f"releases {len(replay.values)} values in place of {len(record.values)}, or of "
+                "other lengths, on a neighbour",
+                "let their number depend on the setting only",
+            )
+        if not _same(fit, other):
+            self._fail(
+                "lets the data out past the noise: with the same noisy values its result differs "
+                "on a neighbour",
+                "compute everything from what noise.protect gave and the setting",
+            )
+        return self._check_distances(fit, record, replay)
+
+    def _record(self) -> tuple[PrivateFit, RecordingSource]:
+        record = RecordingSource(NoiseSource(secure=self.secure, seed=self.seed))
+        self.mechanism.check(self.setting, record)
+        Z, signs = self.pair.Z.copy(), self.pair.signs.copy()
+        fit = self.mechanism.fit(Z, signs, setting=self.setting, noise=record)
+        if not (np.array_equal(Z, self.pair.Z) and np.array_equal(signs, self.pair.signs)):
+            self._fail("changes the examples it is given", "work on a copy")
+        return fit, record
+
+    def _check_fit(self, fit: PrivateFit, record: RecordingSource) -> None:
+        d = self.setting.n_features
+        size = d * d if self.mechanism.learns == "metric" else d
+        if np.shape(fit.direction) != (size,) or not np.isfinite(fit.direction).all():
+            self._fail(f"gives the direction {fit.direction!r}", f"release {size} finite numbers")
+        if not math.isfinite(fit.threshold):
+            self._fail(f"gives the threshold {fit.threshold!r}", "release a finite one")
+        if fit.secure != self.secure:
+            self._fail(f"says secure={fit.secure}", "pass secure=noise.secure to PrivateFit")
+        stated = [release.dimension for release in fit.releases]
+        used = [value.size for value in record.values]
+        if stated != used:
+            self._fail(
+                f"lists releases of {stated} numbers, but asked for noise on {used}",
+                "add one Release for each call of noise.protect",
+            )
+        for release, scale in zip(fit.releases, record.scales, strict=True):
+            if not (release.sensitivity >= 0.0 and 0.0 < release.noise_scale < math.inf):
+                self._fail(f"lists {release}", "state a sensitivity and a positive noise scale")
+            # Discrete noise is used in units of a grid that the release does not state.
+            if not self.secure and not math.isclose(scale, release.noise_scale, rel_tol=_ROUNDING):
+                self._fail(
+                    f"states noise of {release.noise_scale:g} for {release.name!r} and uses "
+                    f"{scale:g}",
+                    "state what is used",
+                )
+        self._check_promise(fit, record)
+
+    def _check_promise(self, fit: PrivateFit, noise: NoiseSource) -> None:
+        setting, cost = self.setting, self.mechanism.cost(self.setting)
+        if set(cost) not in ({"mu"}, {"epsilon", "delta"}):
+            self._fail(f"costs {cost}", 'let cost return {"mu": ...}, or epsilon and delta')
+        if fit.mu is not None:
+            # A release of several on disjoint examples may use all of mu, but none more.
+            largest = max((release.mu for release in fit.releases), default=0.0)
+            slack = 1.0 + _ROUNDING
+            if not largest <= fit.mu * slack or not fit.mu <= setting.mu * slack:
+                self._fail(
+                    f"claims mu = {fit.mu:g}, with releases of up to {largest:g} and the budget "
+                    f"{setting.mu:g}",
+                    "calibrate the noise to setting.mu and compose all releases",
+                )
+            if not fit.mu <= cost.get("mu", math.inf) * slack:
+                self._fail(f"costs {cost}, less than mu = {fit.mu:g}", "let cost state all of it")
+        certificate = certify(fit, self.mechanism.name, setting=setting, noise=noise)
+        promise = (certificate.epsilon, certificate.delta, certificate.neighbours)
+        if (
+            promise != (setting.epsilon, setting.delta, setting.neighbours)
+            or not certificate.mechanism
+            or not certificate.accounting
+            or not all(release.name for release in certificate.releases)
+            or Certificate.from_dict(certificate.to_dict()) != certificate
+        ):
+            self._fail(
+                f"has the certificate {certificate.to_dict()}",
+                "give the mechanism, its accounting and each release a name",
+            )
+
+    def _check_distances(
+        self, fit: PrivateFit, record: RecordingSource, replay: ReplayingSource
+    ) -> list[float]:
+        shares, total = [], 0.0
+        for mine, theirs, scale, release in zip(
+            record.values, replay.values, record.scales, fit.releases, strict=True
+        ):
+            distance = float(np.linalg.norm(mine - theirs)) / scale
+            if not distance <= release.mu * (1.0 + _ROUNDING):
+                self._fail(
+                    f"states the sensitivity {release.sensitivity:g} for {release.name!r}, but two "
+                    f"neighbours are {distance * release.noise_scale:g} apart",
+                    "clip what one example can add, or state more",
+                )
+            shares.append(float(distance / release.mu) if release.mu else 0.0)
+            total = math.hypot(total, distance)
+        if fit.mu is not None and not total <= fit.mu * (1.0 + _ROUNDING):
+            self._fail(
+                f"claims mu = {fit.mu:g}, but its releases together are {total:g} apart",
+                "compose them: mu is the root of the sum of their squares",
+            )
+        return shares
+
+    def _fail(self, slip: str, cure: str) -> NoReturn:
+        name = self.mechanism.name
+        raise ValueError(f"The mechanism {name!r} {slip} ({self.where}); {cure}.")
+
+
+def _same(fit: PrivateFit, other: PrivateFit) -> bool:
+    return (
+        np.array_equal(fit.direction, other.direction)
+        and fit.threshold == other.threshold
+        and fit.releases == other.releases
+        and (fit.mu, fit.secure) == (other.mu, other.secure)
+        and repr(dict(fit.details)) == repr(dict(other.details))
+    )

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far to step: schedules of step sizes."""
+
+from pairlearn.schedules.shapes import (
+    Constant,
+    InverseSqrt,
+    InverseTime,
+    Schedule,
+    StronglyConvex,
+)
+
+__all__ = ["Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex"]

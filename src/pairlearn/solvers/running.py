@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run in blocks of steps: Ctrl-C, callbacks and clocks between them, the same for all solvers."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.solvers.interrupts import deferred_interrupt
+from pairlearn.solvers.solution import Trace
+
+__all__ = ["Callback", "Running", "run_blocks"]
+
+
+class State(Protocol):
+    """What a solver knows of itself between two blocks."""
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps so far."""
+
+    @property
+    def n_gradients(self) -> int:
+        """Number of gradients so far."""
+
+    @property
+    def w(self) -> NDArray[Any]:
+        """The current iterate."""
+
+    @property
+    def average(self) -> NDArray[np.float64]:
+        """The average by the averaging rule, as if the run ended here."""
+
+
+class Running:
+    """A run at rest between two blocks of steps, as a callback sees it.
+
+    What takes time is computed when it is asked for, and can be asked for during the call only.
+
+    Attributes
+    ----------
+    step : int
+        Number of steps so far.
+    seconds : float
+        Since the start of the run, callbacks included.
+    cpu_seconds : float
+        CPU time of the steps alone.
+    n_gradients : int
+        Number of gradients so far.
+    """
+
+    def __init__(
+        self, state: State, *, seconds: float, cpu_seconds: float, risk: Callable[[], float]
+    ) -> None:
+        self.step, self.n_gradients = state.n_steps, state.n_gradients
+        self.seconds, self.cpu_seconds = seconds, cpu_seconds
+        self._state, self._risk = state, risk
+
+    @property
+    def average(self) -> NDArray[np.float64]:
+        """The model so far: the average that a run of `step` steps returns."""
+        return self._now().average
+
+    @property
+    def w(self) -> NDArray[np.float64]:
+        """The current iterate."""
+        return self._now().w.astype(np.float64)
+
+    @cached_property
+    def risk(self) -> float:
+        """An estimate of the pair loss at `w` from pairs of the last block; NaN without pairs."""
+        self._now()
+        return self._risk()
+
+    def _now(self) -> State:
+        if self._state.n_steps != self.step:
+            raise RuntimeError(
+                f"The run has gone on from step {self.step} to {self._state.n_steps}; read what "
+                "you need while the callback runs, and keep that."
+            )
+        return self._state
+
+
+#: Called between blocks of steps.
+Callback = Callable[[Running], None]
+
+
+def _no_risk() -> float:
+    return math.nan
+
+
+def run_blocks(
+    state: State,
+    advance: Callable[[int], int],
+    n_steps: int,
+    *,
+    block: int,
+    callbacks: Sequence[Callback] = (),
+    pauses: Sequence[int] = (),
+    risk: Callable[[], float] = _no_risk,
+) -> Trace:
+    """Take steps in blocks until there are `n_steps`, or until Ctrl-C.
+
+    Parameters
+    ----------
+    state : State
+        What is advanced.
+    advance : callable
+        Takes so many steps; returns at how many of them an example met itself.
+    n_steps : int
+        The number of steps in all.
+    block : int
+        The most steps at a time.
+    callbacks : sequence of callable
+        Called after each block, or, with `pauses`, at these steps and at the end.
+    pauses : sequence of int
+        Steps, increasing, at which a block ends.
+    risk : callable, optional
+        Estimates the pair loss at the current iterate.
+
+    Returns
+    -------
+    Trace
+        What happened on the way. With `pauses` it has no history, whose risks take time.
+    """
+    stops = (*pauses, n_steps)
+    if any(b <= a for a, b in pairwise((0, *pauses))) or stops[-1] < max(stops):
+        raise ValueError(
+            f"pauses must be steps from 1 to {n_steps} in increasing order, got {list(pauses)[:8]}."
+        )
+    trace, begin, cpu_seconds = Trace(), time.perf_counter(), 0.0
+    try:
+        # Once for the run: to replace a signal handler costs as much as a thousand steps.
+        with deferred_interrupt() as deliver:
+            for stop in stops:
+                while state.n_steps < stop:
+                    start = time.process_time()
+                    trace.n_repeats += advance(min(block, stop - state.n_steps))
+                    cpu_seconds += time.process_time() - start
+                    deliver()
+                    if not callbacks or (pauses and state.n_steps < stop):
+                        continue
+                    seconds = time.perf_counter() - begin
+                    running = Running(state, seconds=seconds, cpu_seconds=cpu_seconds, risk=risk)
+                    if not pauses:
+                        trace.history.append((running.step, seconds, running.risk))
+                    for callback in callbacks:
+                        callback(running)
+    except KeyboardInterrupt:
+        trace.interrupted = True
+        warnings.warn(
+            f"Interrupted after {state.n_steps} of {n_steps} steps; the model is the average so "
+            "far.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    trace.seconds = time.perf_counter() - begin
+    trace.n_steps, trace.n_gradients = state.n_steps, state.n_gradients
+    return trace

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the parameters of the bounds mean, written once.
+
+A function with `documented` describes in its docstring only what is particular to it; the other
+parameters are described here, and completed when the module is imported.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["GLOSSARY", "documented"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+#: The meaning of a parameter, by name, or by name and annotation where that says more.
+GLOSSARY = {
+    "averaging": "Which average of the iterates is returned.",
+    "buffer_size": "How many previous examples each example meets.",
+    "constants": "The constants that are proved, or those that the paper prints.",
+    "diameter": "D, the diameter of the domain.",
+    "distance": r"A bound on \|w_0 - w*\|, at most the diameter D.",
+    "failure_probability": "The probability p, over the indices, that the bound fails.",
+    "gradient_change": (
+        "Largest change c of a pair gradient, 2 G by default; see `auc_gradient_change`."
+    ),
+    "gradient_moment": "alpha_0, see the module.",
+    "lipschitz": "G, the Lipschitz constant of the pair loss.",
+    "n": "Number of examples.",
+    "n: int | None": "Number of examples; None for a stream of fresh examples.",
+    "n_passes": "T_k / n_k; the paper asks for T_k of the order of n_k.",
+    "n_steps": "Number of steps, t or T in formulas.",
+    "norm_bound": "A bound B on the norm of an example.",
+    "pl_constant": r"mu, with 2 mu (F_S(w) - min F_S) <= \|grad F_S(w)\|^2; never above L.",
+    "problem: FiniteProblem": "The problem, with a convex loss.",
+    "problem: PrivateProblem": "Constants and privacy parameters; the smoothness must be finite.",
+    "rng": "Randomness.",
+    "self_pair_gap": "A bound on f(w; z, z) - f(w'; z, z); zero for AUC and for metric learning.",
+    "self_pair_lipschitz": "Lipschitz constant of f(w; z, z); zero for AUC and metric learning.",
+    "smoothness": "L, the Lipschitz constant of the gradient of the pair loss.",
+    "stage": "The stage.",
+    "step_size": "The constant step size eta.",
+    "step_size: StepSize": "The step sizes eta_1, ..., eta_t, or one for all steps.",
+    "strong_convexity": "alpha, the strong convexity of the pair loss.",
+    "supremum": "B, a bound on the loss.",
+}
+
+_TYPES = {
+    "AverageRule": '{"step_size", "linear", "uniform", "last"}',
+    "ConstantsChoice": '{"corrected", "paper"}',
+    "StepSize": "float or array of shape (n_steps,)",
+    "int | np.random.Generator | None": "int, Generator or None",
+}
+
+
+def documented(function: _F) -> _F:
+    """Complete a docstring by the parameters that it leaves out, and by the type of the result.
+
+    Examples
+    --------
+    >>> @documented
+    ... def rate(n: int, *, lipschitz: float = 1.0) -> float:
+    ...     '''Return a rate.'''
+    >>> rate.__doc__.splitlines()[4:6]
+    ['n : int', '    Number of examples.']
+    """
+    if function.__doc__ is None:  # python -OO
+        return function
+    text, *sections = re.split(r"\n\n(?=\w+\n---+\n)", inspect.cleandoc(function.__doc__))
+    own: dict[str, str] = {}
+    if sections and sections[0].startswith("Parameters\n"):
+        for entry in re.split(r"\n(?=\S)", sections.pop(0))[2:]:
+            own |= dict.fromkeys(entry.partition(" : ")[0].split(", "), entry)
+    parameters = inspect.signature(function).parameters
+    # A dict keeps the order and an entry for several names once.
+    entries = dict.fromkeys(own.get(name) or _entry(p) for name, p in parameters.items())
+    if not sections or not sections[0].startswith("Returns\n"):
+        result = re.sub(
+            r"tuple\[(\w+), \.\.\.\]", r"tuple of \1", function.__annotations__["return"]
+        )
+        sections.insert(0, f"Returns\n-------\n{result}")
+    sections.insert(0, "\n".join(["Parameters\n----------", *entries]))
+    function.__doc__ = "\n\n".join([text, *sections]) + "\n"
+    return function
+
+
+def _entry(parameter: inspect.Parameter) -> str:
+    name, kind, default = parameter.name, str(parameter.annotation), parameter.default
+    meaning = GLOSSARY.get(f"{name}: {kind}") or GLOSSARY[name]
+    kind = _TYPES.get(kind, kind.removesuffix(" | None"))
+    if default is None:
+        kind += ", optional"
+    elif default is not parameter.empty:
+        kind += f', default="{default}"' if isinstance(default, str) else f", default={default!r}"
+    return f"{name} : {kind}\n{textwrap.indent(textwrap.fill(meaning, 92), '    ')}"

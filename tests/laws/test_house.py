@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""No module reaches into another's private attributes.
+
+A private name (one leading underscore) belongs to the module that defines it: by `def` or `class`,
+by an assignment to it, in a class, or on an object. Read or set elsewhere, on anything but
+`self`, `cls` or `super()`, or imported, it is counted here.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import pairlearn
+
+SOURCE = Path(pairlearn.__file__).resolve().parent
+
+#: Private names of others that there is no public form of.
+ALLOWED = {
+    "_exit": "os._exit: a child process ends without the clean-up of its parent",
+    "_cache": "numba has no other way to say where compiled code is kept",
+    "_replace": "public in a named tuple, whose fields must not be hidden by it",
+    "_get_param_names": "scikit-learn names the parameters of an estimator's class by it alone",
+}
+
+
+def is_private(name):
+    return name.startswith("_") and not name.endswith("__") and name != "_"
+
+
+def is_own(value):
+    """Whether an attribute is looked up on the object itself."""
+    if isinstance(value, ast.Call):
+        value = value.func
+    return isinstance(value, ast.Name) and value.id in ("self", "cls", "super")
+
+
+def names_defined(tree):
+    for node in ast.walk(tree):
+        stored = isinstance(getattr(node, "ctx", None), ast.Store)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif stored and isinstance(node, ast.Name):
+            yield node.id
+        elif stored and isinstance(node, ast.Attribute) and is_own(node.value):
+            yield node.attr
+
+
+def foreign(text):
+    """Return what a module takes that is private to another, as (line, text)."""
+    tree = ast.parse(text)
+    own = set(names_defined(tree))
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            if not is_own(node.value) and node.attr not in own and node.attr not in ALLOWED:
+                found.append((node.lineno, ast.unparse(node)))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pairlearn"):
+            found += [(node.lineno, a.name) for a in node.names if is_private(a.name)]
+    return found
+
+
+def test_no_module_reaches_into_another():
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        for line, text in foreign(path.read_text(encoding="utf-8")):
+            found.append(f"{path.relative_to(SOURCE)}:{line} {text}")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("model._stream = 1", 1),
+        ("model.inner._stream.average", 1),
+        ("class A:\n    def f(self):\n        return self._x", 0),
+        ("class A:\n    _x = 1\ndef f(a):\n    return a._x", 0),
+        ("class A(B):\n    def f(self):\n        return super()._f()", 0),
+        ("from pairlearn.streams import _Thing", 1),
+        ("from pairlearn import __version__\nimport os\nos._exit(1)", 0),
+    ],
+)
+def test_what_is_counted(text, count):
+    assert len(foreign(text)) == count
