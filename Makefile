@@ -5,7 +5,14 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 SUDO ?= $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-.PHONY: demo test test-slow test-browser lint bench docs clean
+# The lowest versions that pyproject.toml allows, on the lowest Python, in an environment of their own.
+LOWEST_PYTHON ?= python3.11
+LOWEST := .venv-lowest
+
+# Without byte code on disk, each of the many processes of the tests would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test test-lowest test-slow test-browser lint bench docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +45,18 @@ demo: $(VENV)/.run
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
+$(LOWEST)/.test: .ci/lowest.py pyproject.toml
+	$(LOWEST_PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
+	$(LOWEST)/bin/python .ci/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/constraints.txt --editable ".[test]"
+	touch $@
+
+# Another numba must not throw out the machine code of the usual environment: it has its own folder.
+test-lowest: $(LOWEST)/.test
+	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/numba \
+		$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal
+
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow
 
@@ -61,4 +80,4 @@ docs: $(VENV)/.docs
 	@echo "docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) build dist report docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) build dist report docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

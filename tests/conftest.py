@@ -5,6 +5,11 @@ import os
 import signal
 from pathlib import Path
 
+# Threads of BLAS and OpenMP wait by spinning: on small matrices, and with a process per core, they
+# cost several times what the work does. Processes that tests start inherit this.
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

@@ -52,6 +52,16 @@ class Plan:
         """Number of steps at which an example meets itself, which changes nothing."""
         return 0 if self.distinct else int(np.count_nonzero(self.left == self.right))
 
+    def steps(self, done: int, count: int, n: int) -> tuple[Indices, Indices]:
+        """Return the pairs of `count` steps among n examples, in int32 if n allows.
+
+        Every type of index costs seconds of compilation, of every kernel that it reaches.
+        """
+        left, right = self.left[done : done + count], self.right[done : done + count]
+        if n > 2**31:
+            return left, right
+        return left.astype(np.int32, copy=False), right.astype(np.int32, copy=False)
+
 
 @dataclass(frozen=True)
 class SlotPlan:

@@ -263,7 +263,7 @@ class Descent:
     ) -> None:
         from pairlearn.kernels.plan import find_active
 
-        left, right = plan.left[done : done + count], plan.right[done : done + count]
+        left, right = plan.steps(done, count, rows.shape[0])
         now = slice(self.position, self.position + count)
         step_sizes = self._step_sizes[now]
         if len(example_weight):

@@ -111,7 +111,7 @@ class MahalanobisDescent(Descent):
 
         if not isinstance(rows, DenseRows):
             raise ValueError("A Mahalanobis score needs dense rows; pass X.toarray().")
-        left, right = plan.left[done : done + count], plan.right[done : done + count]
+        left, right = plan.steps(done, count, rows.shape[0])
         now = slice(self.position, self.position + count)
         step_sizes, paid = self._step_sizes[now], self._paid[now]
         if len(example_weight):
@@ -120,7 +120,7 @@ class MahalanobisDescent(Descent):
         active = self._active[:n_active]
         self._moved_last = bool(n_active) and int(active[-1]) == count - 1
         self.n_gradients += n_active
-        flat = rows.X.astype(np.float64, copy=False).reshape(-1)
+        flat = DenseRows(rows.X.astype(np.float64, copy=False)).flat
         if not self._projects_every:
             self._call(flat, y, left, right, step_sizes, paid, active)
             return

@@ -27,8 +27,10 @@ class DenseRows:
 
     @property
     def flat(self) -> NDArray[Any]:
-        """The rows one after the other."""
-        return self.X.reshape(-1)
+        """The rows one after the other; never to be written, so kernels see one type of array."""
+        flat = self.X.reshape(-1)
+        flat.flags.writeable = False
+        return flat
 
     def spread(self) -> tuple[NDArray[np.float64], float]:
         """Return the mean row and the mean squared distance of a row from it."""
@@ -61,6 +63,12 @@ class CsrRows:
     indices: NDArray[Any]
     indptr: NDArray[Any]
     n_features: int
+
+    def __post_init__(self) -> None:
+        # One type each, whatever made the matrix: another one would compile every kernel anew.
+        indices = np.int32 if self.n_features <= 2**31 else np.int64
+        object.__setattr__(self, "indices", self.indices.astype(indices, copy=False))
+        object.__setattr__(self, "indptr", self.indptr.astype(np.int64, copy=False))
 
     @property
     def shape(self) -> tuple[int, int]:

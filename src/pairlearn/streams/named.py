@@ -242,7 +242,7 @@ class NamedLearner:
         self._make_room()
         if self._capacity > _DENSE_UP_TO:
             indptr = np.concatenate([[0], np.cumsum(counts)])
-            return CsrRows(flat, columns, indptr.astype(np.int32), self._capacity)
+            return CsrRows(flat, columns, indptr, self._capacity)
         X = np.zeros((m, self._capacity))
         X[np.repeat(np.arange(m), counts), columns] = flat
         return DenseRows(X)
@@ -255,7 +255,7 @@ class NamedLearner:
         if self._capacity > _DENSE_UP_TO:
             # In sparse rows the order of the names would show in the last digits.
             self._pick = None
-            indptr = width * np.arange(m + 1, dtype=np.int32)
+            indptr = width * np.arange(m + 1)
             return CsrRows(flat, np.tile(layout, m), indptr, self._capacity)
         self._names, self._width = names, width
         # Of a single name `itemgetter` gives no tuple.
@@ -538,5 +538,5 @@ def _widen(rows: Rows, width: int) -> Rows:
     if width <= _DENSE_UP_TO:
         return DenseRows(np.pad(rows.X, ((0, 0), (0, width - rows.X.shape[1]))))
     kept = rows.X != 0
-    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
+    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
     return CsrRows(rows.X[kept], np.nonzero(kept)[1].astype(np.int32), indptr, width)

@@ -76,7 +76,7 @@ class ProgressiveAUC:
         """
         from pairlearn.kernels import progressive_auc
 
-        new = np.atleast_1d(np.asarray(scores, dtype=np.float64))
+        new = np.ascontiguousarray(scores, dtype=np.float64)
         labels = np.atleast_1d(np.asarray(is_positive))
         if new.ndim != 1 or new.shape != labels.shape:
             raise ValueError(

@@ -52,7 +52,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,9 @@ Vector = NDArray[np.float64]
 # Pairs are handled in chunks of about this many numbers, and kept up to the second one.
 _CHUNK_NUMBERS, _STORED_NUMBERS = 1 << 20, 1 << 24
 
+# Finding the places takes longer than using them.
+_triangle = lru_cache(maxsize=1)(np.triu_indices)
+
 
 def to_upper(M: Vector) -> Vector:
     """Return a symmetric matrix as a vector of the same length in the Frobenius norm.
@@ -83,7 +86,7 @@ def to_upper(M: Vector) -> Vector:
     >>> to_upper(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
     [1.0, 2.828, 3.0]
     """
-    rows, columns = np.triu_indices(len(M))
+    rows, columns = _triangle(len(M))
     upper: Vector = M[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
     return upper
 
@@ -97,7 +100,7 @@ def from_upper(v: Vector) -> Vector:
     [[1.0, 2.0], [2.0, 3.0]]
     """
     d = (math.isqrt(8 * len(v) + 1) - 1) // 2
-    rows, columns = np.triu_indices(d)
+    rows, columns = _triangle(d)
     M = np.empty((d, d))
     M[rows, columns] = M[columns, rows] = v * np.where(rows == columns, 1.0, math.sqrt(0.5))
     return M

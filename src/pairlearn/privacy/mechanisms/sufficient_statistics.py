@@ -44,6 +44,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -276,6 +277,7 @@ def release_moments(
     )
 
 
+@lru_cache(maxsize=2)
 def _triangle(d: int, second: float) -> tuple[Any, Any, Vector]:
     """Return the upper triangle of a d x d matrix and the factors that make it a vector."""
     rows, columns = np.triu_indices(d)
