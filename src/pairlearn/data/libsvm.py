@@ -24,11 +24,7 @@ from pairlearn.data.errors import DataCorruptError
 
 __all__ = ["SUFFIXES", "parse_libsvm", "read_libsvm", "read_text", "text_digest"]
 
-_OPENERS: dict[str, Callable[[Path], Any]] = {
-    ".xz": lzma.open,
-    ".bz2": bz2.open,
-    ".gz": gzip.open,
-}
+_OPENERS: dict[str, Callable[[Path], Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 
 #: The endings under which a file may lie, in the order in which they are tried.
 SUFFIXES = ("", *_OPENERS)

@@ -29,13 +29,7 @@ from pairlearn.pairings import (
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
 from pairlearn.validation import check_count, check_positive
 
-__all__ = [
-    "as_averaging",
-    "as_pairing",
-    "as_schedule",
-    "auto_steps",
-    "named",
-]
+__all__ = ["as_averaging", "as_pairing", "as_schedule", "auto_steps", "named"]
 
 _T = TypeVar("_T")
 

@@ -80,10 +80,7 @@ class ScoreDecisions:
         self._decide(rows.take(index).scores(self.coef_[0]), y[index] > 0, weights)
 
     def _decide(
-        self,
-        scores: NDArray[np.float64],
-        positive: NDArray[np.bool_],
-        weight: NDArray[np.float64],
+        self, scores: NDArray[np.float64], positive: NDArray[np.bool_], weight: NDArray[np.float64]
     ) -> None:
         if self.calibrate == "isotonic":
             self._calibrator: Sigmoid | Isotonic = fit_isotonic(scores, positive, weight)

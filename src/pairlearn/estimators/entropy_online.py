@@ -118,9 +118,7 @@ class OnlineCorrection:
         if self._stream is not None:
             before = y - rows.scores(self.coef)
             self._stream.learn_many(
-                rows,
-                y - rows.scores(self._start),
-                example_weight=weight if len(weight) else None,
+                rows, y - rows.scores(self._start), example_weight=weight if len(weight) else None
             )
             self._note(np.concatenate([self.errors, before]), [self.error_weight, weight])
             return

@@ -44,13 +44,7 @@ def _target(loss: PairLoss) -> float:
     return max(float(getattr(loss, "bias", 1.0)), 1.0)
 
 
-def start_from(
-    score: MahalanobisScore,
-    loss: PairLoss,
-    init: Any,
-    X: Vector,
-    v: Vector,
-) -> Vector:
+def start_from(score: MahalanobisScore, loss: PairLoss, init: Any, X: Vector, v: Vector) -> Vector:
     """Return the starting point as the score parameterises it.
 
     Parameters

@@ -151,11 +151,7 @@ class PairwiseSGD:
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
         descent = _descent_for(
-            parts,
-            rows.shape[1],
-            dtype=_iterate_dtype(rows),
-            w_start=w_start,
-            horizon=n_steps,
+            parts, rows.shape[1], dtype=_iterate_dtype(rows), w_start=w_start, horizon=n_steps
         )
         source = self.pairing.offline(n, generator, y)
         plan: Plan | SlotPlan
@@ -425,11 +421,7 @@ class Stream:
         self._turn = -1
 
     def _meet(
-        self,
-        rows: Any,
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        qid: ArrayLike | None,
+        self, rows: Any, y: NDArray[np.float64], weight: NDArray[np.float64], qid: ArrayLike | None
     ) -> None:
         descent = self._descent
         if qid is not None and not isinstance(self.source, GroupedSource):

@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, NoReturn
 
-from pairlearn.domains import (
-    Ball,
-    CoordinatewiseDomain,
-    PsdBall,
-    PsdCone,
-    PsdSet,
-    WholeSpace,
-)
+from pairlearn.domains import Ball, CoordinatewiseDomain, PsdBall, PsdCone, PsdSet, WholeSpace
 from pairlearn.losses import PairLoss
 from pairlearn.scalars import Scalar
 from pairlearn.scores import LinearScore, MahalanobisScore
