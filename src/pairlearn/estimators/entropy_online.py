@@ -36,13 +36,7 @@ class Beginning(NamedTuple):
 
 
 class OnlineCorrection:
-    """Collects the first examples, then learns a correction of what they start it from.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-    """
+    """Collects the first examples, then learns a correction of what they start it from."""
 
     def __init__(self, n_features: int) -> None:
         self._rows: list[Rows] = []
