@@ -17,13 +17,7 @@ T = TypeVar("T")
 
 
 def previous_of(path: str | os.PathLike[str]) -> Path:
-    """Return where the file before the last one is kept.
-
-    Examples
-    --------
-    >>> previous_of("run/state.ckpt").name
-    'state.ckpt.previous'
-    """
+    """Return where the file before the last one is kept."""
     path = Path(path)
     return path.with_name(path.name + ".previous")
 
@@ -36,19 +30,9 @@ def atomic_write(
     The bytes go to a temporary file in the same folder, are forced to the disk, and take the
     name by a rename; then the folder is forced to the disk. On any error (a full disk, a
     signal) the old file is untouched and the temporary one is removed. After kill -9 at most a
-    temporary file named ``.NAME.*.tmp`` remains.
+    temporary file named ``.NAME.*.tmp`` remains. With `keep_previous` the replaced file stays as
+    ``NAME.previous``; at every moment `path` exists.
 
-    Parameters
-    ----------
-    path : path
-        The file to write.
-    data : bytes
-        Its new content.
-    keep_previous : bool, default False
-        Keep the replaced file as ``NAME.previous``; at every moment `path` exists.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "a")
@@ -81,8 +65,6 @@ def remove_leftovers(path: str | os.PathLike[str]) -> int:
 
     Nobody else may be writing the same file.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, ".a.x1.tmp").write_bytes(b"half")
@@ -140,24 +122,9 @@ def read_newest(
 ) -> tuple[T, str | None]:
     """Load the file at `path`, or the one kept before it when that is refused.
 
-    Parameters
-    ----------
-    path : path
-        A file written with ``keep_previous=True``.
-    load : callable
-        Reads a path and raises one of `refused` on a file that cannot be used.
-    refused : exception type or tuple of them
-        What counts as a file that cannot be used.
+    `load` raises one of `refused` on a file that cannot be used. Returned is its value, and why the
+    newest file was passed over, if it was.
 
-    Returns
-    -------
-    value : object
-        What `load` returned.
-    complaint : str or None
-        Why the newest file was passed over.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "a")

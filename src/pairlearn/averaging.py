@@ -22,14 +22,7 @@ from numpy.typing import NDArray
 
 from pairlearn.validation import check_fraction
 
-__all__ = [
-    "Averaging",
-    "DelayedByStepSize",
-    "DelayedLinear",
-    "LastIterate",
-    "Tail",
-    "Uniform",
-]
+__all__ = ["Averaging", "DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"]
 
 
 class StepSizes(Protocol):

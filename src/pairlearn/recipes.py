@@ -106,18 +106,8 @@ Run = Callable[[Setting, Rows, NDArray[np.float64], Any], Solution]
 class PairRun:
     """Pairwise SGD as a recipe runs it.
 
-    Parameters
-    ----------
-    pairing : Pairing
-        Who meets whom.
-    averaging : Averaging
-        What is returned.
-    steps : str
-        A key of `STEPS`.
-    projects : bool, default=True
-        Whether w is kept in the ball.
-    factor : float, default=1.0
-        Multiplies the step sizes.
+    `steps` is a key of `STEPS`, whose step sizes are multiplied by `factor`; `projects` says
+    whether w is kept in the ball.
     """
 
     pairing: Pairing

@@ -32,20 +32,12 @@ _ROUNDING = 1e-12
 
 
 class Scalar:
-    """A scalar function with a compiled twin.
+    """A scalar function of four numbers, in the Python that numba compiles, with a compiled twin.
 
     Calling it runs the plain Python function; `address` compiles it (numba is imported only then).
     Inside a class it behaves as a static method. Pickling keeps the Python function alone: an
     address means nothing in another process.
 
-    Parameters
-    ----------
-    function : callable
-        ``function(score, y, y_partner, parameter) -> float`` in the subset of Python that numba
-        compiles.
-
-    Examples
-    --------
     >>> square = Scalar(lambda score, y, y_partner, parameter: score * score)
     >>> square(3.0, 1.0, -1.0, 0.0)
     9.0
@@ -66,8 +58,6 @@ class Scalar:
     ) -> NDArray[np.float64]:
         """Run the compiled function on arrays, element by element, broadcast as NumPy does.
 
-        Examples
-        --------
         >>> Scalar(lambda score, y, y_partner, parameter: score * y).many([1.0, 2.0], 3.0, -1.0)
         array([3., 6.])
         """
@@ -109,13 +99,6 @@ class Scalar:
 class GapScalar(Scalar):
     """The product of the absolute difference of the labels and another scalar function.
 
-    Parameters
-    ----------
-    inner : Scalar
-        The other function.
-
-    Examples
-    --------
     >>> GapScalar(Scalar(lambda score, y, y_partner, parameter: score))(3.0, 1.0, -1.0)
     6.0
     """
@@ -216,17 +199,7 @@ def _compile_row(function: ScalarFunction, dtype: str) -> Any:
 def check_compiled(
     name: str, function: Scalar, points: Iterable[tuple[float, float, float, float]]
 ) -> None:
-    """Refuse a scalar function whose compiled twin gives other numbers.
-
-    Parameters
-    ----------
-    name : str
-        What to call it.
-    function : Scalar
-        The function.
-    points : iterable of (float, float, float, float)
-        The arguments to try.
-    """
+    """Refuse a scalar function whose compiled twin gives other numbers at some of the points."""
     compiled = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * 4)(function.address)
     for point in points:
         expected, found = function(*point), compiled(*point)

@@ -33,8 +33,6 @@ class AssumptionWarning(UserWarning):
 def check_positive(name: str, value: float, *, allow_infinite: bool = False) -> float:
     """Return `value` as a float if it is a positive number.
 
-    Examples
-    --------
     >>> check_positive("radius", 2)
     2.0
     >>> check_positive("radius", -1)
@@ -52,13 +50,7 @@ def check_positive(name: str, value: float, *, allow_infinite: bool = False) -> 
 
 
 def check_count(name: str, value: int, *, minimum: int = 1) -> int:
-    """Return `value` as an int if it is a whole number of at least `minimum`.
-
-    Examples
-    --------
-    >>> check_count("n_steps", 10)
-    10
-    """
+    """Return `value` as an int if it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number, got {value!r}.")
     if value < minimum:
@@ -67,13 +59,7 @@ def check_count(name: str, value: int, *, minimum: int = 1) -> int:
 
 
 def check_fraction(name: str, value: float) -> float:
-    """Return `value` as a float if it lies strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> check_fraction("fraction", 0.5)
-    0.5
-    """
+    """Return `value` as a float if it lies strictly between 0 and 1."""
     number = float(value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
@@ -81,13 +67,7 @@ def check_fraction(name: str, value: float) -> float:
 
 
 def check_generator(rng: Any) -> np.random.Generator:
-    """Return a `numpy.random.Generator` made from a seed, a generator or None.
-
-    Examples
-    --------
-    >>> int(check_generator(0).integers(10))
-    8
-    """
+    """Return a `numpy.random.Generator` made from a seed, a generator or None."""
     if isinstance(rng, np.random.Generator):
         return rng
     if isinstance(rng, np.random.RandomState):
@@ -96,13 +76,7 @@ def check_generator(rng: Any) -> np.random.Generator:
 
 
 def check_vector(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
-    """Return `value` as a finite float vector of the given length.
-
-    Examples
-    --------
-    >>> check_vector("w", [1, 2], 2)
-    array([1., 2.])
-    """
+    """Return `value` as a finite float vector of the given length."""
     vector = np.asarray(value, dtype=np.float64)
     if vector.shape != (length,):
         raise ValueError(f"{name} must have shape ({length},), got {vector.shape}.")
@@ -112,13 +86,7 @@ def check_vector(name: str, value: ArrayLike, length: int) -> NDArray[np.float64
 
 
 def check_labels(y: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Return `y` as a finite float vector with one entry for each of `n` examples.
-
-    Examples
-    --------
-    >>> check_labels([1, -1], 2)
-    array([ 1., -1.])
-    """
+    """Return `y` as a finite float vector with one entry for each of `n` examples."""
     labels = np.ascontiguousarray(y, dtype=np.float64)
     if labels.ndim != 1 or len(labels) != n:
         raise ValueError(
@@ -132,13 +100,7 @@ def check_labels(y: ArrayLike, n: int) -> NDArray[np.float64]:
 def check_weights(
     weights: ArrayLike, n: int, *, name: str = "example_weight"
 ) -> NDArray[np.float64]:
-    """Return weights as non-negative finite numbers, one for each of `n` examples.
-
-    Examples
-    --------
-    >>> check_weights([1, 2], 2)
-    array([1., 2.])
-    """
+    """Return weights as non-negative finite numbers, one for each of `n` examples."""
     weight = np.ascontiguousarray(weights, dtype=np.float64)
     if weight.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {weight.shape}.")

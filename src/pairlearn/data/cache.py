@@ -23,11 +23,6 @@ def cache_folder() -> Path:
     """Return the folder of fetched files; it need not exist.
 
     ``PAIRLEARN_CACHE`` names it; otherwise it is where this platform keeps caches.
-
-    Examples
-    --------
-    >>> cache_folder().name
-    'data'
     """
     if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser() / "data"

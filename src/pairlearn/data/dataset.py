@@ -144,25 +144,9 @@ def fetch(
     progress: Callable[[int, int | None], None] | None = None,
     **options: Any,
 ) -> Path:
-    """Fetch the file of a data set into the cache, verified.
+    """Fetch the file of a data set into the cache, or into `folder`, verified.
 
-    Parameters
-    ----------
-    source : Source
-        The data set.
-    folder : Path, optional
-        Where to put it; by default the cache.
-    verify_digest : bool, default=True
-        Whether the digest is compared where it is known. Shape and classes always are.
-    progress : callable, optional
-        Called with the bytes so far and the total.
-    **options
-        Handed to `download`.
-
-    Returns
-    -------
-    Path
-        The file.
+    Shape and classes are always compared, the digest where it is known. `options` go to `download`.
     """
     if source.built_in:
         raise ValueError(f"{source.name} ships with scikit-learn; there is nothing to fetch.")
@@ -185,10 +169,7 @@ def verify(
 ) -> tuple[Any, NDArray[np.float64], str]:
     """Return (X, labels, sha256 of the text) of a file that is what `lookup` says.
 
-    Raises
-    ------
-    DataCorruptError
-        If the digest, the number of examples, features or classes is another one.
+    DataCorruptError is raised if digest, number of examples, features or classes is another one.
     """
     text = read_text(path)
     digest = text_digest(text)

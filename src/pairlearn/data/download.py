@@ -40,37 +40,13 @@ def download(
     timeout: float = 30.0,
     pause: float = 1.0,
 ) -> Path:
-    """Fetch a file, going on where an earlier call stopped.
+    """Fetch a file to `target`, going on where an earlier call stopped.
 
-    Parameters
-    ----------
-    address : str
-        An http or https address.
-    target : Path
-        Where the file shall lie; its folder is made if needed.
-    check : callable, optional
-        Called with the complete but not yet renamed file; raises `DataCorruptError` if it is
-        wrong, and the file is then deleted.
-    progress : callable, optional
-        Called with the bytes so far and the total, or None where the server does not tell.
-    attempts : int, default=3
-        How often a broken connection is taken up again.
-    timeout : float, default=30
-        Seconds without a byte after which a connection counts as broken.
-    pause : float, default=1
-        Seconds before the second attempt; doubled for each further one.
-
-    Returns
-    -------
-    Path
-        The target.
-
-    Raises
-    ------
-    DataUnavailableError
-        If the server cannot be reached; what was fetched is kept for the next call.
-    DataCorruptError
-        If the file is not what it should be.
+    `check` is called with the complete but not yet renamed file; if it raises `DataCorruptError`
+    the file is deleted. `progress` is called with the bytes so far and the total, or None where the
+    server does not tell. A broken connection, one without a byte for `timeout` seconds, is taken up
+    again `attempts` times after a `pause` in seconds that doubles. If the server cannot be reached,
+    `DataUnavailableError` is raised and what was fetched is kept for the next call.
     """
     if not address.startswith(("http://", "https://")):
         raise ValueError(f"address must start with http:// or https://, got {address!r}.")

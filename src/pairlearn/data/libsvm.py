@@ -24,33 +24,16 @@ from pairlearn.data.errors import DataCorruptError
 
 __all__ = ["SUFFIXES", "parse_libsvm", "read_libsvm", "read_text", "text_digest"]
 
-_OPENERS: dict[str, Callable[[Path], Any]] = {
-    ".xz": lzma.open,
-    ".bz2": bz2.open,
-    ".gz": gzip.open,
-}
+_OPENERS: dict[str, Callable[[Path], Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 
 #: The endings under which a file may lie, in the order in which they are tried.
 SUFFIXES = ("", *_OPENERS)
 
 
 def read_text(path: str | Path) -> bytes:
-    """Return the decompressed bytes of a file; the ending tells how it is compressed.
+    """Return the decompressed bytes of a file; its ending, .xz, .bz2 or .gz, tells how.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file ending in .xz, .bz2, .gz, or in anything else for plain text.
-
-    Returns
-    -------
-    bytes
-        The text.
-
-    Raises
-    ------
-    DataCorruptError
-        If the compressed file is damaged or ends too early.
+    DataCorruptError is raised if the compressed file is damaged or ends too early.
     """
     path = Path(path)
     opener = _OPENERS.get(path.suffix)
@@ -68,47 +51,21 @@ def read_text(path: str | Path) -> bytes:
 
 
 def text_digest(text: bytes) -> str:
-    """Return the sha256 of a text in hexadecimal.
-
-    Examples
-    --------
-    >>> text_digest(b"")[:16]
-    'e3b0c44298fc1c14'
-    """
+    """Return the sha256 of a text in hexadecimal."""
     return hashlib.sha256(text).hexdigest()
 
 
 def parse_libsvm(
     text: bytes, *, n_features: int | None = None, dense: bool = True, origin: str = "the text"
 ) -> tuple[Any, NDArray[np.float64]]:
-    r"""Return (X, labels) of a LIBSVM text.
+    r"""Return (X, labels) of a LIBSVM text, X as a dense array or as a CSR matrix.
 
-    Parameters
-    ----------
-    text : bytes
-        The decompressed text.
-    n_features : int, optional
-        The number of columns; by default the highest index in the text.
-    dense : bool, default=True
-        Whether X is an array; otherwise it is a CSR matrix.
-    origin : str
-        What to call the text in an error message.
+    It has `n_features` columns, by default the highest index in the text. Errors call it `origin`.
 
-    Returns
-    -------
-    X : ndarray or csr_matrix of shape (n, d)
-        The examples.
-    labels : ndarray of shape (n,)
-        The labels as written.
-
-    Examples
-    --------
     >>> X, labels = parse_libsvm(b"+1 1:0.5 3:2\n-1 2:1\n")
     >>> X
     array([[0.5, 0. , 2. ],
            [0. , 1. , 0. ]])
-    >>> labels
-    array([ 1., -1.])
     """
     from sklearn.datasets import load_svmlight_file
 

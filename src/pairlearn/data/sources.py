@@ -178,10 +178,7 @@ _PAPER = (
 
 _OTHERS = (
     _binary(
-        "diabetes_scale",
-        768,
-        8,
-        note="no digest: the copy at hand was recomputed from diabetes",
+        "diabetes_scale", 768, 8, note="no digest: the copy at hand was recomputed from diabetes"
     ),
     _binary(
         "german.numer_scale",

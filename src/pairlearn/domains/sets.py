@@ -74,12 +74,7 @@ class Ball:
 class PsdSet:
     """Base class of sets of positive semi-definite matrices.
 
-    Parameters
-    ----------
-    projection : {"exact", "every"}, default="exact"
-        When a solver projects onto the cone; see `PsdCone`.
-    period : int, default=1
-        The number of steps between two projections with ``projection="every"``.
+    `projection` ("exact" or "every") and `period` say when a solver projects; see `PsdCone`.
     """
 
     projection: str = field(default="exact", kw_only=True)
@@ -180,12 +175,6 @@ class PsdBall(PsdSet):
 
 
 def ball_or_whole(radius: float) -> WholeSpace | Ball:
-    """Return the ball of a radius, the whole space if that is infinite.
-
-    Examples
-    --------
-    >>> ball_or_whole(2.0), ball_or_whole(np.inf)
-    (Ball(radius=2.0), WholeSpace())
-    """
+    """Return the ball of a radius, the whole space if that is infinite."""
     check_positive("radius", radius, allow_infinite=True)
     return WholeSpace() if math.isinf(radius) else Ball(radius)

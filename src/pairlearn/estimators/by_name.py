@@ -29,13 +29,7 @@ from pairlearn.pairings import (
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
 from pairlearn.validation import check_count, check_positive
 
-__all__ = [
-    "as_averaging",
-    "as_pairing",
-    "as_schedule",
-    "auto_steps",
-    "named",
-]
+__all__ = ["as_averaging", "as_pairing", "as_schedule", "auto_steps", "named"]
 
 _T = TypeVar("_T")
 
@@ -56,8 +50,6 @@ _AVERAGINGS: dict[str, type[Averaging]] = {
 def named(name: str, value: Any, table: Mapping[str, Callable[..., _T]]) -> Callable[..., _T]:
     """Return the entry of `table` that a parameter names.
 
-    Examples
-    --------
     >>> named("kind", "list", {"list": list})()
     []
     """
@@ -67,26 +59,14 @@ def named(name: str, value: Any, table: Mapping[str, Callable[..., _T]]) -> Call
 
 
 def as_schedule(schedule: str | Schedule, *, default: str) -> Schedule:
-    """Return a schedule given by name (with scale 1) or as an object; "auto" is the default.
-
-    Examples
-    --------
-    >>> as_schedule("auto", default="constant")
-    Constant(step_size=1.0)
-    """
+    """Return a schedule given by name (with scale 1) or as an object; "auto" is the default."""
     if isinstance(schedule, Schedule):
         return schedule
     return named("schedule", default if schedule == "auto" else schedule, _SCHEDULES)(1.0)
 
 
 def as_averaging(averaging: str | Averaging) -> Averaging:
-    """Return an averaging rule given by name or as an object.
-
-    Examples
-    --------
-    >>> as_averaging("uniform")
-    Uniform()
-    """
+    """Return an averaging rule given by name or as an object."""
     if isinstance(averaging, Averaging):
         return averaging
     return named("averaging", averaging, _AVERAGINGS)()
@@ -95,8 +75,6 @@ def as_averaging(averaging: str | Averaging) -> Averaging:
 def as_pairing(pairing: str | Pairing, buffer_size: int) -> Pairing:
     """Return a pairing given by name or as an object.
 
-    Examples
-    --------
     >>> as_pairing("fifo", 10)
     FifoBuffer(buffer_size=10)
     """
@@ -118,8 +96,6 @@ def as_pairing(pairing: str | Pairing, buffer_size: int) -> Pairing:
 def auto_steps(n_passes: float | str, n: int, *, budget: int) -> int:
     """Return the number of steps; "auto" takes `budget`, but from 1 to 200 passes.
 
-    Examples
-    --------
     >>> auto_steps("auto", 100, budget=50_000)
     20000
     """

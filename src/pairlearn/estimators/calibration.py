@@ -30,27 +30,9 @@ def choose_threshold(
 ) -> float:
     """Return the cut that is best by a criterion; scores above it are positive.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Scores.
-    positive : ndarray of bool, shape (n,)
-        Whether each example is positive.
-    weight : ndarray of shape (n,)
-        Weights.
-    criterion : str
-        "balanced_accuracy", "accuracy" or "f1".
-    importance : tuple of float, default=(1.0, 1.0)
-        How much the recall of the negative and of the positive class counts in the balanced
-        accuracy.
+    It is the middle between two neighbouring scores. `importance` says how much the recall of the
+    negative and of the positive class counts in the balanced accuracy.
 
-    Returns
-    -------
-    float
-        The middle between two neighbouring scores.
-
-    Examples
-    --------
     >>> scores, positive = np.array([0.0, 1.0, 2.0, 3.0]), np.array([False, False, True, True])
     >>> choose_threshold(scores, positive, np.ones(4), "accuracy")
     1.5
@@ -106,13 +88,6 @@ def fit_sigmoid(
     """Fit a sigmoid by maximum likelihood with Platt's smoothed targets, by Newton's method.
 
     The slope is kept positive, so that probabilities are increasing in the score.
-
-    Examples
-    --------
-    >>> scores = np.array([-1.0, 1.0, -1.0, 1.0])
-    >>> fit = fit_sigmoid(scores, scores > 0, np.ones(4))
-    >>> bool(fit.slope > 0)
-    True
     """
     n_positive, n_negative = float(weight[positive].sum()), float(weight[~positive].sum())
     high, low = (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0)
@@ -168,8 +143,6 @@ def fit_isotonic(
 ) -> Isotonic:
     """Fit a non-decreasing function of the score by weighted least squares.
 
-    Examples
-    --------
     >>> scores = np.array([0.0, 1.0, 2.0])
     >>> fit_isotonic(scores, np.array([False, True, True]), np.ones(3))(scores)
     array([0., 1., 1.])

@@ -80,10 +80,7 @@ class ScoreDecisions:
         self._decide(rows.take(index).scores(self.coef_[0]), y[index] > 0, weights)
 
     def _decide(
-        self,
-        scores: NDArray[np.float64],
-        positive: NDArray[np.bool_],
-        weight: NDArray[np.float64],
+        self, scores: NDArray[np.float64], positive: NDArray[np.bool_], weight: NDArray[np.float64]
     ) -> None:
         if self.calibrate == "isotonic":
             self._calibrator: Sigmoid | Isotonic = fit_isotonic(scores, positive, weight)
@@ -130,50 +127,23 @@ class ScoreDecisions:
             self._stale = False
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return scores minus the threshold.
+        """Return scores minus the threshold, one for each of the n_samples rows of `X`.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Positive where `predict` says positive; the order is that of the scores.
+        They are positive where `predict` says positive; the order is that of the scores.
         """
         check_is_fitted(self, "coef_")
         self._freshen()
         return np.asarray(self._scores(X) - self._threshold)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
+        """Return the predicted labels of the rows of `X`."""
         decision = self.decision_function(X)
         return np.asarray(self.classes_[(decision > 0).astype(np.intp)])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return calibrated probabilities, increasing in the score.
+        """Return calibrated probabilities of ``classes_``, of shape (n_samples, 2).
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Probabilities of ``classes_``.
+        They are increasing in the score.
         """
         check_is_fitted(self, "coef_")
         self._freshen()
@@ -183,19 +153,7 @@ class ScoreDecisions:
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the AUC, which is what the classifier maximises (not the accuracy).
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Labels, both of them present.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        float
-            The area under the ROC curve.
+        `y` holds both labels; `sample_weight` may weigh the examples.
         """
         decision = self.decision_function(X)
         return roc_auc(np.asarray(y) == self.classes_[1], decision, sample_weight=sample_weight)

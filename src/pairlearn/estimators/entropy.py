@@ -14,12 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.by_name import (
-    as_averaging,
-    as_schedule,
-    auto_steps,
-    named,
-)
+from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, named
 from pairlearn.estimators.entropy_online import Beginning, OnlineCorrection, pair_loss
 from pairlearn.estimators.entropy_start import INTERCEPTS, locate, pair_quartile, start_from
 from pairlearn.estimators.features_seen import see_features, seen_features

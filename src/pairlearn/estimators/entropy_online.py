@@ -36,13 +36,7 @@ class Beginning(NamedTuple):
 
 
 class OnlineCorrection:
-    """Collects the first examples, then learns a correction of what they start it from.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-    """
+    """Collects the first examples, then learns a correction of what they start it from."""
 
     def __init__(self, n_features: int) -> None:
         self._rows: list[Rows] = []
@@ -118,9 +112,7 @@ class OnlineCorrection:
         if self._stream is not None:
             before = y - rows.scores(self.coef)
             self._stream.learn_many(
-                rows,
-                y - rows.scores(self._start),
-                example_weight=weight if len(weight) else None,
+                rows, y - rows.scores(self._start), example_weight=weight if len(weight) else None
             )
             self._note(np.concatenate([self.errors, before]), [self.error_weight, weight])
             return

@@ -27,8 +27,6 @@ _NO_WEIGHTS = np.empty(0)
 def half_sample_mode(values: Vector) -> float:
     """Return the half-sample mode: halve the sample to its densest half until two are left.
 
-    Examples
-    --------
     >>> half_sample_mode(np.array([0.0, 1.0, 1.5, 2.5, 9.0]))
     1.25
     """
@@ -46,13 +44,7 @@ def half_sample_mode(values: Vector) -> float:
 
 
 def locate(errors: Vector, rule: str) -> float:
-    """Return the location of errors: their median, mean or mode.
-
-    Examples
-    --------
-    >>> locate(np.array([0.0, 1.0, 5.0]), "median")
-    1.0
-    """
+    """Return the location of errors: their median, mean or mode."""
     if rule == "median":
         return float(np.median(errors))
     if rule == "mean":
@@ -70,8 +62,6 @@ def pair_quartile(errors: Vector, rng: np.random.Generator) -> float:
     each of them, not the distance between them, because a quarter of the pairs have both members
     near the same value. More than 100,000 pairs are sampled.
 
-    Examples
-    --------
     >>> errors = np.array([0.0, 1.0, 2.0, 3.0])
     >>> pair_quartile(errors, np.random.default_rng(0))
     2.2219
@@ -86,24 +76,11 @@ def pair_quartile(errors: Vector, rng: np.random.Generator) -> float:
 
 
 def start_from(rows: Rows, y: Vector, init: Any, example_weight: Vector = _NO_WEIGHTS) -> Vector:
-    """Return coefficients to start from.
+    """Return coefficients to start from, without an intercept.
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-        Examples.
-    y : ndarray of shape (n,)
-        Targets.
-    init : str or array-like of shape (d,)
-        "zero", "least_squares", "huber" (reweighted least squares with Huber's weights at 1.345
-        times the normalised median absolute deviation), or coefficients.
-    example_weight : ndarray of shape (n,) or (0,)
-        Weights, not all zero.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Coefficients, without an intercept.
+    `init` is "zero", "least_squares", "huber" (reweighted least squares with Huber's weights at
+    1.345 times the normalised median absolute deviation), or coefficients of shape (d,). The
+    weights of the examples are not all zero; none are empty.
     """
     d = rows.shape[1]
     if not isinstance(init, str):

@@ -23,16 +23,7 @@ def seen_features(model: Any) -> dict[str, Any]:
 
 
 def see_features(model: Any, state: Mapping[str, Any]) -> None:
-    """Note the features that `seen_features` returned.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> one, other = SimpleNamespace(n_features_in_=2), SimpleNamespace()
-    >>> see_features(other, seen_features(one))
-    >>> other
-    namespace(n_features_in_=2)
-    """
+    """Note the features that `seen_features` returned."""
     model.n_features_in_ = check_count("n_features", state["n_features"])
     if state["feature_names"] is not None:
         model.feature_names_in_ = np.array(state["feature_names"], dtype=object)

@@ -14,12 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
-from pairlearn.estimators.by_name import (
-    as_averaging,
-    as_schedule,
-    auto_steps,
-    named,
-)
+from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, named
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.metric_mixin import PairMixin, check_pair_labels, check_pairs
 from pairlearn.estimators.metric_start import (

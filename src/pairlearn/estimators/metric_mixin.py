@@ -21,15 +21,8 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A distance between two vectors, for neighbours and clustering of scikit-learn.
+    """The distance ||L (u - v)|| of two vectors, for neighbours and clustering of scikit-learn.
 
-    Parameters
-    ----------
-    components : ndarray of shape (n_components, n_features)
-        The matrix L of the map x -> L x.
-
-    Examples
-    --------
     >>> Metric(np.array([[2.0, 0.0]]))([1.0, 5.0], [0.0, 0.0])
     2.0
     """
@@ -50,13 +43,7 @@ def check_pairs(
     owner: str = "MetricLearner",
     allow_missing: bool = False,
 ) -> Vector:
-    """Return pairs as an array of shape (n, 2, d), finite unless values may be missing.
-
-    Examples
-    --------
-    >>> check_pairs([[[0, 1], [1, 0]]]).shape
-    (1, 2, 2)
-    """
+    """Return pairs as an array of shape (n, 2, d), finite unless values may be missing."""
     if isinstance(pairs, list | tuple):
         lengths = {np.shape(member) for pair in pairs for member in pair}
         if len(lengths) > 1:
@@ -86,13 +73,7 @@ def check_pairs(
 
 
 def check_pair_labels(y: ArrayLike, n_pairs: int) -> Vector:
-    """Return labels of pairs, +1 for similar and -1 for dissimilar ones.
-
-    Examples
-    --------
-    >>> check_pair_labels([1, -1], 2)
-    array([ 1., -1.])
-    """
+    """Return labels of pairs, +1 for similar and -1 for dissimilar ones."""
     labels = np.asarray(y)
     if labels.dtype.kind not in "biuf":
         raise ValueError(
@@ -133,17 +114,9 @@ class MetricMixin:
         return check_pairs(pairs, self.n_features_in_, owner=type(self).__name__)
 
     def transform(self, X: Any) -> Vector:
-        """Return L x for each example: Euclidean distances there are the learned ones.
+        """Return L x for each example, of shape (n_samples, n_components).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            Images of the examples.
+        Euclidean distances of the images are the learned ones.
         """
         check_is_fitted(self, "components_")
         return np.asarray(self._rows(X) @ self.components_.T)
@@ -154,13 +127,9 @@ class MetricMixin:
         return np.asarray(self.components_.T @ self.components_)
 
     def get_metric(self) -> Metric:
-        """Return the distance as a function of two vectors.
+        """Return the distance as a function of two vectors, to pass as ``metric=`` to scikit-learn.
 
-        Returns
-        -------
-        Metric
-            To pass as ``metric=`` to scikit-learn. Neighbours are found much faster on the
-            result of `transform`.
+        Neighbours are found much faster on the result of `transform`.
         """
         check_is_fitted(self, "components_")
         return Metric(self.components_.copy())
@@ -168,15 +137,7 @@ class MetricMixin:
     def pair_distance(self, pairs: Any) -> Vector:
         """Return the distance of each pair, sqrt((x - x')' W (x - x')).
 
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            Distances.
+        Pairs are an array of shape (n_pairs, 2, n_features), here and in the other methods.
         """
         check_is_fitted(self, "components_")
         array = self._pairs(pairs)
@@ -184,18 +145,7 @@ class MetricMixin:
         return np.asarray(np.sqrt(np.einsum("nk,nk->n", image, image)))
 
     def pair_score(self, pairs: Any) -> Vector:
-        """Return minus the distance of each pair: larger means more similar.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            Scores.
-        """
+        """Return minus the distance of each pair: larger means more similar."""
         return -self.pair_distance(pairs)
 
 
@@ -205,19 +155,9 @@ class PairMixin(MetricMixin):
     def calibrate_threshold(self, pairs: Any, y: ArrayLike, *, strategy: str = "accuracy") -> Self:
         """Choose the distance up to which a pair is predicted to be similar.
 
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs, best not those that the metric was fitted on.
-        y : array-like of shape (n_pairs,)
-            +1 for similar, -1 for dissimilar pairs; both must occur.
-        strategy : {"accuracy", "balanced_accuracy", "f1"}, default="accuracy"
-            What to maximise.
-
-        Returns
-        -------
-        self
-            With a new `threshold_`.
+        It becomes `threshold_` and maximises "accuracy", "balanced_accuracy" or "f1" on these
+        pairs, best not those that the metric was fitted on; `y` is +1 for similar and -1 for
+        dissimilar ones, and both must occur.
         """
         scores = self.pair_score(pairs)
         similar = check_pair_labels(y, len(scores)) > 0
@@ -228,18 +168,7 @@ class PairMixin(MetricMixin):
         return self
 
     def set_threshold(self, threshold: float) -> Self:
-        """Set the distance up to which a pair is predicted to be similar.
-
-        Parameters
-        ----------
-        threshold : float
-            The distance.
-
-        Returns
-        -------
-        self
-            With a new `threshold_`.
-        """
+        """Set the distance up to which a pair is predicted to be similar, `threshold_`."""
         check_is_fitted(self, "components_")
         value = float(threshold)
         if not np.isfinite(value):
@@ -249,51 +178,19 @@ class PairMixin(MetricMixin):
 
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]
     def decision_function(self, pairs: Any) -> Vector:
-        """Return the threshold minus the distance of each pair.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            Positive for pairs that `predict` calls similar.
-        """
+        """Return the threshold minus the distance of each pair: positive for similar ones."""
         return np.asarray(self.pair_score(pairs) + self.threshold_)
 
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]
     def predict(self, pairs: Any) -> NDArray[np.int64]:
-        """Return +1 for pairs nearer than the threshold and -1 for the others.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            Labels.
-        """
+        """Return +1 for pairs nearer than the threshold and -1 for the others."""
         return np.where(self.decision_function(pairs) > 0, 1, -1)
 
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]
     def score(self, pairs: Any, y: ArrayLike) -> float:
         """Return the AUC of the pair scores, which does not depend on the threshold.
 
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs.
-        y : array-like of shape (n_pairs,)
-            +1 for similar, -1 for dissimilar pairs.
-
-        Returns
-        -------
-        float
-            The probability that a similar pair is nearer than a dissimilar one.
+        It is the probability that a similar pair (+1) is nearer than a dissimilar one (-1).
         """
         scores = self.pair_score(pairs)
         return roc_auc(check_pair_labels(y, len(scores)), scores)

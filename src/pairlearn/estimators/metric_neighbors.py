@@ -29,28 +29,9 @@ def neighbor_pairs(
     other labels, of which those beyond the nearest count only if they are among the
     4 `n_neighbors` + 4 nearest examples of any label. The kind of pairs of which there are fewer is
     repeated, so that pairs of equal and of different labels are drawn equally often. With more
-    than 20,000 examples, neighbours are looked for among 20,000 of them.
+    than 20,000 examples, neighbours are looked for among 20,000 of them. The queries are on the
+    left, their neighbours on the right.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Examples.
-    y : ndarray of shape (n,)
-        Labels, at least two kinds.
-    n_neighbors : int
-        Neighbours of each kind.
-    queries : ndarray of int
-        The examples whose neighbours are wanted.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ListedPairs
-        The queries on the left, their neighbours on the right.
-
-    Examples
-    --------
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> labels, rng = np.array([0.0, 0.0, 1.0, 1.0]), np.random.default_rng(0)
     >>> pairs = neighbor_pairs(X, labels, 1, np.arange(2), rng)

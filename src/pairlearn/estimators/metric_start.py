@@ -21,14 +21,7 @@ _PAIRS = 1000
 
 
 def sample_differences(X: Vector, pairing: Pairing, rng: np.random.Generator) -> Vector:
-    """Return the differences x - x' of 1000 pairs, but for those that are zero.
-
-    Examples
-    --------
-    >>> from pairlearn.pairings.given import GivenPairs
-    >>> sample_differences(np.array([[1.0], [3.0]]), GivenPairs(), np.random.default_rng(0))[0]
-    array([-2.])
-    """
+    """Return the differences x - x' of 1000 pairs, but for those that are zero."""
     plan = pairing.offline(len(X), rng).draw(_PAIRS)
     if not isinstance(plan, Plan):
         raise ValueError(
@@ -44,33 +37,12 @@ def _target(loss: PairLoss) -> float:
     return max(float(getattr(loss, "bias", 1.0)), 1.0)
 
 
-def start_from(
-    score: MahalanobisScore,
-    loss: PairLoss,
-    init: Any,
-    X: Vector,
-    v: Vector,
-) -> Vector:
+def start_from(score: MahalanobisScore, loss: PairLoss, init: Any, X: Vector, v: Vector) -> Vector:
     """Return the starting point as the score parameterises it.
 
-    Parameters
-    ----------
-    score : MahalanobisScore
-        The score.
-    loss : PairLoss
-        The loss; its bias, but at least 1, is the mean squared distance to start from.
-    init : str or array-like
-        "identity" (for a low rank: the leading principal components), scaled to that distance,
-        or W of shape (d, d), its diagonal (d,), or the factor L of shape (d, rank), as given.
-    X : ndarray of shape (n, d)
-        Examples.
-    v : ndarray of shape (n_pairs, d)
-        Differences of typical pairs.
-
-    Returns
-    -------
-    ndarray
-        The parameter.
+    `init` is "identity" (for a low rank: the leading principal components), scaled so that the
+    mean squared distance of the typical differences `v` is the bias of the loss, but at least 1; or
+    W of shape (d, d), its diagonal (d,), or the factor L of shape (d, rank), as given.
     """
     d = X.shape[1]
     kind, rank = score.parameterization, score.rank
@@ -127,8 +99,6 @@ def unit_step(score: MahalanobisScore, loss: PairLoss, v: Vector) -> float:
 def components_of(score: MahalanobisScore, w: Vector, d: int) -> Vector:
     """Return L with W = L' L, rows in decreasing order of their weight.
 
-    Examples
-    --------
     >>> components_of(MahalanobisScore("diagonal"), np.array([1.0, 4.0]), 2)
     array([[1., 0.],
            [0., 2.]])

@@ -37,14 +37,7 @@ _QUERIES, _NEIGHBORS = 1000, 5000
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows, labels as numbers, and weights (one for each row, or none).
-
-    Examples
-    --------
-    >>> data = Examples(np.zeros((2, 1)), np.array([0.0, 1.0]), np.empty(0))
-    >>> len(data.part(np.array([True, False])).y)
-    1
-    """
+    """Rows, labels as numbers, and weights (one for each row, or none)."""
 
     rows: Vector
     y: Vector
@@ -69,17 +62,11 @@ class Learned:
 class Training:
     """How a metric is learned, apart from where to start and how far to step.
 
-    Parameters
-    ----------
-    problem, domain, schedule, averaging
-        The parts; the schedule is multiplied by the step size.
-    pairing : Pairing or None
-        Who meets whom; None for near examples. Half of the examples look for their neighbours in
-        the Euclidean metric, for the first half of the steps, and the others in the metric that
-        this has led to, for the second half, whose steps are a third as long in units of what
-        moves the distance of a typical pair by 1.
-    n_neighbors : int
-        Neighbours of each example, also those by which held-out examples are judged.
+    The schedule is multiplied by the step size. Without a pairing near examples meet: half of them
+    look for their neighbours in the Euclidean metric, for the first half of the steps, and the
+    others in the metric that this has led to, for the second half, whose steps are a third as long
+    in units of what moves the distance of a typical pair by 1. `n_neighbors` also judge held-out
+    examples.
     """
 
     problem: Problem
@@ -175,30 +162,10 @@ def choose_step_size(
     folds: Sequence[NDArray[np.bool_]],
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Return the step size that is best on held-out data, 0 for the starting point.
+    """Return the step size that is best on held-out data, 0 for the starting point, and its score.
 
-    Parameters
-    ----------
-    training : Training
-        How to train.
-    step_sizes : sequence of float
-        The candidates.
-    data : Examples
-        All training data.
-    start : ndarray
-        The starting point, which is a candidate too.
-    n_steps : int
-        Steps of the final run.
-    folds : sequence of mask
-        Which examples (pairs) to hold out, in turn.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    step_size, score : float
-        The choice and its mean score: the accuracy of nearest neighbours, or for given pairs the
-        AUC of their distances.
+    The score is the mean over folds (masks of the examples or pairs to hold out, in turn) of the
+    accuracy of nearest neighbours, or for given pairs of the AUC of their distances.
     """
     n_choice = min(n_steps, _CHOICE_STEPS)
     # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
@@ -241,13 +208,7 @@ def choose_step_size(
 
 
 def held_out_masks(n: int, fraction: float, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
-    """Return which of n examples (pairs) to hold out: once, or three parts in turn.
-
-    Examples
-    --------
-    >>> [int(mask.sum()) for mask in held_out_masks(10, 0.2, np.random.default_rng(0))]
-    [2, 2, 2]
-    """
+    """Return which of n examples (pairs) to hold out: once, or three parts in turn."""
     if n < 2:
         raise ValueError(
             "The choice of the step size holds out a part of the data, which needs at least 2 "

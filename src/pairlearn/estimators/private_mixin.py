@@ -26,13 +26,7 @@ class PrivacyWarning(UserWarning):
 
 
 def as_table(X: Any) -> Vector:
-    """Return examples as a dense table, NaN and infinity included.
-
-    Examples
-    --------
-    >>> as_table([[1, np.nan]])
-    array([[ 1., nan]])
-    """
+    """Return examples as a dense table, NaN and infinity included."""
     if hasattr(X, "toarray"):
         X = X.toarray()
     rows = np.asarray(X, dtype=np.float64)
@@ -42,13 +36,7 @@ def as_table(X: Any) -> Vector:
 
 
 def as_labels(y: ArrayLike, n: int) -> NDArray[np.object_]:
-    """Return labels as objects, to be compared with public ones.
-
-    Examples
-    --------
-    >>> as_labels(["a", "b"], 2).tolist()
-    ['a', 'b']
-    """
+    """Return labels as objects, to be compared with public ones."""
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(

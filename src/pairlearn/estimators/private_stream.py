@@ -132,20 +132,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
             raise ValueError("a pass uses differences of examples; it has no public centre.")
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCStream:
-        """Learn from one table and release at once; forgets what came before.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples, in the order of the stream.
-        y : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        PrivateAUCStream
-            The released model.
-        """
+        """Learn from one table as `partial_fit` does and release at once; forget earlier ones."""
         self._forget()
         return self.partial_fit(X, y).release()
 

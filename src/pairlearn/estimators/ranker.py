@@ -13,11 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.by_name import (
-    as_averaging,
-    as_schedule,
-    auto_steps,
-)
+from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
@@ -499,11 +495,7 @@ def _pairing(query: NDArray[np.int64], grouped: bool) -> Pairing:
 
 
 def _held_out(
-    query: NDArray[np.int64],
-    y: Vector,
-    grouped: bool,
-    fraction: float,
-    rng: np.random.Generator,
+    query: NDArray[np.int64], y: Vector, grouped: bool, fraction: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """Return which examples to hold out: whole queries, or examples where there are none."""
     if grouped:

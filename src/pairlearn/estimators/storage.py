@@ -46,30 +46,17 @@ class Storable:
     def save(
         self, path: str | os.PathLike[str], *, provenance: Mapping[str, Any] | None = None
     ) -> None:
-        """Write the fitted model to a file, in one atomic step.
+        """Write the fitted model to a file, by custom ``*.safetensors``, in one atomic step.
 
-        Parameters
-        ----------
-        path : path
-            Where to write; by custom it ends in ``.safetensors``.
-        provenance : mapping, optional
-            Further facts about the origin of the model, plain values.
+        `provenance` adds facts about the origin of the model, plain values.
         """
         write_model(path, self.to_record(provenance))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the fitted model in a file.
+        """Return the fitted model in a file written by `save`.
 
-        Parameters
-        ----------
-        path : path
-            A file written by `save`.
-
-        Returns
-        -------
-        estimator
-            It predicts what the saved one predicted, bit for bit. Nothing in the file is executed.
+        It predicts what the saved one predicted, bit for bit. Nothing in the file is executed.
         """
         record = read_model(path, allow_unregistered=True)
         if record.estimator != cls.__name__:
@@ -80,18 +67,7 @@ class Storable:
         return cls.from_record(read_model(path))
 
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
-        """Return the fitted model as plain values.
-
-        Parameters
-        ----------
-        provenance : mapping, optional
-            Further facts about the origin of the model.
-
-        Returns
-        -------
-        ModelRecord
-            What `save` writes.
-        """
+        """Return the fitted model as the plain values that `save` writes."""
         check_is_fitted(self)
         parameters = {
             name: encode(value, name)
@@ -114,18 +90,7 @@ class Storable:
 
     @classmethod
     def from_record(cls, record: ModelRecord) -> Self:
-        """Return the fitted model that `to_record` described.
-
-        Parameters
-        ----------
-        record : ModelRecord
-            A record that has passed the checks of `read_model`.
-
-        Returns
-        -------
-        estimator
-            The fitted model.
-        """
+        """Return the fitted model of a record that has passed the checks of `read_model`."""
         given = {k: decode(v, k) for k, v in record.parameters.items() if k != _CLASS_TYPE}
         try:
             model = cls(**given)
@@ -204,13 +169,7 @@ def _classes(record: ModelRecord) -> NDArray[Any]:
 
 
 def register_storable(estimator: type[Storable]) -> None:
-    """Let files that name an estimator be loaded.
-
-    Parameters
-    ----------
-    estimator : type
-        A subclass of `Storable`.
-    """
+    """Let files that name an estimator be loaded."""
     names = estimator._get_param_names()  # type: ignore[attr-defined]
     allowed = tuple(name for name in names if name not in estimator._not_stored)
     register_model(

@@ -16,22 +16,9 @@ def weigh(
 ) -> tuple[NDArray[np.int64] | None, NDArray[np.float64]]:
     """Return which examples have a weight at all, and these weights divided by their mean.
 
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n,) or None
-        Weights of at least 0, not all 0.
-    n : int
-        Number of examples.
+    The examples are None for all of them: one of weight zero is as good as absent. The weights are
+    empty where all are equal, since then they change nothing.
 
-    Returns
-    -------
-    keep : ndarray of int or None
-        The examples of positive weight, None for all: one of weight zero is as good as absent.
-    weight : ndarray of float
-        Their weights with mean 1; empty where all are equal, since then they change nothing.
-
-    Examples
-    --------
     >>> weigh([2.0, 0.0, 6.0], 3)
     (array([0, 2]), array([0.5, 1.5]))
     >>> weigh([2.0, 2.0], 2)
@@ -52,13 +39,7 @@ def weigh(
 
 
 def chunk_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64]:
-    """Return the weights of a chunk as they are, empty if there are none.
-
-    Examples
-    --------
-    >>> chunk_weights(None, 3)
-    array([], dtype=float64)
-    """
+    """Return the weights of a chunk as they are, empty if there are none."""
     if sample_weight is None:
         return np.empty(0)
     return check_weights(sample_weight, n)
@@ -69,8 +50,6 @@ def representatives(weight: NDArray[np.float64]) -> slice | NDArray[np.int64]:
 
     Quantiles and entropies of what they select are weighted ones.
 
-    Examples
-    --------
     >>> representatives(np.array([1.0, 3.0, 0.0, 0.0]))
     array([0, 1, 1, 1])
     """

@@ -73,13 +73,7 @@ LOSSES: dict[str, type[PairLoss]] = {
 
 
 def get_loss(loss: str | PairLoss) -> PairLoss:
-    """Return a loss given by name, or the loss itself.
-
-    Examples
-    --------
-    >>> get_loss("hinge")
-    Hinge(one_sided=False, margin=1.0)
-    """
+    """Return a loss given by name, or the loss itself."""
     if isinstance(loss, PairLoss):
         return loss
     if isinstance(loss, str) and loss in LOSSES:

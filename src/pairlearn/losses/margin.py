@@ -17,15 +17,7 @@ from pairlearn.losses.base import PairLoss, Vector
 from pairlearn.scalars import scalar
 from pairlearn.validation import check_positive
 
-__all__ = [
-    "Exponential",
-    "Hinge",
-    "LogLink",
-    "Logistic",
-    "SmoothedHinge",
-    "Square",
-    "SquaredHinge",
-]
+__all__ = ["Exponential", "Hinge", "LogLink", "Logistic", "SmoothedHinge", "Square", "SquaredHinge"]
 
 
 def _miss(margins: Vector) -> Vector:

@@ -131,13 +131,7 @@ METRIC_LOSSES: dict[str, DistanceHinge] = {
 
 
 def get_metric_loss(loss: str | PairLoss) -> PairLoss:
-    """Return a loss of a squared distance given by name, or the loss itself.
-
-    Examples
-    --------
-    >>> get_metric_loss("hinge_no_bias")
-    DistanceHinge(one_sided=False, bias=0.0)
-    """
+    """Return a loss of a squared distance given by name, or the loss itself."""
     if isinstance(loss, PairLoss):
         return loss
     if isinstance(loss, str) and loss in METRIC_LOSSES:

@@ -44,8 +44,6 @@ _SMALLEST_WIDTH = 2.0**-80
 def walk_down(thresholds: Vector, points: Vector, weights: Vector) -> tuple[Vector, Vector, Vector]:
     """Return count, ramp and bowl at each threshold (see the module docstring).
 
-    Examples
-    --------
     >>> count, ramp, bowl = walk_down(np.array([1.0]), np.array([1.0, 2.0, 4.0]), np.ones(3))
     >>> count, ramp, bowl
     (array([2.]), array([4.]), array([5.]))
@@ -74,8 +72,6 @@ def near_moments(
     meets two cells, and prefix sums of such short lengths round on the scale of the width, however
     large the scores.
 
-    Examples
-    --------
     >>> near_moments(np.array([1.0]), np.array([1.0, 2.0, 4.0]), np.ones(3), 2.0)
     (array([3.]), array([5.]))
     """

@@ -15,8 +15,6 @@ __all__ = ["doubled_ranks", "doubled_wins", "roc_auc"]
 def doubled_ranks(values: Vector) -> NDArray[np.int64]:
     """Return twice the average rank of each value (whole numbers, so sums of them are exact).
 
-    Examples
-    --------
     >>> doubled_ranks(np.array([0.5, 0.1, 0.5]))
     array([5, 2, 5])
     """
@@ -30,13 +28,8 @@ def doubled_ranks(values: Vector) -> NDArray[np.int64]:
 def doubled_wins(positive: Vector, negative: Vector) -> int:
     """Return twice the number of (positive, negative) pairs in the right order; a tie is half one.
 
-    Parameters
-    ----------
-    positive, negative : ndarray
-        The scores of each class, sorted.
+    The scores of each class are sorted.
 
-    Examples
-    --------
     >>> doubled_wins(np.array([0.4, 0.8]), np.array([0.1, 0.4]))
     7
     """

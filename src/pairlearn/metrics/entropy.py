@@ -38,11 +38,7 @@ WINDOWS: dict[str, tuple[Callable[[Vector], Vector], float]] = {
 
 
 def error_entropy(
-    errors: ArrayLike,
-    bandwidth: float,
-    *,
-    window: str = "gaussian",
-    method: str = "auto",
+    errors: ArrayLike, bandwidth: float, *, window: str = "gaussian", method: str = "auto"
 ) -> float:
     r"""Return the empirical entropy of errors.
 

@@ -23,11 +23,7 @@ __all__ = ["pair_risk", "pair_risk_gradient"]
 
 
 def pair_risk(
-    loss: str | PairLoss,
-    scores: ArrayLike,
-    y: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
+    loss: str | PairLoss, scores: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
     r"""Return the exact pair risk F_S of scores.
 
@@ -74,11 +70,7 @@ def pair_risk(
 
 
 def pair_risk_gradient(
-    loss: str | PairLoss,
-    scores: ArrayLike,
-    y: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
+    loss: str | PairLoss, scores: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> Vector:
     r"""Return the derivative of the pair risk F_S with respect to each score.
 

@@ -54,8 +54,6 @@ def _digest(description: dict[str, Any], tensors: dict[str, Any], data: bytes | 
 def dump_model(record: ModelRecord) -> bytes:
     """Return the bytes of the model file of a record.
 
-    Examples
-    --------
     >>> record = ModelRecord("ExampleClassifier", {"coef": np.array([1.0, -2.0])})
     >>> parse_model(dump_model(record), allow_unregistered=True).arrays["coef"]
     array([ 1., -2.])

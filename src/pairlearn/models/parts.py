@@ -70,8 +70,6 @@ def register_part(part: type) -> type:
 def encode(value: Any, where: str) -> Any:
     """Return a parameter as plain values.
 
-    Examples
-    --------
     >>> from pairlearn.losses import Hinge
     >>> encode(Hinge(margin=2.0), "loss")
     {'part': 'Hinge', 'one_sided': False, 'margin': 2.0}

@@ -25,8 +25,6 @@ class ModelFileError(ValueError):
 def check_plain(value: Any, where: str, *, depth: int = 0) -> Any:
     """Return a copy made of None, bool, int, finite float, str, list and dict only.
 
-    Examples
-    --------
     >>> check_plain({"a": (1, 2.5)}, "parameters")
     {'a': [1, 2.5]}
     """

@@ -16,14 +16,7 @@ from pairlearn.pairings.pairs import (
     RandomEarlier,
     RandomPair,
 )
-from pairlearn.pairings.plans import (
-    Arrival,
-    OfflineSource,
-    OnlineSource,
-    Pairing,
-    Plan,
-    SlotPlan,
-)
+from pairlearn.pairings.plans import Arrival, OfflineSource, OnlineSource, Pairing, Plan, SlotPlan
 from pairlearn.pairings.queries import PreviousOfQuery
 
 __all__ = [

@@ -203,11 +203,7 @@ def _facts(steps: list[Step], y: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _check_online(
-    pairing: Pairing,
-    y: NDArray[np.float64],
-    qid: NDArray[Any] | None,
-    smallest: int,
-    seed: int,
+    pairing: Pairing, y: NDArray[np.float64], qid: NDArray[Any] | None, smallest: int, seed: int
 ) -> int:
     m, name = len(y), type(pairing).__name__
     ragged = [smallest * size for size in (1, 5, 2, 1, 9)]
@@ -238,11 +234,7 @@ def _described(steps: list[Step], t: int) -> str:
 
 
 def _stream(
-    pairing: Pairing,
-    y: NDArray[np.float64],
-    qid: NDArray[Any] | None,
-    sizes: list[int],
-    seed: int,
+    pairing: Pairing, y: NDArray[np.float64], qid: NDArray[Any] | None, sizes: list[int], seed: int
 ) -> tuple[list[Step], int]:
     """Return the steps of a stream in its own numbers, and how many examples were remembered."""
     name, source = type(pairing).__name__, pairing.online(np.random.default_rng(seed))

@@ -41,20 +41,7 @@ class GivenPairs(Pairing):
 
 @dataclass(frozen=True, eq=False)
 class ListedPairs(Pairing):
-    """Each step meets a pair drawn uniformly from a list of pairs of rows.
-
-    Parameters
-    ----------
-    left, right : ndarray of int, shape (n_pairs,)
-        The two rows of each pair.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pairing = ListedPairs(np.array([0, 1]), np.array([2, 2]))
-    >>> set(pairing.offline(3, np.random.default_rng(0)).draw(10).right.tolist())
-    {2}
-    """
+    """Each step meets a pair drawn uniformly from a list of pairs of rows."""
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
@@ -83,8 +70,6 @@ def as_rows_of_pairs(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return pairs (n, 2, d) as 2 n rows, with labels that are equal in similar pairs only.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> as_rows_of_pairs(np.zeros((2, 2, 3)), [1, -1])[1]
     array([ 1.,  1.,  1., -1.])

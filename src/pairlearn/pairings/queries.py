@@ -18,13 +18,7 @@ __all__ = ["GroupedSource", "PreviousOfQuery", "number_queries"]
 
 
 def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Return the queries of n examples as numbers 0, 1, ... in the order of their names.
-
-    Examples
-    --------
-    >>> number_queries([7, 3, 7], 3)
-    array([1, 0, 1])
-    """
+    """Return the queries of n examples as numbers 0, 1, ... in the order of their names."""
     names = np.asarray(qid)
     if names.shape != (n,):
         raise ValueError(
@@ -105,10 +99,7 @@ class _QueryPath:
 class GroupedSource(OnlineSource):
     """Arrival order, each example paired with the previous one of its query.
 
-    Parameters
-    ----------
-    max_open : int
-        How many queries are remembered at most.
+    At most `max_open` queries are remembered.
     """
 
     def __init__(self, max_open: int) -> None:

@@ -16,13 +16,7 @@ __all__ = ["Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex
 
 @dataclass(frozen=True)
 class Schedule:
-    """Base class of step-size schedules.
-
-    Parameters
-    ----------
-    step_size : float
-        The scale of the schedule, eta.
-    """
+    """Base class of step-size schedules: the scale eta, `step_size`, times a `shape`."""
 
     step_size: float
 

@@ -47,26 +47,10 @@ class _Accelerated:
     def solve(
         self, problem: Problem, X: Any, y: ArrayLike, *, n_passes: float = 10.0, rng: Any = None
     ) -> Solution:
-        """Run on stored examples.
+        """Run on stored examples with labels -1 and +1, for `n_passes` times n steps.
 
-        Parameters
-        ----------
-        problem : Problem
-            Score and loss.
-        X : array-like of shape (n, d)
-            Examples.
-        y : array-like of shape (n,)
-            Labels -1 and +1.
-        n_passes : float, default=10.0
-            Steps in units of n; with snapshots, rounded up to whole epochs.
-        rng : int or numpy.random.Generator, optional
-            Source of the indices.
-
-        Returns
-        -------
-        Solution
-            Average (with snapshots, over the last epoch), last iterate and trace. With snapshots an
-            active pair counts two gradients; the exact ones are not counted.
+        With snapshots these are rounded up to whole epochs, the average is over the last epoch, and
+        an active pair counts two gradients; the exact ones are not counted.
         """
         from pairlearn.kernels.accelerated import descend_accelerated
 

@@ -85,18 +85,9 @@ def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[Any, Any]:
 class Descent:
     """The iterate, its weighted sum and the step counter.
 
-    Parameters
-    ----------
-    parts : Parts
-        Problem, schedule, domain and averaging rule.
-    n_features : int
-        Length of the parameter.
-    dtype : dtype, default=float64
-        Type of the iterate: the type of dense data, float64 for sparse data.
-    w_start : array-like of shape (n_features,), optional
-        The starting point w_0, zero by default. It is projected onto the domain.
-    horizon : int, optional
-        The number of steps, for averaging rules that must know it.
+    The iterate has the `dtype` of dense data, float64 for sparse data. It starts at the projection
+    of `w_start`, zero by default. Averaging rules that must know it get the number of steps as
+    `horizon`.
     """
 
     def __init__(

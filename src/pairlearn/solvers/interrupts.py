@@ -23,12 +23,6 @@ def deferred_interrupt() -> AbstractContextManager[Callable[[], None]]:
     The block gets a function to call where Ctrl-C may take effect earlier. Only the main thread
     receives signals; elsewhere, where Ctrl-C is not handled by Python, and inside another such
     block, which holds it back anyway, nothing is changed.
-
-    Examples
-    --------
-    >>> with deferred_interrupt() as deliver:
-    ...     complete = True
-    ...     deliver()
     """
     return _Deferred()
 

@@ -19,24 +19,8 @@ __all__ = ["Iterates", "iterate_weights"]
 
 
 def iterate_weights(averaging: Averaging, schedule: Schedule, n_steps: int) -> NDArray[np.float64]:
-    """Return the weights of w_0, ..., w_T in the average; they add up to 1.
+    """Return the weights of w_0, ..., w_T in the average, T = `n_steps`; they add up to 1.
 
-    Parameters
-    ----------
-    averaging : Averaging
-        The rule.
-    schedule : Schedule
-        The step sizes, which some rules weigh by.
-    n_steps : int
-        The number T of steps.
-
-    Returns
-    -------
-    ndarray of shape (T + 1,)
-        The weights.
-
-    Examples
-    --------
     >>> from pairlearn.averaging import DelayedLinear
     >>> from pairlearn.schedules import Constant
     >>> iterate_weights(DelayedLinear(), Constant(1.0), 3) * 6
@@ -58,18 +42,8 @@ def iterate_weights(averaging: Averaging, schedule: Schedule, n_steps: int) -> N
 class Iterates:
     """The iterate of such a run and its average so far; kernels change `w` and `weighted_sum`.
 
-    Parameters
-    ----------
-    averaging : Averaging
-        The rule.
-    schedule : Schedule
-        The step sizes.
-    n_steps : int
-        The number T of steps that the run will have.
-    n_features : int
-        Length of the iterate.
-    counts : ndarray of shape (1,), optional
-        Where the kernel counts gradients; by default a step takes one.
+    `n_steps` is the number T of steps that the run will have. A kernel may count its gradients in
+    `counts`, an array of one number; by default a step takes one.
     """
 
     def __init__(

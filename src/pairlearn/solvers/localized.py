@@ -65,8 +65,6 @@ class LocalizedStage:
 def stage_sizes(n: int) -> tuple[int, ...]:
     """Return floor(n / 2^k) for k = 1, 2, ... while at least 2, what remains in the first.
 
-    Examples
-    --------
     >>> stage_sizes(20), stage_sizes(3), stage_sizes(1)
     ((13, 5, 2), (3,), ())
     """
@@ -78,29 +76,11 @@ def stage_sizes(n: int) -> tuple[int, ...]:
 def localized_stages(
     n: int, *, locality: float, n_passes: float = 1.0
 ) -> tuple[LocalizedStage, ...]:
-    """Return the stages for n examples: floor(n / 2^k) of them, zeta / 2^k.
+    """Return the stages for n >= 4 examples: n_k = floor(n / 2^k), zeta / 2^k, T_k = n_passes n_k.
 
     The paper's n / 2^k need not be whole and ends with stages that have no pair. Sizes are rounded
     down, stages of fewer than two examples are left out, and what remains goes to the first.
-
-    Parameters
-    ----------
-    n : int
-        Number of examples, at least 4.
-    locality : float
-        zeta; Theorem 11 takes D / (G sqrt(n)).
-    n_passes : float, default=1.0
-        T_k / n_k.
-
-    Returns
-    -------
-    tuple of LocalizedStage
-        The stages; their examples add up to n.
-
-    Examples
-    --------
-    >>> [stage.n_examples for stage in localized_stages(20, locality=1.0)]
-    [13, 5, 2]
+    Theorem 11 takes the locality zeta = D / (G sqrt(n)).
     """
     if check_count("n", n) < 4:
         raise ValueError(

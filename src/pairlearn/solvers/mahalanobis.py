@@ -23,19 +23,8 @@ _NO_WEIGHTS = np.empty(0)
 class MahalanobisDescent(Descent):
     """W, its diagonal or its factor, the weighted sum and the step counter.
 
-    Parameters
-    ----------
-    parts : Parts
-        Problem, schedule, domain and averaging rule.
-    n_features : int
-        Number of features of an example.
-    dtype : dtype, default=float64
-        Accepted for the interface; a matrix is always kept in float64.
-    w_start : array-like, optional
-        The starting point, flat or as a matrix; zero by default, which a low-rank factor cannot
-        leave. It is projected onto the domain.
-    horizon : int, optional
-        The number of steps, for averaging rules that must know it.
+    A matrix is always kept in float64, whatever the `dtype`. It starts at the projection of
+    `w_start`, flat or as a matrix; zero by default, which a low-rank factor cannot leave.
     """
 
     def __init__(

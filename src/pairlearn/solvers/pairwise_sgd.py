@@ -151,11 +151,7 @@ class PairwiseSGD:
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
         descent = _descent_for(
-            parts,
-            rows.shape[1],
-            dtype=_iterate_dtype(rows),
-            w_start=w_start,
-            horizon=n_steps,
+            parts, rows.shape[1], dtype=_iterate_dtype(rows), w_start=w_start, horizon=n_steps
         )
         source = self.pairing.offline(n, generator, y)
         plan: Plan | SlotPlan
@@ -216,15 +212,6 @@ class Stream:
 
     Made by `PairwiseSGD.start`. Feeding a stream in chunks of any sizes gives the same result,
     bit for bit on dense rows. Memory is the parameter and the remembered examples.
-
-    Parameters
-    ----------
-    pairing : Pairing
-        Who meets whom.
-    descent : Descent
-        The running state.
-    rng : numpy.random.Generator
-        Source of randomness, for pairings that need one.
 
     Examples
     --------
@@ -292,20 +279,7 @@ class Stream:
         return self._descent.n_gradients
 
     def learn_one(self, x: ArrayLike, y: float) -> Stream:
-        """Learn from one dense example.
-
-        Parameters
-        ----------
-        x : array-like of shape (d,)
-            The example.
-        y : float
-            Its label.
-
-        Returns
-        -------
-        Stream
-            Itself.
-        """
+        """Learn from one dense example, a vector and its label; return the stream itself."""
         descent = self._descent
         x = np.asarray(x)
         if x.shape != (descent.n_features,):
@@ -340,23 +314,11 @@ class Stream:
         example_weight: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> Stream:
-        """Learn from a chunk of examples, in the order of its rows.
+        """Learn from a chunk of examples, in the order of its rows; return the stream itself.
 
-        Parameters
-        ----------
-        X : array-like or sparse container of shape (m, d)
-            Examples.
-        y : array-like of shape (m,)
-            Labels.
-        example_weight : array-like of shape (m,), optional
-            Weights; a pair weighs the product of both. Once given they are always needed.
-        qid : array-like of shape (m,), optional
-            The query of each example, for a pairing within queries.
-
-        Returns
-        -------
-        Stream
-            Itself. A chunk that fails leaves the stream as it was.
+        A pair weighs the product of both `example_weight`; once given they are always needed. `qid`
+        names the query of each example, for a pairing within queries. A chunk that fails leaves the
+        stream as it was.
         """
         descent = self._descent
         rows = as_rows(X, dtype=None if hasattr(X, "tocsr") else descent.w.dtype)
@@ -386,18 +348,7 @@ class Stream:
     def state(self) -> dict[str, Any]:
         """Return a copy of everything that the next step depends on, as plain values and arrays.
 
-        Returns
-        -------
-        dict
-            For `restore` of this stream, or of another one that was started with the same parts.
-
-        Examples
-        --------
-        >>> from pairlearn import Hinge, LinearScore, PairwiseSGD, Problem
-        >>> one, other = (PairwiseSGD().start(Problem(LinearScore(), Hinge()), 1) for _ in "12")
-        >>> other.restore(one.learn_one([1.0], 1.0).state())
-        >>> other.learn_one([0.0], -1.0).w
-        array([0.1])
+        It is for `restore` of this stream, or of another one that was started with the same parts.
         """
         self._settle()
         return {
@@ -425,11 +376,7 @@ class Stream:
         self._turn = -1
 
     def _meet(
-        self,
-        rows: Any,
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        qid: ArrayLike | None,
+        self, rows: Any, y: NDArray[np.float64], weight: NDArray[np.float64], qid: ArrayLike | None
     ) -> None:
         descent = self._descent
         if qid is not None and not isinstance(self.source, GroupedSource):

@@ -129,20 +129,9 @@ def is_sparse(X: Any) -> bool:
 def as_rows(X: Any, *, dtype: Any = None, finite: bool = False) -> Rows:
     """Return X as rows that a kernel can read, copying only when it must.
 
-    Parameters
-    ----------
-    X : array-like, sparse container or rows of shape (n, d)
-        Examples. float32 and float64 stay what they are, everything else becomes float64;
-        rows are returned as they are.
-    dtype : dtype, optional
-        The type to convert to.
-    finite : bool, default=False
-        Whether X is known to hold neither NaN nor infinity.
-
-    Returns
-    -------
-    DenseRows or CsrRows
-        The rows; NaN and infinity are refused.
+    float32 and float64 stay what they are, unless `dtype` says otherwise, everything else becomes
+    float64; rows are returned as they are. NaN and infinity are refused, without a look if X is
+    known to be `finite`.
     """
     if isinstance(X, Rows):
         return X
@@ -166,8 +155,6 @@ def as_rows(X: Any, *, dtype: Any = None, finite: bool = False) -> Rows:
 def mean_pair_distance(rows: Rows) -> float:
     """Return the mean squared distance of two examples; that from zero where all are equal.
 
-    Examples
-    --------
     >>> mean_pair_distance(DenseRows(np.array([[1.0], [-1.0]])))
     2.0
     """

@@ -43,18 +43,9 @@ class State(Protocol):
 class Running:
     """A run at rest between two blocks of steps, as a callback sees it.
 
-    What takes time is computed when it is asked for, and can be asked for during the call only.
-
-    Attributes
-    ----------
-    step : int
-        Number of steps so far.
-    seconds : float
-        Since the start of the run, callbacks included.
-    cpu_seconds : float
-        CPU time of the steps alone.
-    n_gradients : int
-        Number of gradients so far.
+    After `step` steps: `n_gradients` so far, `seconds` since the start of the run, callbacks
+    included, and `cpu_seconds` of the steps alone. What takes time is computed when it is asked
+    for, and can be asked for during the call only.
     """
 
     def __init__(
@@ -107,29 +98,11 @@ def run_blocks(
     pauses: Sequence[int] = (),
     risk: Callable[[], float] = _no_risk,
 ) -> Trace:
-    """Take steps in blocks until there are `n_steps`, or until Ctrl-C.
+    """Take steps in blocks of at most `block` until there are `n_steps`, or until Ctrl-C.
 
-    Parameters
-    ----------
-    state : State
-        What is advanced.
-    advance : callable
-        Takes so many steps; returns at how many of them an example met itself.
-    n_steps : int
-        The number of steps in all.
-    block : int
-        The most steps at a time.
-    callbacks : sequence of callable
-        Called after each block, or, with `pauses`, at these steps and at the end.
-    pauses : sequence of int
-        Steps, increasing, at which a block ends.
-    risk : callable, optional
-        Estimates the pair loss at the current iterate.
-
-    Returns
-    -------
-    Trace
-        What happened on the way. With `pauses` it has no history, whose risks take time.
+    `advance(count)` takes so many steps and returns at how many of them an example met itself.
+    Callbacks are called after each block, or, with `pauses` (steps, increasing, at which a block
+    ends), at these and at the end; the trace then has no history, whose risks take time.
     """
     stops = (*pauses, n_steps)
     if any(b <= a for a, b in pairwise((0, *pauses))) or stops[-1] < max(stops):

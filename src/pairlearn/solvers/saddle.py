@@ -59,26 +59,11 @@ class _Saddle:
         callbacks: Sequence[Callback] = (),
         pauses: Sequence[int] = (),
     ) -> Solution:
-        """Run on examples drawn uniformly.
+        """Run on examples drawn uniformly, with labels -1 and +1, for `n_passes` times n steps.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples.
-        y : array-like of shape (n,)
-            Labels -1 and +1.
-        n_passes : float, default=10.0
-            Steps in units of n.
-        rng : int or numpy.random.Generator, optional
-            Source of the indices.
-        callbacks, pauses
-            As of `PairwiseSGD.solve`; there is no risk, and pauses do not change the path.
-
-        Returns
-        -------
-        Solution
-            Average, last iterate and trace; a gradient is one example here, not a pair. Ctrl-C
-            ends the run early, with a warning.
+        `callbacks` and `pauses` are as of `PairwiseSGD.solve`; there is no risk, and pauses do not
+        change the path. A gradient is one example here, not a pair. Ctrl-C ends the run early,
+        with a warning.
         """
         name = type(self).__name__
         check_parts(name, domain=self.domain)

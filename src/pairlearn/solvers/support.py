@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, NoReturn
 
-from pairlearn.domains import (
-    Ball,
-    CoordinatewiseDomain,
-    PsdBall,
-    PsdCone,
-    PsdSet,
-    WholeSpace,
-)
+from pairlearn.domains import Ball, CoordinatewiseDomain, PsdBall, PsdCone, PsdSet, WholeSpace
 from pairlearn.losses import PairLoss
 from pairlearn.scalars import Scalar
 from pairlearn.scores import LinearScore, MahalanobisScore
@@ -72,21 +65,11 @@ _SEEN = {
 
 
 def check_parts(solver: str, *, score: Any = None, loss: Any = None, domain: Any = None) -> None:
-    """Refuse parts that a solver would ignore, before anything is allocated.
+    """Refuse parts that a solver (its name in `TABLE`) would ignore, before anything is allocated.
 
-    Parameters
-    ----------
-    solver : str
-        Its name in `TABLE`.
-    score : Score, optional
-        The score; linear by default.
-    loss : PairLoss, optional
-        The loss; by default that of the solver, which needs no check.
-    domain : Domain, optional
-        The domain; the whole space by default.
+    The score is linear by default, the domain the whole space, and the loss that of the solver,
+    which needs no check.
 
-    Examples
-    --------
     >>> from pairlearn.losses import DistanceHinge
     >>> check_parts("Sweep", score=LinearScore(), loss=DistanceHinge())
     Traceback (most recent call last):

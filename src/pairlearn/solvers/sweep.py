@@ -163,10 +163,7 @@ class Sweep:
         models: list[Solution | None] = []
         for step_size, radius in zip(self.step_sizes, self.radii, strict=True):
             solver = PairwiseSGD(
-                self.pairing,
-                self.schedule.scaled(step_size),
-                ball_or_whole(radius),
-                self.averaging,
+                self.pairing, self.schedule.scaled(step_size), ball_or_whole(radius), self.averaging
             )
             try:
                 models.append(
