@@ -316,7 +316,7 @@ def format_beside(rows: list[Beside]) -> str:
 _REASONS = {
     ("olp", "mnist"): "a reservoir of 200 examples does not stand for 780 features: no step size, "
     "radius, number of passes or average of the iterates that we tried comes above .92 on "
-    "held-out training data, and neither does the reservoir of the released code",
+    "held-out training data, and neither does the reservoir of the released code"
 }
 
 

@@ -20,14 +20,7 @@ from pairlearn.experiments.methods.base import Method
 from pairlearn.experiments.plain_text import text_table
 from pairlearn.experiments.report.page import Facts, Figure, Table, Text
 
-__all__ = [
-    "Outcome",
-    "Settings",
-    "Shelf",
-    "cost_text",
-    "named_parts",
-    "run_comparison",
-]
+__all__ = ["Outcome", "Settings", "Shelf", "cost_text", "named_parts", "run_comparison"]
 
 #: With `quick`, at most so many examples of a data set and so many splits.
 QUICK_EXAMPLES, QUICK_SPLITS = 2_000, 2

@@ -18,12 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlearn.experiments.paper.outcome import (
-    Outcome,
-    Settings,
-    Shelf,
-    named_parts,
-)
+from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, named_parts
 from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.report.page import Cell, Table, Text
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting

@@ -17,11 +17,7 @@ from pairlearn.experiments.paper.figures import (
 )
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf
 from pairlearn.experiments.paper.private_regimes import private_planner, private_regimes
-from pairlearn.experiments.paper.private_tables import (
-    private_auc,
-    private_mechanisms,
-    private_time,
-)
+from pairlearn.experiments.paper.private_tables import private_auc, private_mechanisms, private_time
 from pairlearn.experiments.published import CITATION
 from pairlearn.experiments.report.page import Facts, Figure, Page, Table, Text, write_page
 from pairlearn.experiments.report.sections import how_it_was_run

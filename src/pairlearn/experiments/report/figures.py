@@ -35,10 +35,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 
 
 def _style(index: int) -> dict[str, str]:
-    return {
-        "color": _COLOURS[index % len(_COLOURS)],
-        "marker": _MARKERS[index % len(_MARKERS)],
-    }
+    return {"color": _COLOURS[index % len(_COLOURS)], "marker": _MARKERS[index % len(_MARKERS)]}
 
 
 def new_figure(
@@ -175,11 +172,7 @@ def trade_off_figure(
     """
     curves = {key: [point] for key, point in points.items()}
     return curves_figure(
-        curves,
-        series=methods,
-        name=name,
-        xlabel="training CPU seconds (log)",
-        ylabel="test AUC",
+        curves, series=methods, name=name, xlabel="training CPU seconds (log)", ylabel="test AUC"
     )
 
 

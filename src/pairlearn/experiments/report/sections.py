@@ -24,13 +24,7 @@ from pairlearn.experiments.report.figures import (
 )
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Table, Text, write_page
 
-__all__ = [
-    "beside_table",
-    "comparison_page",
-    "comparison_parts",
-    "how_it_was_run",
-    "write_report",
-]
+__all__ = ["beside_table", "comparison_page", "comparison_parts", "how_it_was_run", "write_report"]
 
 _INTERVAL_NOTE = (
     "Intervals are 95 % t intervals whose variance is (1/J + n_test/n_train) s^2 for J splits: "
