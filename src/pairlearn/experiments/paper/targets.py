@@ -49,22 +49,7 @@ TARGETS = {
 
 
 def reproduce(names: Sequence[str], settings: Settings, shelf: Shelf) -> Iterator[Outcome]:
-    """Yield the outcomes of these targets, each as soon as it is there.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Keys of `TARGETS`, or "all" for those of the paper.
-    settings : Settings
-        How.
-    shelf : Shelf
-        Takes the data sets; afterwards it knows which were missing, and why.
-
-    Yields
-    ------
-    Outcome
-        With the seconds it took.
-    """
+    """Yield the outcomes of these targets ("all": the paper's), each as soon as it is there."""
     chosen = list(PAPER) if "all" in names else list(dict.fromkeys(names))
     unknown = [name for name in chosen if name not in TARGETS]
     if unknown:
