@@ -14,8 +14,6 @@ __all__ = ["Progress", "format_count"]
 def format_count(count: float) -> str:
     """Return a number for a person.
 
-    Examples
-    --------
     >>> format_count(950), format_count(1234567), format_count(2.5e9)
     ('950', '1.23 M', '2.5 G')
     """
@@ -29,25 +27,9 @@ def format_count(count: float) -> str:
 class Progress:
     """A bar with a count, its rate, a note and the time left.
 
-    Where the file is not a terminal nothing is shown, and nothing is imported for it.
+    Where the file (by default standard error) is not a terminal nothing is shown, and nothing is
+    imported for it. With `asked_for` the bar is drawn on any file, and stays when the work is done.
 
-    Parameters
-    ----------
-    total : int, optional
-        The amount of work, if it is known.
-    label : str
-        What is going on.
-    unit : str, default="rows"
-        What is counted.
-    file : text file, optional
-        By default standard error.
-    quiet : bool, default=False
-        Whether nothing is shown on a terminal either.
-    asked_for : bool, default=False
-        Whether the bar is drawn on any file, and stays when the work is done.
-
-    Examples
-    --------
     >>> import io
     >>> with Progress(100, label="reading", file=io.StringIO()) as progress:
     ...     progress.update(50, note="AUC 0.91")
@@ -91,19 +73,7 @@ class Progress:
     def update(
         self, count: int, total: int | None = None, note: str = "", *, done: int | None = None
     ) -> None:
-        """Show how far the work is.
-
-        Parameters
-        ----------
-        count : int
-            How many there are so far.
-        total : int, optional
-            How many there will be, if this was not known before.
-        note : str
-            Written behind the count.
-        done : int, optional
-            The part of the work that is done, where it is not measured by the count.
-        """
+        """Show how far the work is; `done` where the count does not measure it."""
         if self._bar is None:
             return
         now = time.monotonic()

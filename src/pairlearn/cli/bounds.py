@@ -91,13 +91,7 @@ def stability(
     draw = _canvas(plot)
     problem = _problem(loss, features)
     found = measure_stability(
-        problem,
-        n,
-        n_steps=steps,
-        step_size=step_size,
-        averaging=averaging,
-        n_runs=runs,
-        rng=seed,
+        problem, n, n_steps=steps, step_size=step_size, averaging=averaging, n_runs=runs, rng=seed
     )
     smooth = step_size * problem.constants.smoothness <= 2.0
     columns = {

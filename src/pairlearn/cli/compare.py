@@ -124,10 +124,7 @@ def _methods(methods: str, estimators: tuple[str, ...]) -> list[Method]:
     named = [name.strip() for name in methods.split(",") if name.strip()]
     if not named and not estimators:
         named = ["ours", "ours-auto", "logistic", "sgd"]
-    return [
-        *(find_method(name) for name in named),
-        *(parse_estimator(text) for text in estimators),
-    ]
+    return [*(find_method(name) for name in named), *(parse_estimator(text) for text in estimators)]
 
 
 def _print(comparison: Comparison) -> None:

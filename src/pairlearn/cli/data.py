@@ -103,11 +103,7 @@ def info(name: str, as_json: bool) -> None:
         }
         if source.built_in or find(name) is not None:
             data = load(name, download_missing=False)
-            facts |= {
-                "file": data.origin,
-                "verified": "yes",
-                "positive examples": data.n_positive,
-            }
+            facts |= {"file": data.origin, "verified": "yes", "positive examples": data.n_positive}
         else:
             facts["file"] = f"not on this machine; `pairlearn data fetch {name}`"
     except DataError as error:

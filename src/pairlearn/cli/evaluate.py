@@ -191,10 +191,7 @@ def _text(values: dict[str, Any]) -> str:
 
 
 def _plot(
-    folder: Path,
-    scores: NDArray[np.float64],
-    labels: NDArray[np.bool_],
-    values: dict[str, Any],
+    folder: Path, scores: NDArray[np.float64], labels: NDArray[np.bool_], values: dict[str, Any]
 ) -> list[str]:
     import numpy as np
 

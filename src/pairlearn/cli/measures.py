@@ -17,18 +17,7 @@ __all__ = ["measure"]
 
 
 def measure(model: Any, chunks: list[Scored]) -> dict[str, Any]:
-    """Return the measures of a model's problem by name, from labelled chunks that it has scored.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pairlearn import PairwiseRanker
-    >>> from pairlearn.cli.scoring import Scored
-    >>> chunk = Scored(np.arange(3), np.array([3.0, 1.0, 2.0]), np.array([2.0, 0.0, 1.0]),
-    ...                None, None, 3)
-    >>> measure(PairwiseRanker(), [chunk])
-    {'pair_accuracy': 1.0}
-    """
+    """Return the measures of a model's problem by name, from labelled chunks that it has scored."""
     import numpy as np
 
     results = np.concatenate([chunk.scores for chunk in chunks])

@@ -46,13 +46,7 @@ def result_options(store: str) -> Callable[[F], F]:
 
 
 def emit(values: Mapping[str, Any], text: str, *, as_json: bool) -> None:
-    """Print the values as one line of JSON, or the text.
-
-    Examples
-    --------
-    >>> emit({"auc": 0.5}, "AUC 0.5", as_json=True)
-    {"auc": 0.5}
-    """
+    """Print the values as one line of JSON, or the text."""
     if as_json:
         import json
 

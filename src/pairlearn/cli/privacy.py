@@ -102,10 +102,7 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
     text = certificate.statement()
     if delta is not None:
         epsilon = certificate.epsilon_at(delta)
-        values["epsilon_at"] = {
-            "delta": delta,
-            "epsilon": None if math.isinf(epsilon) else epsilon,
-        }
+        values["epsilon_at"] = {"delta": delta, "epsilon": None if math.isinf(epsilon) else epsilon}
         shown = "nothing is promised" if math.isinf(epsilon) else f"epsilon = {epsilon:.6g}"
         text += f"\nAt delta = {delta:g}: {shown}."
     emit(values, "\n".join([text, *(f"PROBLEM: {p}" for p in problems)]), as_json=as_json)

@@ -17,24 +17,11 @@ _MARGINS = ("hinge", "squared_hinge", "square", "logistic", "exponential", "logl
 
 @dataclass(frozen=True)
 class ProblemKind:
-    """One kind of problem.
+    """One kind of problem by its name on the command line; the default loss stands first.
 
-    Parameters
-    ----------
-    name : str
-        Its name on the command line.
-    module, estimator : str
-        Where its estimator is, imported when it is needed.
-    losses : tuple of str
-        Names of losses, the default first.
-    scorer : str
-        Method of the estimator that says something of each row.
-    result : str
-        What that is called.
-    loss_parameter : str
-        Parameter of the estimator that takes the loss.
-    free_radius : str or float
-        The radius that "auto" stands for.
+    The estimator is imported when it is needed. `scorer` is its method that says something of each
+    row, and `result` what that is called; `loss_parameter` takes the loss, and "auto" stands for
+    the radius `free_radius`.
     """
 
     name: str
@@ -80,13 +67,6 @@ PROBLEMS = {
 
 
 def kind_of(model: Any) -> ProblemKind:
-    """Return the problem that a fitted model solves; AUC for all classifiers.
-
-    Examples
-    --------
-    >>> from pairlearn import PairwiseRanker
-    >>> kind_of(PairwiseRanker()).name
-    'ranking'
-    """
+    """Return the problem that a fitted model solves; AUC for all classifiers."""
     name = type(model).__name__
     return next((kind for kind in PROBLEMS.values() if kind.estimator == name), PROBLEMS["auc"])

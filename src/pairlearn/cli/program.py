@@ -35,14 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called.
 
-    Parameters
-    ----------
-    table : mapping of str to (str, str)
-        For each command its module and one line of help.
-    package : str
-        Package of the modules.
-    **arguments
-        Passed to `click.Group`.
+    `table` holds for each command its module within `package`, and one line of help.
     """
 
     def __init__(

@@ -32,12 +32,6 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
     """Run a command and return the exit status; errors become one line on standard error.
 
     With the environment variable ``PAIRLEARN_TRACEBACK=1`` the traceback is shown as well.
-
-    Examples
-    --------
-    >>> import click
-    >>> run(click.Command("nothing", callback=lambda: None), [])
-    0
     """
     try:
         result = command.main(list(arguments), prog_name="pairlearn", standalone_mode=False)

@@ -28,14 +28,8 @@ class LineError(ValueError):
 class Conversation:
     """Turns input lines into output lines and learns on the way.
 
-    Parameters
-    ----------
-    learner : NamedLearner
-        What learns.
-    auc : ProgressiveAUC
-        Watches the scores that labelled examples got.
-    pending : int
-        Examples without a label that are remembered; beyond that the oldest is forgotten.
+    `auc` watches the scores that labelled examples got. Of the examples without a label the last
+    `pending` ones are remembered.
     """
 
     def __init__(self, learner: NamedLearner, auc: ProgressiveAUC, pending: int) -> None:

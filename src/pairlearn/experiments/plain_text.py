@@ -18,8 +18,6 @@ def paragraph(text: str) -> str:
 def text_table(head: Sequence[str], body: Sequence[Sequence[str]], *, gap: str = "  ") -> str:
     """Return a table in plain text.
 
-    Examples
-    --------
     >>> print(text_table(("method", "AUC"), [("ours", "0.93")]))
     method  AUC
     ours    0.93
@@ -35,8 +33,6 @@ def text_table(head: Sequence[str], body: Sequence[Sequence[str]], *, gap: str =
 def mean_sd(mean: float, sd: float, digits: int = 3) -> str:
     """Return a mean with its standard deviation, which one split does not have.
 
-    Examples
-    --------
     >>> mean_sd(0.93, 0.005), mean_sd(0.93, math.nan)
     ('0.930 +- 0.005', '0.930')
     """

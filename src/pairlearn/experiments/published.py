@@ -43,21 +43,7 @@ class Published:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One table of the paper.
-
-    Attributes
-    ----------
-    name : str
-        Its name here.
-    caption : str
-        What it shows.
-    where : str
-        Its label in the paper's source.
-    columns : tuple of str
-        Data sets, privacy budgets or training sizes.
-    rows : dict
-        For each method one value per column.
-    """
+    """One table of the paper; `where` is its label there, `rows` have one value for each column."""
 
     name: str
     caption: str
@@ -66,13 +52,7 @@ class PublishedTable:
     rows: dict[str, tuple[Published, ...]]
 
     def value(self, row: str, column: str) -> Published:
-        """Return one cell.
-
-        Examples
-        --------
-        >>> published_table("table1").value("ours", "german")
-        Published(mean=0.793, sd=0.021)
-        """
+        """Return one cell."""
         if row not in self.rows or column not in self.columns:
             raise KeyError(
                 f"{self.name} has rows {', '.join(self.rows)} and columns "
@@ -200,8 +180,6 @@ TABLES: dict[str, PublishedTable] = {
 def published_table(name: str) -> PublishedTable:
     """Return a published table by name.
 
-    Examples
-    --------
     >>> published_table("table-dp-german").value("dpegd", "1.0").mean
     0.742
     """
@@ -247,24 +225,9 @@ class Beside:
 def beside(
     table: PublishedTable, ours: Mapping[tuple[str, str], tuple[float, float]]
 ) -> list[Beside]:
-    """Return our numbers beside the published ones, in the table's order.
+    """Return our (mean, sd) by (row, column) beside the published ones, in the table's order.
 
-    Parameters
-    ----------
-    table : PublishedTable
-        The paper's.
-    ours : mapping
-        (mean, standard deviation) by (row, column). Cells that either side lacks are left out.
-
-    Returns
-    -------
-    list of Beside
-        One entry for each cell that both have.
-
-    Examples
-    --------
-    >>> beside(published_table("table1"), {("ours", "usps"): (0.93, 0.005)})[0].verdict
-    'within'
+    Cells that either side lacks are left out.
     """
     rows = []
     for (row, column), published in table.cells().items():
@@ -290,8 +253,6 @@ def beside(
 def format_beside(rows: list[Beside]) -> str:
     """Return a plain-text table of our numbers beside the paper's.
 
-    Examples
-    --------
     >>> rows = beside(published_table("table1"), {("ours", "usps"): (0.93, 0.005)})
     >>> print(format_beside(rows))
     method column here           paper          difference within sd
@@ -316,15 +277,13 @@ def format_beside(rows: list[Beside]) -> str:
 _REASONS = {
     ("olp", "mnist"): "a reservoir of 200 examples does not stand for 780 features: no step size, "
     "radius, number of passes or average of the iterates that we tried comes above .92 on "
-    "held-out training data, and neither does the reservoir of the released code",
+    "held-out training data, and neither does the reservoir of the released code"
 }
 
 
 def shortfalls(rows: list[Beside]) -> list[str]:
     """Say which numbers are more than two published standard deviations below, and why.
 
-    Examples
-    --------
     >>> shortfalls(beside(published_table("table1"), {("ours", "usps"): (0.9, 0.005)}))
     ['ours on usps is more than two published standard deviations below: we do not know why.']
     """

@@ -35,18 +35,9 @@ class CheckpointWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What a learner needs to go on.
+    """What a learner needs to go on: its state (see `streams.state`) and the reader's place.
 
-    Parameters
-    ----------
-    settings : dict
-        How the learner was made; a learner made otherwise must not continue.
-    state : dict
-        Its state, see `pairlearn.streams.state`.
-    position : Position or None
-        Where the reader goes on.
-    finished_passes : int
-        Complete passes over the data.
+    A learner whose `settings` are others must not continue.
     """
 
     settings: dict[str, Any]
@@ -58,10 +49,7 @@ class Checkpoint:
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Write a checkpoint; the one before is kept as ``NAME.previous``.
 
-    Raises
-    ------
-    CheckpointError
-        Where the file cannot be written; the older ones are intact.
+    Where the file cannot be written, a `CheckpointError` says so, and the older ones are intact.
     """
     from pairlearn.models.file import dump_model
     from pairlearn.models.record import ModelRecord
@@ -123,12 +111,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint | None:
     """Return the newest checkpoint that can be used, None where there is none.
 
     A newest file that is cut short, damaged or of another version is named in a
-    `CheckpointWarning`, and the one before it is used.
-
-    Raises
-    ------
-    CheckpointError
-        Where there are files and none of them can be used.
+    `CheckpointWarning`, and the one before it is used. A `CheckpointError` says that there are
+    files and none of them can be used.
     """
     path = Path(path)
     if not path.exists():

@@ -33,13 +33,6 @@ __all__ = ["Driver"]
 class Driver:
     """Drives an estimator; see the methods that this module asks for.
 
-    Parameters
-    ----------
-    model : estimator
-        The estimator; the driver changes it.
-
-    Examples
-    --------
     >>> class Mean:
     ...     total, n = 0.0, 0
     ...     def partial_fit(self, X, y):

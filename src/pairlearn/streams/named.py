@@ -130,15 +130,7 @@ class NamedLearner:
     # --------------------------------------------------------------------------- learning
 
     def learn_one(self, x: Mapping[Any, float], y: Any) -> None:
-        """Learn from one example.
-
-        Parameters
-        ----------
-        x : mapping of name to number
-            The features that are present.
-        y : bool
-            The label; 1 and 0, or 1 and -1, do as well.
-        """
+        """Learn from one example; the label is True or False, 1 and 0, or 1 and -1."""
         try:
             label = _LABELS[y]
         except (KeyError, TypeError):
@@ -422,15 +414,8 @@ class NamedLearner:
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
         """Return an `AUCClassifier` with the same coefficients and probabilities.
 
-        Parameters
-        ----------
-        classes : tuple (negative, positive)
-            Its labels.
-
-        Returns
-        -------
-        AUCClassifier
-            A fitted model over the features seen so far, in the order of `feature_names`.
+        It is over the features seen so far, in the order of `feature_names`; `classes` are the
+        labels of negative and positive examples.
         """
         from pairlearn.estimators.auc import AUCClassifier
         from pairlearn.models.parts import encode
@@ -490,15 +475,7 @@ def _is_usable(x: dict[Any, float]) -> bool:
 
 
 def check_label(y: Any) -> None:
-    """Refuse a label that is neither True nor False, 1 nor 0 nor -1.
-
-    Examples
-    --------
-    >>> check_label("yes")
-    Traceback (most recent call last):
-        ...
-    ValueError: the label must be True or False (1 or 0), got 'yes'.
-    """
+    """Refuse a label that is neither True nor False, 1 nor 0 nor -1."""
     try:
         known = y in _LABELS
     except TypeError:
@@ -510,8 +487,6 @@ def check_label(y: Any) -> None:
 def check_example(x: Any) -> None:
     """Refuse what is not a mapping of names to finite numbers.
 
-    Examples
-    --------
     >>> check_example({"age": None})
     Traceback (most recent call last):
         ...

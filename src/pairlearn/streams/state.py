@@ -27,22 +27,8 @@ class StateError(ValueError):
 
 
 def pack(value: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return plain values and the arrays that they refer to.
+    """Return plain values, which JSON can hold, and the arrays that they refer to.
 
-    Parameters
-    ----------
-    value : object
-        Nested dicts, lists and tuples of numbers, texts, arrays, rows and random generators.
-
-    Returns
-    -------
-    plain : object
-        What JSON can hold.
-    arrays : dict of str to ndarray
-        The arrays, by their place in `value`.
-
-    Examples
-    --------
     >>> plain, arrays = pack({"w": np.ones(2), "step": 3})
     >>> plain, sorted(arrays)
     ({'w': {'$array': 'w'}, 'step': 3}, ['w'])

@@ -126,10 +126,7 @@ def advise(
             )
         if strong_convexity > 0.0:
             gap = strongly_convex_gap(
-                steps,
-                lipschitz=lipschitz,
-                strong_convexity=strong_convexity,
-                constants=constants,
+                steps, lipschitz=lipschitz, strong_convexity=strong_convexity, constants=constants
             )
             schedule = StronglyConvex.of(strong_convexity)
             return Advice(schedule, steps, DelayedLinear(), gap, "Theorem 6b")

@@ -45,28 +45,14 @@ _RULES = ("step_size", "linear", "uniform", "last")
 
 
 def check_constants(constants: str) -> bool:
-    """Return whether the corrected constants are asked for.
-
-    Examples
-    --------
-    >>> check_constants("corrected")
-    True
-    """
+    """Return whether the corrected constants are asked for."""
     if constants not in ("paper", "corrected"):
         raise ValueError(f"constants must be 'paper' or 'corrected', got {constants!r}.")
     return constants == "corrected"
 
 
 def require(holds: bool, message: str, *, corrected: bool) -> None:
-    """Refuse (corrected constants) or warn (the paper's) when an assumption fails.
-
-    Examples
-    --------
-    >>> require(False, "step_size must be at most 2 / smoothness.", corrected=True)
-    Traceback (most recent call last):
-        ...
-    ValueError: step_size must be at most 2 / smoothness.
-    """
+    """Refuse (corrected constants) or warn (the paper's) when an assumption fails."""
     if holds:
         return
     if corrected:
@@ -77,12 +63,8 @@ def require(holds: bool, message: str, *, corrected: bool) -> None:
 def check_step_size(step_size: StepSize, n_steps: int) -> float | Vector:
     """Return a constant step size as a float, or the step sizes of all steps as a vector.
 
-    Examples
-    --------
-    >>> check_step_size(0.5, 3)
-    0.5
-    >>> check_step_size([1, 0.5], 2)
-    array([1. , 0.5])
+    >>> check_step_size(0.5, 3), check_step_size([1, 0.5], 2)
+    (0.5, array([1. , 0.5]))
     """
     check_count("n_steps", n_steps)
     if np.ndim(step_size) == 0:
@@ -99,13 +81,7 @@ def check_step_size(step_size: StepSize, n_steps: int) -> float | Vector:
 
 
 def touch_probability(n: int) -> float:
-    """Return the probability that a step touches a given example, 2/n - 1/n^2.
-
-    Examples
-    --------
-    >>> touch_probability(2)
-    0.75
-    """
+    """Return the probability that a step touches a given example, 2/n - 1/n^2."""
     check_count("n", n, minimum=2)
     return 2.0 / n - 1.0 / n**2
 
@@ -116,8 +92,6 @@ def sampling_factor(n: int | None) -> float:
     Algorithm 1 draws i_t = i_{t-1} with probability 1/n, so that its pairs have the expected loss
     (1 - 1/n) F_S(w) + (1/n) Q(w), where Q is the mean of f(w; z_i, z_i).
 
-    Examples
-    --------
     >>> sampling_factor(5), sampling_factor(None)
     (1.25, 1.0)
     """
@@ -128,11 +102,6 @@ def self_pair_correction(gap: float, n: int | None, self_pair_gap: float) -> flo
     """Turn a bound for the risk of the sampled pairs into one for F_S.
 
     F_S(v) - F_S(w) = n/(n-1) [P(v) - P(w)] + [Q(w) - Q(v)]/(n-1), see derivations, section 2.
-
-    Examples
-    --------
-    >>> self_pair_correction(1.0, 5, 0.0)
-    1.25
     """
     if not self_pair_gap >= 0.0:
         raise ValueError(f"self_pair_gap must be at least 0, got {self_pair_gap!r}.")
@@ -150,8 +119,6 @@ def _check_rule(averaging: str) -> None:
 def iterate_weights(step_sizes: Vector, averaging: AverageRule) -> Vector:
     """Return the weights of w_0, ..., w_T in the average, as `reference.average_of` forms it.
 
-    Examples
-    --------
     >>> iterate_weights(np.ones(4), "step_size")
     array([0.5 , 0.25, 0.25, 0.  , 0.  ])
     """
@@ -173,11 +140,6 @@ def tail_mass(step_sizes: Vector, averaging: AverageRule) -> Vector:
     """Return, for each step j = 1, ..., T, the weight of w_j, ..., w_T in the average.
 
     It is the share of a change made at step j that reaches the average.
-
-    Examples
-    --------
-    >>> tail_mass(np.ones(4), "step_size")
-    array([0.5 , 0.25, 0.  , 0.  ])
     """
     weights = iterate_weights(step_sizes, averaging)
     return np.asarray(np.cumsum(weights[::-1])[::-1][1:])
@@ -186,8 +148,6 @@ def tail_mass(step_sizes: Vector, averaging: AverageRule) -> Vector:
 def total_tail(step_size: float | Vector, n_steps: int, averaging: AverageRule) -> float:
     """Return the sum of eta_j times its tail mass over all steps.
 
-    Examples
-    --------
     >>> total_tail(1.0, 4, "step_size"), total_tail(np.ones(4), 4, "step_size")
     (0.75, 0.75)
     """
@@ -207,23 +167,12 @@ def total_tail(step_size: float | Vector, n_steps: int, averaging: AverageRule) 
 
 
 def largest(step_size: float | Vector) -> float:
-    """Return the largest step size.
-
-    Examples
-    --------
-    >>> largest(np.array([1.0, 2.0]))
-    2.0
-    """
+    """Return the largest step size."""
     return step_size if isinstance(step_size, float) else float(step_size.max())
 
 
 def require_contraction(step_size: float | Vector, smoothness: float, *, corrected: bool) -> None:
-    """Refuse or warn unless every step size is at most 2 / smoothness.
-
-    Examples
-    --------
-    >>> require_contraction(0.5, 4.0, corrected=True)
-    """
+    """Refuse or warn unless every step size is at most 2 / smoothness."""
     check_positive("smoothness", smoothness, allow_infinite=True)
     limit = 0.0 if math.isinf(smoothness) else 2.0 / smoothness
     require(
@@ -237,8 +186,6 @@ def require_contraction(step_size: float | Vector, smoothness: float, *, correct
 def balance(at_one: float, inverse: float) -> float:
     """Return the minimiser of a s + b / s, given a + b and b.
 
-    Examples
-    --------
     >>> balance(5.0, 4.0)
     2.0
     """

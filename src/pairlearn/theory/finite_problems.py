@@ -127,11 +127,7 @@ class FiniteProblem:
 
 
 def square_problem(
-    n_features: int = 3,
-    *,
-    shift: float = 0.5,
-    spread: float = 1.0,
-    radius: float = 1.0,
+    n_features: int = 3, *, shift: float = 0.5, spread: float = 1.0, radius: float = 1.0
 ) -> FiniteProblem:
     r"""Return a problem with the square loss whose minimiser has a closed form.
 

@@ -60,8 +60,6 @@ _TYPES = {
 def documented(function: _F) -> _F:
     """Complete a docstring by the parameters that it leaves out, and by the type of the result.
 
-    Examples
-    --------
     >>> @documented
     ... def rate(n: int, *, lipschitz: float = 1.0) -> float:
     ...     '''Return a rate.'''

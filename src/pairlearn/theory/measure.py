@@ -108,10 +108,7 @@ def fitted_slope(x: Sequence[float] | Vector, y: Sequence[float] | Vector) -> fl
 
 
 def run_path(
-    problem: FiniteProblem,
-    sample: NDArray[np.intp],
-    indices: NDArray[np.intp],
-    step_sizes: Vector,
+    problem: FiniteProblem, sample: NDArray[np.intp], indices: NDArray[np.intp], step_sizes: Vector
 ) -> list[Vector]:
     """Return all iterates of Algorithm 1 from w_0 = 0 for a given sample and index path.
 

@@ -321,10 +321,7 @@ def private_single_pass_excess(
     require_contraction(float(step_size), problem.smoothness, corrected=True)
     noise = _single_pass_noise(problem, gradient_change) * step_size
     gap = convex_gap(
-        problem.n - 1,
-        lipschitz=problem.lipschitz,
-        distance=problem.diameter,
-        step_size=step_size,
+        problem.n - 1, lipschitz=problem.lipschitz, distance=problem.diameter, step_size=step_size
     )
     return gap + problem.lipschitz * math.sqrt(problem.n_features) * noise
 

@@ -17,11 +17,7 @@ from pairlearn.theory.private import PrivateProblem
 from pairlearn.theory.sensitivity import gaussian_noise_scale
 from pairlearn.validation import check_positive
 
-__all__ = [
-    "PrivateLocalizedStage",
-    "private_nonsmooth_excess",
-    "private_nonsmooth_schedule",
-]
+__all__ = ["PrivateLocalizedStage", "private_nonsmooth_excess", "private_nonsmooth_schedule"]
 
 
 @dataclass(frozen=True)

@@ -63,21 +63,10 @@ def _reset_peak() -> bool:
 
 
 class Meter:
-    """Measures the body of a `with` statement.
+    """Measures the body of a `with` statement: seconds of this process, all threads, and memory.
 
-    Attributes
-    ----------
-    cpu_seconds, wall_seconds : float
-        Of this process, all threads.
-    peak_bytes : int or None
-        The highest resident memory during the work less that at its start.
-
-    Examples
-    --------
-    >>> with Meter() as meter:
-    ...     _ = sum(range(1000))
-    >>> meter.cpu_seconds >= 0 and meter.wall_seconds > 0
-    True
+    `peak_bytes` is the highest resident memory during the work less that at its start, None where
+    the system does not tell.
     """
 
     cpu_seconds: float
@@ -174,22 +163,9 @@ class ArrayFiles:
 
 @dataclass(frozen=True)
 class Task:
-    """One cell, or the choice of parameters that many cells share.
+    """One cell, or (split -1) the choice of parameters that many cells share.
 
-    Parameters
-    ----------
-    data : ArrayFiles
-        The examples.
-    method : Method
-        What is fitted.
-    protocol : Protocol
-        How.
-    seed : int
-        Of the whole comparison.
-    split : int
-        Which split; -1 for a task that only tunes.
-    params : dict, optional
-        Parameters chosen before; None to tune on this split.
+    `seed` is that of the whole comparison; without `params` they are chosen on this split.
     """
 
     data: ArrayFiles
@@ -222,15 +198,7 @@ class Tuning:
 
 
 def child_seed(seed: int, *names: str | int) -> np.random.SeedSequence:
-    """Return the `SeedSequence` child of a seed that the names lead to.
-
-    Examples
-    --------
-    >>> a = child_seed(0, "diabetes", 3, "logistic").generate_state(1)
-    >>> b = child_seed(0, "diabetes", 3, "logistic").generate_state(1)
-    >>> bool(a == b)
-    True
-    """
+    """Return the `SeedSequence` child of a seed that the names lead to."""
     key = []
     for name in names:
         digest = hashlib.sha256(repr(name).encode()).digest()

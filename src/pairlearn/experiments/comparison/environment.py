@@ -14,13 +14,7 @@ _PACKAGES = ("pairlearn", "numpy", "scipy", "scikit-learn", "numba", "matplotlib
 
 
 def environment() -> dict[str, str]:
-    """Return what a reader needs to judge timings and to repeat them.
-
-    Examples
-    --------
-    >>> "Python" in environment()
-    True
-    """
+    """Return what a reader needs to judge timings and to repeat them."""
     found = {
         "Python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",

@@ -214,11 +214,7 @@ class _Run:
     """One run of a comparison: which cells are missing, and getting them done."""
 
     def __init__(
-        self,
-        store: Store,
-        *,
-        workers: int,
-        progress: Callable[[int, int, str], None] | None,
+        self, store: Store, *, workers: int, progress: Callable[[int, int, str], None] | None
     ) -> None:
         self.store = store
         self.workers = workers
@@ -250,11 +246,7 @@ class _Run:
         failures = []
         for task, key in zip(cells, keys, strict=True):
             if key in errors:
-                where = {
-                    "dataset": task.data.name,
-                    "split": task.split,
-                    "method": task.method.name,
-                }
+                where = {"dataset": task.data.name, "split": task.split, "method": task.method.name}
                 failure = Failure(**where, message=errors[key])  # type: ignore[arg-type]
                 failures.append(failure)
                 self.store.put_failure(key, **asdict(failure))

@@ -26,18 +26,10 @@ __all__ = ["Interval", "holm", "paired_difference", "resampled_mean"]
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over splits with its corrected confidence interval.
+    """A mean of n values, one for each split, with its corrected confidence interval.
 
-    Attributes
-    ----------
-    mean, sd : float
-        Of the values; `sd` is NaN for a single one.
-    low, high : float
-        The ends of the interval; NaN for a single value.
-    p_value : float
-        Of the hypothesis that the mean is zero, by the same corrected t statistic.
-    n : int
-        The number of values.
+    `p_value` is of the hypothesis that the mean is zero, by the same corrected t statistic. Of a
+    single value `sd`, `low`, `high` and `p_value` are NaN.
     """
 
     mean: float
@@ -53,22 +45,6 @@ def resampled_mean(
 ) -> Interval:
     """Return the mean of one value per split, with the corrected interval.
 
-    Parameters
-    ----------
-    values : array-like of shape (J,)
-        One value for each split.
-    n_train, n_test : int
-        The sizes of the two parts of a split.
-    confidence : float, default=0.95
-        The level of the interval.
-
-    Returns
-    -------
-    Interval
-        Mean, standard deviation, interval.
-
-    Examples
-    --------
     >>> interval = resampled_mean([0.80, 0.82, 0.84], n_train=80, n_test=20)
     >>> round(interval.mean, 3), round(interval.low, 3), round(interval.high, 3)
     (0.82, 0.754, 0.886)
@@ -98,14 +74,7 @@ def resampled_mean(
 def paired_difference(
     first: ArrayLike, second: ArrayLike, *, n_train: int, n_test: int, confidence: float = 0.95
 ) -> Interval:
-    """Return the mean of first - second over splits that both have seen, with its interval.
-
-    Examples
-    --------
-    >>> gap = paired_difference([0.9, 0.8, 0.7], [0.8, 0.7, 0.6], n_train=80, n_test=20)
-    >>> round(gap.mean, 3)
-    0.1
-    """
+    """Return the mean of first - second over splits that both have seen, with its interval."""
     a = np.asarray(first, dtype=np.float64)
     b = np.asarray(second, dtype=np.float64)
     if a.shape != b.shape:
@@ -119,8 +88,6 @@ def paired_difference(
 def holm(p_values: ArrayLike) -> list[float]:
     """Return Holm's adjusted p-values, which keep the chance of any false alarm below the level.
 
-    Examples
-    --------
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """

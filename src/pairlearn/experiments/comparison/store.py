@@ -49,28 +49,9 @@ class StoreError(Exception):
 class Result:
     """One cell of a comparison.
 
-    Attributes
-    ----------
-    dataset, split, method
-        Which cell.
-    auc : float
-        On the test part.
-    cpu_seconds, wall_seconds : float
-        Of training alone.
-    tune_cpu_seconds : float
-        Of choosing the parameters on this split; 0 where they were chosen once for all splits.
-    n_gradients, state_bytes : int or None
-        As the method reports.
-    peak_bytes : int or None
-        Additional memory while training.
-    n_train, n_test : int
-        Sizes of the two parts.
-    params : dict
-        The chosen parameters.
-    checkpoints : list
-        Each [cpu_seconds, n_gradients, test AUC].
-    warnings : list of str
-        What the method warned of.
+    Seconds are of training alone; `tune_cpu_seconds` are 0 where parameters were chosen once for
+    all splits. `n_gradients` and `state_bytes` are as the method reports, `peak_bytes` is
+    additional memory while training. A checkpoint is [cpu_seconds, n_gradients, test AUC].
     """
 
     dataset: str
@@ -96,8 +77,6 @@ _JSON_FIELDS = ("params", "checkpoints", "warnings")
 def make_key(parts: Mapping[str, Any]) -> str:
     """Return the digest of a mapping written as canonical JSON.
 
-    Examples
-    --------
     >>> make_key({"a": 1, "b": 2}) == make_key({"b": 2, "a": 1})
     True
     """
@@ -110,15 +89,8 @@ def _now() -> str:
 
 
 class Store:
-    """The results of comparisons in one file.
+    """The results of comparisons in one SQLite file, which is made if needed.
 
-    Parameters
-    ----------
-    path : str or Path
-        The SQLite file; it is made if needed.
-
-    Notes
-    -----
     One run at a time writes to a store: the lock is an open transaction on a file beside it, which
     the operating system releases however the process ends.
     """

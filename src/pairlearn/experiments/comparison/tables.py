@@ -90,21 +90,10 @@ def auc_rows(comparison: Comparison, *, confidence: float = 0.95) -> list[AucRow
 def difference_rows(
     comparison: Comparison, *, baseline: str | None = None, confidence: float = 0.95
 ) -> list[DifferenceRow]:
-    """Return paired differences to a baseline over the splits that both have.
+    """Return paired differences to a baseline, by default the first method, over shared splits.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        The results.
-    baseline : str, optional
-        A method's name; by default the first method.
-    confidence : float, default=0.95
-        The level of each interval. p-values are adjusted by Holm's rule over all rows.
-
-    Returns
-    -------
-    list of DifferenceRow
-        Positive differences favour the method over the baseline.
+    Positive differences favour the method over the baseline. p-values are adjusted by Holm's rule
+    over all rows.
     """
     baseline = comparison.methods[0] if baseline is None else baseline
     if baseline not in comparison.methods:

@@ -21,19 +21,7 @@ __all__ = ["Trajectory", "trajectories"]
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """Means over splits at each checkpoint of one method on one data set.
-
-    Attributes
-    ----------
-    dataset, method : str
-        Whose.
-    cpu_seconds, n_gradients : ndarray of shape (k,)
-        Mean cost at each checkpoint.
-    auc_mean, auc_sd : ndarray of shape (k,)
-        Test AUC over splits at each checkpoint; the deviation is NaN for one split.
-    n_splits : int
-        How many splits.
-    """
+    """Means over splits at each checkpoint of one method on one data set (one split: sd NaN)."""
 
     dataset: str
     method: str
@@ -57,21 +45,8 @@ class Trajectory:
 def trajectories(comparison: Comparison) -> list[Trajectory]:
     """Return the trajectories of a comparison, for methods that record checkpoints.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        The results.
-
-    Returns
-    -------
-    list of Trajectory
-        By data set and method.
-
-    Raises
-    ------
-    ValueError
-        If a method records different numbers of checkpoints on different splits, so that there is
-        no common time to average at.
+    A `ValueError` says that a method recorded different numbers of checkpoints on different splits,
+    so that there is no common time to average at.
     """
     found = []
     for dataset in comparison.datasets:

@@ -38,13 +38,7 @@ Params = dict[str, Any]
 
 
 def powers(first: int, last: int) -> tuple[float, ...]:
-    """Return the powers of ten from 10^first to 10^last, the grids of the paper.
-
-    Examples
-    --------
-    >>> powers(-1, 1)
-    (0.1, 1.0, 10.0)
-    """
+    """Return the powers of ten from 10^first to 10^last, the grids of the paper."""
     return tuple(10.0**k for k in range(first, last + 1))
 
 
@@ -161,23 +155,8 @@ def cross_validate(
 ) -> Params:
     """Return the candidate of the highest mean AUC over stratified folds; ties go to the first.
 
-    Parameters
-    ----------
-    method : Method
-        What is fitted.
-    candidates : sequence of mappings
-        Parameters to choose from. A single one is returned without fitting.
-    X, y : arrays
-        Training examples.
-    rng : Generator
-        Deals out the folds. All candidates see the same folds and the same random numbers.
-    n_folds : int, default=5
-        The number of folds.
-
-    Returns
-    -------
-    dict
-        The chosen parameters.
+    A single candidate is returned without fitting. All candidates see the same folds and the same
+    random numbers.
     """
     if len(candidates) == 1:
         return dict(candidates[0])
@@ -266,14 +245,9 @@ class EstimatorMethod(Method):
 def parse_estimator(text: str) -> EstimatorMethod:
     """Return the method that a text such as ``path.to.Class {"C": [1, 10]}`` describes.
 
-    Parameters
-    ----------
-    text : str
-        An optional ``name=``, the import path, and an optional JSON object: lists are tuned over,
-        single values are fixed.
+    It is an optional ``name=``, the import path, and an optional JSON object: lists are tuned over,
+    single values are fixed.
 
-    Examples
-    --------
     >>> method = parse_estimator('knn=sklearn.neighbors.KNeighborsClassifier {"n_neighbors": [5]}')
     >>> method.name, method.candidates()
     ('knn', [{'n_neighbors': 5}])

@@ -54,8 +54,6 @@ class LinearModel:
 def record_steps(n_steps: int) -> list[int]:
     """Return the steps at which models are recorded: powers of sqrt(2) from 16 on, and the last.
 
-    Examples
-    --------
     >>> record_steps(100)
     [16, 22, 32, 45, 64, 90, 100]
     """
@@ -70,32 +68,13 @@ def record_steps(n_steps: int) -> list[int]:
 class RecipeMethod(Method):
     """A published method as `pairlearn.recipes` has it, or with some of its parts exchanged.
 
-    Parameters
-    ----------
-    name : str
-        The name in tables.
-    recipe : str
-        A key of `RECIPES`.
-    loss : str, optional
-        Another loss by name.
-    steps : str, optional
-        Other step sizes, a key of `pairlearn.recipes.STEPS`.
-    averaging : {"step_size", "uniform"}, optional
-        Another average: the paper's, or the plain mean.
-    projects : bool, optional
-        Whether there is a ball.
-    n_passes : float, optional
-        Steps in units of the number of examples, instead of the published number.
-    step_sizes, radii : tuple of float
-        The grids, of which a recipe uses what it has; every combination is a candidate.
-    tuning : {"sweep", "folds", "once"}, default="folds"
-        By 5-fold cross-validation on every split, with all candidates on one sample path or each
-        on its own, or once for each data set on at most 5,000 examples.
-    records : bool, default=True
-        Whether models on the way are kept.
+    `loss`, `steps` (a key of `pairlearn.recipes.STEPS`), `averaging` (a key of `_AVERAGINGS`),
+    `projects` (whether there is a ball) and `n_passes` stand for those of the recipe. Every
+    combination of `step_sizes` and `radii`, of which a recipe uses what it has, is a candidate.
+    `tuning` is by 5-fold cross-validation on every split, with all candidates on one sample path
+    ("sweep") or each on its own ("folds"), or "once" for each data set on at most 5,000 examples.
+    With `records`, models on the way are kept.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 2))
     >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)

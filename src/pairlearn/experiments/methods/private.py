@@ -33,18 +33,7 @@ PRIVATE_LEARNERS: dict[str, Mechanism] = {
 class PrivateMethod(Method):
     """A private AUC learner on one of the two data sets whose public bounds are written down.
 
-    Parameters
-    ----------
-    name : str
-        The name in tables.
-    facts : {"diabetes", "german"}
-        Whose public bounds and kinds of features are used; features must not be scaled before.
-    epsilon, delta : float
-        What the mechanism promises when one example is replaced.
-    mechanism : str, default="statistics"
-        A key of `PRIVATE_LEARNERS`.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        Which data sets are neighbours.
+    Features must not be scaled before. `mechanism` is a key of `PRIVATE_LEARNERS`.
     """
 
     facts: str

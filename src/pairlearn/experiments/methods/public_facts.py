@@ -13,15 +13,7 @@ __all__ = ["PUBLIC_FACTS", "PublicFacts"]
 
 @dataclass(frozen=True)
 class PublicFacts:
-    """Bounds and kinds of the features of a data set.
-
-    Parameters
-    ----------
-    lower, upper : tuple of float
-        Bounds of each feature.
-    levels : tuple of int
-        0 for continuous, k for a code of k levels.
-    """
+    """Bounds of the features; levels are 0 for continuous, k for a code of k levels."""
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]

@@ -38,22 +38,7 @@ _REPORTING = (
 
 
 def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
-    """Reproduce table1 or table-rs1.
-
-    Parameters
-    ----------
-    name : {"table1", "table-rs1"}
-        Which.
-    settings : Settings
-        How.
-    shelf : Shelf
-        Data sets.
-
-    Returns
-    -------
-    Outcome
-        Our means and standard deviations, the paper's, and the differences.
-    """
+    """Reproduce table1 or table-rs1: our means and deviations, the paper's, and the differences."""
     table = published_table(name)
     methods = settings.chosen([TABLE[row] for row in table.rows])
     if not methods:

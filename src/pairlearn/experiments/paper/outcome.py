@@ -20,14 +20,7 @@ from pairlearn.experiments.methods.base import Method
 from pairlearn.experiments.plain_text import text_table
 from pairlearn.experiments.report.page import Facts, Figure, Table, Text
 
-__all__ = [
-    "Outcome",
-    "Settings",
-    "Shelf",
-    "cost_text",
-    "named_parts",
-    "run_comparison",
-]
+__all__ = ["Outcome", "Settings", "Shelf", "cost_text", "named_parts", "run_comparison"]
 
 #: With `quick`, at most so many examples of a data set and so many splits.
 QUICK_EXAMPLES, QUICK_SPLITS = 2_000, 2
@@ -35,30 +28,10 @@ QUICK_EXAMPLES, QUICK_SPLITS = 2_000, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How to reproduce.
+    """How to reproduce; `compare` describes what is handed to it.
 
-    Parameters
-    ----------
-    store : Path
-        The SQLite file of results; what is in it is not computed again.
-    quick : bool, default=False
-        At most 2,000 examples of each data set and 2 splits: a look, not a result.
-    protocol : {"honest", "paper"}, default="honest"
-        See `Protocol`.
-    n_splits : int, optional
-        Splits of each data set; by default what the table or figure takes.
-    seed : int, default=0
-        Determines all numbers but times.
-    workers : int, default=1
-        Processes.
-    datasets : tuple of str
-        Data sets instead of the paper's.
-    methods : tuple of str
-        Only these of the methods.
-    command : str
-        What was typed, for the record.
-    progress : callable, optional
-        See `compare`.
+    `quick` takes at most 2,000 examples of each data set and 2 splits: a look, not a result.
+    `datasets` are taken instead of the paper's, and only these `methods`.
     """
 
     store: Path
@@ -89,13 +62,7 @@ class Settings:
 
 
 class Shelf:
-    """Data sets that were loaded, and one line for each that could not be.
-
-    Parameters
-    ----------
-    settings : Settings
-        Says whether sets are cut down.
-    """
+    """Data sets that were loaded, and one line for each that could not be."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -130,20 +97,9 @@ def _at_most(data: Dataset) -> Dataset:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one reproduction has to say.
+    """What one reproduction has to say: `text` for the terminal, `parts` for the page.
 
-    Attributes
-    ----------
-    name, title : str
-        Which table or figure.
-    text : str
-        For the terminal.
-    parts : tuple
-        For the page.
-    seconds : float
-        Wall-clock time, data included.
-    n_failures : int
-        Cells that failed.
+    `seconds` are of wall-clock time, data included; `n_failures` counts cells.
     """
 
     name: str

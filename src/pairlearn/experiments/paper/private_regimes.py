@@ -18,12 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlearn.experiments.paper.outcome import (
-    Outcome,
-    Settings,
-    Shelf,
-    named_parts,
-)
+from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, named_parts
 from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.report.page import Cell, Table, Text
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
@@ -49,14 +44,8 @@ CONTESTANTS: dict[str, Mechanism] = {
 class Regime:
     """A Gaussian model: two classes with equal covariances.
 
-    Parameters
-    ----------
-    n_examples, n_features : int
-        Size of the data.
-    positives : float, default=0.5
-        Share of positive examples.
-    correlation : float, default=0.0
-        Correlation of any two features within a class.
+    `positives` is the share of positive examples, `correlation` that of any two features in a
+    class.
     """
 
     n_examples: int
@@ -92,30 +81,9 @@ def regime_auc(
 
     The AUC of a direction w is Phi(w . g / sqrt(2 w' S w)) for a gap g between the class means and
     a covariance S. Features have a standard deviation of 0.75 standard units, means lie 0.5 units
-    off the middle of their bounds, and the direction of the gap is random.
+    off the middle of their bounds, and the direction of the gap is random. The best linear score
+    has `best_auc`. The data do not depend on the mechanism.
 
-    Parameters
-    ----------
-    regime : Regime
-        The model.
-    mechanism : Mechanism
-        The private learner.
-    epsilon : float
-        The privacy parameter.
-    best_auc : float, default=0.85
-        AUC of the best linear score.
-    n_runs : int, default=100
-        Number of data sets.
-    seed : int, default=0
-        Seed of data and noise; the data do not depend on the mechanism.
-
-    Returns
-    -------
-    mean, error : float
-        Mean and its standard error.
-
-    Examples
-    --------
     >>> mean, _ = regime_auc(Regime(20_000, 3), CentredStatistics(), epsilon=1.0, n_runs=2)
     >>> bool(mean > 0.84)
     True

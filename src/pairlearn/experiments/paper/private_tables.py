@@ -287,11 +287,7 @@ def _grid_table(
 
 
 def _outcome(
-    name: str,
-    title: str,
-    blocks: list[str],
-    parts: list[Table],
-    runs: Sequence[Comparison],
+    name: str, title: str, blocks: list[str], parts: list[Table], runs: Sequence[Comparison]
 ) -> Outcome:
     failures = [failure for run in runs for failure in run.failures]
     lines = [failure.line for failure in failures]

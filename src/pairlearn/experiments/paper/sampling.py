@@ -27,12 +27,6 @@ def draw_pairs(
     """Return `count` ordered pairs of distinct indices below n, uniform, in O(count).
 
     The second index is drawn from n - 1 values and moved up by one where it is not below the first.
-
-    Examples
-    --------
-    >>> left, right = draw_pairs(3, 1000, rng=np.random.default_rng(0))
-    >>> bool((left != right).all())
-    True
     """
     check_count("n", n, minimum=2)
     left = rng.integers(n, size=count)
@@ -83,22 +77,7 @@ class SamplingTime:
 def measure_sampling(
     sizes: Sequence[int] = (1_000, 10_000, 100_000, 1_000_000), *, repeats: int = 5, seed: int = 0
 ) -> list[SamplingTime]:
-    """Measure every scheme at every number of examples.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Numbers of examples.
-    repeats : int, default=5
-        Repetitions, of which the fastest counts. Schemes take turns.
-    seed : int, default=0
-        Of the draws.
-
-    Returns
-    -------
-    list of SamplingTime
-        By scheme, then by size.
-    """
+    """Measure every scheme at every size; schemes take turns, and the fastest repeat counts."""
     check_count("repeats", repeats)
     for n in sizes:
         check_count("sizes", n, minimum=2)

@@ -17,11 +17,7 @@ from pairlearn.experiments.paper.figures import (
 )
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf
 from pairlearn.experiments.paper.private_regimes import private_planner, private_regimes
-from pairlearn.experiments.paper.private_tables import (
-    private_auc,
-    private_mechanisms,
-    private_time,
-)
+from pairlearn.experiments.paper.private_tables import private_auc, private_mechanisms, private_time
 from pairlearn.experiments.published import CITATION
 from pairlearn.experiments.report.page import Facts, Figure, Page, Table, Text, write_page
 from pairlearn.experiments.report.sections import how_it_was_run
@@ -53,22 +49,7 @@ TARGETS = {
 
 
 def reproduce(names: Sequence[str], settings: Settings, shelf: Shelf) -> Iterator[Outcome]:
-    """Yield the outcomes of these targets, each as soon as it is there.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Keys of `TARGETS`, or "all" for those of the paper.
-    settings : Settings
-        How.
-    shelf : Shelf
-        Takes the data sets; afterwards it knows which were missing, and why.
-
-    Yields
-    ------
-    Outcome
-        With the seconds it took.
-    """
+    """Yield the outcomes of these targets ("all": the paper's), each as soon as it is there."""
     chosen = list(PAPER) if "all" in names else list(dict.fromkeys(names))
     unknown = [name for name in chosen if name not in TARGETS]
     if unknown:

@@ -35,10 +35,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 
 
 def _style(index: int) -> dict[str, str]:
-    return {
-        "color": _COLOURS[index % len(_COLOURS)],
-        "marker": _MARKERS[index % len(_MARKERS)],
-    }
+    return {"color": _COLOURS[index % len(_COLOURS)], "marker": _MARKERS[index % len(_MARKERS)]}
 
 
 def new_figure(
@@ -62,19 +59,9 @@ def new_figure(
 
 
 def svg_text(figure: Any, *, name: str) -> str:
-    """Return the figure as SVG to stand inside a page.
+    """Return a figure of `new_figure` as an ``<svg>`` element to stand inside a page.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        A figure of `new_figure`.
-    name : str
-        Put before every identifier, so that several figures can share one page.
-
-    Returns
-    -------
-    str
-        The ``<svg>`` element.
+    `name` is put before every identifier, so that several figures can share one page.
     """
     import matplotlib
 
@@ -99,19 +86,7 @@ def auc_figure(
 ) -> str:
     """Draw mean test AUC with its interval, one row for each data set and method.
 
-    Parameters
-    ----------
-    intervals : mapping
-        By (data set, method), in drawing order.
-    methods : sequence of str
-        All methods, so that each has the same colour and marker in every figure.
-    name : str
-        See `svg_text`.
-
-    Returns
-    -------
-    str
-        SVG.
+    `methods` are all methods, so that each has the same colour and marker in every figure.
     """
     label = "test AUC (mean, 95 % interval)"
     return _intervals(intervals, methods=methods, name=name, label=label, zero=False)
@@ -157,29 +132,10 @@ def trade_off_figure(
     methods: Sequence[str],
     name: str = "trade-off",
 ) -> str:
-    """Draw mean test AUC against training CPU seconds (log axis), one panel for each data set.
-
-    Parameters
-    ----------
-    points : mapping
-        (CPU seconds, AUC) by (data set, method).
-    methods : sequence of str
-        All methods, so that each has the same colour and marker in every figure.
-    name : str
-        See `svg_text`.
-
-    Returns
-    -------
-    str
-        SVG.
-    """
+    """Draw points (training CPU seconds on a log axis, test AUC), one panel for each data set."""
     curves = {key: [point] for key, point in points.items()}
     return curves_figure(
-        curves,
-        series=methods,
-        name=name,
-        xlabel="training CPU seconds (log)",
-        ylabel="test AUC",
+        curves, series=methods, name=name, xlabel="training CPU seconds (log)", ylabel="test AUC"
     )
 
 
@@ -193,26 +149,10 @@ def curves_figure(
     log_x: bool = True,
     log_y: bool = False,
 ) -> str:
-    """Draw one curve for each method in one panel for each data set, as the paper's figures do.
+    """Draw curves of points (x, y) by (panel, series), as the paper's figures do.
 
-    Parameters
-    ----------
-    curves : mapping
-        Points (x, y) by (panel, series).
-    xlabel, ylabel : str
-        Axis labels.
-    name : str
-        See `svg_text`.
-    series : sequence of str
-        All series, so that each has the same colour and marker in every figure; by default those
-        of `curves`.
-    log_x, log_y : bool, default=True and False
-        Whether x, and whether y, has a logarithmic axis.
-
-    Returns
-    -------
-    str
-        SVG.
+    `series` are all series, so that each has the same colour and marker in every figure; by default
+    those of `curves`.
     """
     panels = list(dict.fromkeys(panel for panel, _ in curves))
     series = series or list(dict.fromkeys(label for _, label in curves))

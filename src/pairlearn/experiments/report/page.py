@@ -45,24 +45,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Table:
-    """A sortable table with its CSV.
+    """A sortable table with its CSV file, `name` without its ending; `note` stands below the title.
 
-    Parameters
-    ----------
-    title : str
-        The heading.
-    columns : sequence of str
-        Column heads.
-    rows : sequence of sequences
-        Strings, or cells with a number to sort by.
-    name : str
-        The CSV file's name without its ending.
-    note : str
-        A line below the heading.
-    folded : bool, default=False
-        Whether a long table is shown only on demand.
-    csv_columns, csv_rows
-        What the CSV holds; by default the numbers, or else the texts, of the table.
+    A `folded` table is shown only on demand. Without `csv_columns` the CSV holds the numbers, or
+    else the texts, of the table.
     """
 
     title: str
@@ -77,22 +63,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG drawing with its CSV.
+    """An SVG drawing with the CSV of its numbers, `name` without its ending.
 
-    Parameters
-    ----------
-    title : str
-        The heading.
-    svg : str
-        The drawing; see `figures`.
-    name : str
-        The CSV file's name without its ending.
-    csv_columns, csv_rows
-        The numbers that are drawn.
-    alt : str
-        What the drawing shows, for readers who cannot see it.
-    note : str
-        A line below the heading.
+    `alt` says what the drawing shows to readers who cannot see it; `note` stands below the title.
     """
 
     title: str
@@ -194,20 +167,7 @@ for (const table of document.querySelectorAll("table")) {
 
 
 def write_page(page: Page, folder: str | Path) -> Path:
-    """Write the page and its CSV files into a folder.
-
-    Parameters
-    ----------
-    page : Page
-        What to write.
-    folder : str or Path
-        The folder; it is made if needed. Files of the same names are replaced.
-
-    Returns
-    -------
-    Path
-        The page, ``index.html``.
-    """
+    """Write the page and its CSV files into a folder, over older ones; return the page's path."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     names = [part.name for part in page.parts if isinstance(part, (Table, Figure))]

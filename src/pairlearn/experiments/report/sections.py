@@ -24,13 +24,7 @@ from pairlearn.experiments.report.figures import (
 )
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Table, Text, write_page
 
-__all__ = [
-    "beside_table",
-    "comparison_page",
-    "comparison_parts",
-    "how_it_was_run",
-    "write_report",
-]
+__all__ = ["beside_table", "comparison_page", "comparison_parts", "how_it_was_run", "write_report"]
 
 _INTERVAL_NOTE = (
     "Intervals are 95 % t intervals whose variance is (1/J + n_test/n_train) s^2 for J splits: "
@@ -46,23 +40,10 @@ def write_report(
     commands: Sequence[str] = (),
     baseline: str | None = None,
 ) -> Path:
-    """Write the report of a comparison.
+    """Write the page of a comparison and its CSV files into a folder; return the page's path.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        What `compare` returned.
-    folder : str or Path
-        Where ``index.html`` and the CSV files go.
-    commands : sequence of str
-        What was typed to get there.
-    baseline : str, optional
-        The method that differences are taken to; by default the first.
-
-    Returns
-    -------
-    Path
-        The page.
+    `commands` are what was typed to get there, `baseline` is the method that differences are taken
+    to, by default the first.
     """
     page = comparison_page(comparison, commands=commands, baseline=baseline)
     return write_page(page, folder)
@@ -101,22 +82,7 @@ def comparison_page(
 def comparison_parts(
     comparison: Comparison, *, baseline: str | None = None, beside_paper: bool = True
 ) -> list[Table | Figure]:
-    """Return the tables and figures of a comparison.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        What `compare` returned, with at least one result.
-    baseline : str, optional
-        The method that differences are taken to; by default the first.
-    beside_paper : bool, default=True
-        Whether to add the published numbers where there are any.
-
-    Returns
-    -------
-    list of Table and Figure
-        In the order of the page.
-    """
+    """Return the tables and figures of a comparison that has results, in the order of the page."""
     parts: list[Table | Figure] = [_auc_table(comparison), _auc_figure(comparison)]
     if len(comparison.methods) > 1:
         parts += _differences(comparison, baseline)

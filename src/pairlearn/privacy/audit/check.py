@@ -49,11 +49,7 @@ class MechanismCheck:
 
 
 def check_mechanism(
-    mechanism: Mechanism,
-    *,
-    setting: PublicSetting | None = None,
-    n_random: int = 12,
-    seed: int = 0,
+    mechanism: Mechanism, *, setting: PublicSetting | None = None, n_random: int = 12, seed: int = 0
 ) -> MechanismCheck:
     """Check a private learner on neighbouring data sets.
 

@@ -161,11 +161,7 @@ class ReplayingSource(NoiseSource):
 
 
 def release_distances(
-    mechanism: Mechanism,
-    neighbours: Neighbours,
-    *,
-    setting: PublicSetting,
-    noise: NoiseSource,
+    mechanism: Mechanism, neighbours: Neighbours, *, setting: PublicSetting, noise: NoiseSource
 ) -> list[tuple[float, float]]:
     """Return, for each release of one run, the distance between neighbours and its bound.
 

@@ -34,13 +34,7 @@ from numpy.typing import NDArray
 
 from pairlearn.losses import Logistic, PairLoss, get_loss
 
-__all__ = [
-    "PairGradient",
-    "average_of_descent",
-    "check_smooth",
-    "clip_rows",
-    "last_of_descent",
-]
+__all__ = ["PairGradient", "average_of_descent", "check_smooth", "clip_rows", "last_of_descent"]
 
 Vector = NDArray[np.float64]
 

@@ -68,12 +68,7 @@ class ArrowReader(Reader):
     format = "arrow"
 
     def __init__(
-        self,
-        sources: Any,
-        schema: Schema,
-        *,
-        chunk_rows: int | None = None,
-        strict: bool = False,
+        self, sources: Any, schema: Schema, *, chunk_rows: int | None = None, strict: bool = False
     ) -> None:
         super().__init__(strict=strict)
         try:

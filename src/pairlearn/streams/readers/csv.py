@@ -224,11 +224,7 @@ class CsvReader(Reader):
             first_row = self.position.row
             end = self._place(self.position)
             self.position = Position(
-                **{
-                    **end.__dict__,
-                    "row": first_row + rows.count,
-                    "refusals": checker.refusals,
-                }
+                **{**end.__dict__, "row": first_row + rows.count, "refusals": checker.refusals}
             )
             if rows.count == 0:
                 return

@@ -30,8 +30,6 @@ _SUFFIXES = {
 def find_format(source: str | os.PathLike[str]) -> str:
     """Return the format of a file or folder by its first bytes, then by its name.
 
-    Examples
-    --------
     >>> find_format("-")
     Traceback (most recent call last):
         ...

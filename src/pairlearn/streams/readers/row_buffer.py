@@ -24,8 +24,7 @@ __all__ = [
 ]
 
 _NUMBER = re.compile(
-    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)",
-    re.ASCII | re.IGNORECASE,
+    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
 )
 _SHOWN = 40
 
@@ -37,8 +36,6 @@ class RefusedFieldError(ValueError):
 def shown(text: str) -> str:
     """Return a text for a message, cut after forty characters.
 
-    Examples
-    --------
     >>> shown("x" * 50)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'..."
     """
@@ -50,11 +47,6 @@ def parse_number(text: str, missing_tokens: tuple[str, ...]) -> float:
 
     The grammar is that of decimal literals, ``inf`` and ``nan``; unlike ``float()`` it accepts
     neither underscores nor digits of other scripts.
-
-    Examples
-    --------
-    >>> parse_number("1e3", ()), parse_number("NA", ("NA",))
-    (1000.0, nan)
     """
     text = text.strip(" \t")
     if not text or text in missing_tokens:
@@ -79,8 +71,6 @@ class _Refuser(Protocol):
 def chunk_rows_for(chunk_rows: int | None, n_features: int) -> int:
     """Return the rows of a chunk: as asked, or about 4 MB and at most 16384.
 
-    Examples
-    --------
     >>> chunk_rows_for(None, 28), chunk_rows_for(None, 10**6), chunk_rows_for(10, 28)
     (16384, 1, 10)
     """

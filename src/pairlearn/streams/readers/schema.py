@@ -32,8 +32,6 @@ def bucket_of(value: str, width: int) -> int:
 
     The function never changes, because a model's coefficients depend on it.
 
-    Examples
-    --------
     >>> bucket_of("Paris", 1024), bucket_of("Oslo", 1024)
     (846, 989)
     """
@@ -150,16 +148,8 @@ class Schema:
 class Layout:
     """A schema applied to named columns: where each column goes and what the features are.
 
-    Attributes
-    ----------
-    numbers, categories : tuple of int
-        Columns of the source that are numeric and categorical features.
-    label, qid : int or None
-        Columns of the source that hold the label and the query.
-    levels : dict of int to int or tuple of str
-        Buckets or levels of each categorical column (and of a text label).
-    feature_names : tuple of str
-        One name for each feature, in order.
+    `numbers`, `categories`, `label` and `qid` are positions in the source; `levels` are the buckets
+    or levels of each categorical column (and of a text label).
     """
 
     def __init__(self, schema: Schema, names: tuple[str, ...], source: str) -> None:
