@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -166,8 +166,6 @@ def test_plots(files, capsys):
 
 
 def test_standard_input(files, capsys, monkeypatch):
-    import io
-
     class Stdin:
         buffer = io.BytesIO((files / "train.csv").read_bytes())
 
@@ -291,16 +289,25 @@ def test_export_onnx(kind, data, tmp_path, capsys):
 # ------------------------------------------------------------------------------------- stream
 
 
-def stream(lines, *arguments, folder):
-    done = subprocess.run(
-        [sys.executable, "-m", "pairlearn.cli", "stream", *arguments],
-        input="\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines),
-        capture_output=True, text=True, check=False, cwd=folder, env={**os.environ},
-    )  # fmt: skip
-    return done.returncode, [json.loads(x) for x in done.stdout.splitlines()], done.stderr
+def as_text(lines):
+    return "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
 
 
-def test_stream_learns_as_it_goes(tmp_path, rng):
+@pytest.fixture
+def stream(tmp_path, capsys, monkeypatch):
+    """Run the command in this process, in the folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_here(lines, *arguments):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(as_text(lines).encode())))
+        code = run(program, ["stream", *arguments])
+        captured = capsys.readouterr()
+        return code, [json.loads(line) for line in captured.out.splitlines()], captured.err
+
+    return run_here
+
+
+def test_stream_learns_as_it_goes(stream, tmp_path, rng):
     x = rng.normal(size=600)
     lines = []
     for k, value in enumerate(x):
@@ -311,7 +318,11 @@ def test_stream_learns_as_it_goes(tmp_path, rng):
             lines.append({"id": k, "x": {"a": value}})
             lines.append({"id": k, "y": bool(y)})
     half = len(lines) // 2
-    whole = stream(lines, "-o", "whole", folder=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "pairlearn.cli", "stream", "-o", "whole"],
+        input=as_text(lines), capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    whole = done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
     assert whole[0] == 0
     assert [entry["id"] for entry in whole[1]] == list(range(600))
     assert "600 examples learned, AUC 0.9" in whole[2]
@@ -319,35 +330,35 @@ def test_stream_learns_as_it_goes(tmp_path, rng):
     scores = [entry["score"] for entry in whole[1]][late]
     assert np.corrcoef(scores, x[late])[0, 1] > 0.9
     assert all(0 <= entry["probability"] <= 1 for entry in whole[1])
-    # in two halves with a checkpoint: the same model
-    first = stream(lines[:half], "--checkpoint", "c", folder=tmp_path)
-    second = stream(lines[half:], "--checkpoint", "c", "-o", "halves", folder=tmp_path)
+    # in two halves with a checkpoint, in another process: the same model
+    first = stream(lines[:half], "--checkpoint", "c")
+    second = stream(lines[half:], "--checkpoint", "c", "-o", "halves")
     assert "going on from c" in second[2]
     assert first[1] + second[1] == whole[1]
     assert (tmp_path / "halves").read_bytes() == (tmp_path / "whole").read_bytes()
-    other = stream([], "--checkpoint", "c", "--step-size", "1", folder=tmp_path)
+    other = stream([], "--checkpoint", "c", "--step-size", "1")
     assert other[0] == 1
     assert "was made with" in other[2]
     record = read_model(tmp_path / "whole")
     assert set(record.feature_names) == {"a", "n0", "n1", "n2", "n3", "n4"}
 
 
-def test_stream_refuses_lines_one_by_one(tmp_path):
+def test_stream_refuses_lines_one_by_one(stream):
     bad = ["no json", "[1]", '{"id": 1}', '{"x": [1]}', '{"x": {"a": "b"}}', '{"x": {"a": NaN}}',
            '{"id": 9, "y": 1}', '{"x": {"a": 1}, "y": 7}', '{"x": {}, "z": 1}',
            '{"id": [1], "x": {}}']  # fmt: skip
     good = {"id": 0, "x": {"a": 1.0}, "y": 1}
-    code, answers, err = stream([*bad, good], folder=tmp_path)
+    code, answers, err = stream([*bad, good])
     assert code == 0
     assert answers[-1]["id"] == 0
     assert "1 examples learned" in err
     assert f"lines refused: {len(bad)}" in err
     assert "line 1 refused: it is not JSON" in err
     assert "Traceback" not in err
-    code, _, err = stream(["no json"], "--strict", folder=tmp_path)
+    code, _, err = stream(["no json"], "--strict")
     assert code == 1
     assert "line 1: it is not JSON" in err
-    code, _, err = stream([], "-o", "m", folder=tmp_path)
+    code, _, err = stream([], "-o", "m")
     assert code == 1
     assert "no labelled example came" in err
 

@@ -103,14 +103,11 @@ def test_lengths_bound_every_pair_and_are_attained(seed, bias, scale, weight):
     _, vectors = np.linalg.eigh(W)
     sizes = np.linspace(0.0, 1.0, 2001)[:, None] * radius
     random = clip_rows(2 * rng.normal(size=(50, 3)), radius)
-    found = {1.0: 0.0, -1.0: 0.0}
-    for V in (random, sizes * vectors[:, 0], sizes * vectors[:, -1]):
-        for v in V:
-            for tau in found:
-                slope = abs(loss.derivative(float(v @ W @ v), 0.0, 1.0 - tau, bias))
-                size = slope * float(v @ v) * (1.0 if tau > 0 else weight)
-                found[tau] = max(found[tau], size)
-    for bound, size in ((lengths.equal, found[1.0]), (lengths.different, found[-1.0])):
+    V = np.concatenate([random, sizes * vectors[:, 0], sizes * vectors[:, -1]])
+    squared, distances = (V * V).sum(axis=1), ((V @ W) * V).sum(axis=1).tolist()
+    for bound, other, share in ((lengths.equal, 0.0, 1.0), (lengths.different, 2.0, weight)):
+        slopes = [loss.derivative(h, 0.0, other, bias) for h in distances]
+        size = share * float((np.abs(slopes) * squared).max())
         assert size <= bound * (1 + 1e-9)
         assert size >= bound * (1 - 1e-4)
 
