@@ -13,14 +13,6 @@ from pairlearn.experiments.methods.base import EstimatorMethod, Fitted, Method
 from pairlearn.experiments.methods.table import find_method, method_names
 
 __all__ = [
-    "HONEST",
-    "PAPER",
-    "Comparison",
-    "EstimatorMethod",
-    "Fitted",
-    "Method",
-    "Protocol",
-    "compare",
-    "find_method",
-    "method_names",
-]
+    "HONEST", "PAPER", "Comparison", "EstimatorMethod", "Fitted", "Method", "Protocol", "compare",
+    "find_method", "method_names",
+]  # fmt: skip

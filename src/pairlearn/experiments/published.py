@@ -16,16 +16,9 @@ from dataclasses import dataclass
 from pairlearn.experiments.plain_text import mean_sd, text_table
 
 __all__ = [
-    "CITATION",
-    "TABLES",
-    "Beside",
-    "Published",
-    "PublishedTable",
-    "beside",
-    "format_beside",
-    "published_table",
-    "shortfalls",
-]
+    "CITATION", "TABLES", "Beside", "Published", "PublishedTable", "beside", "format_beside",
+    "published_table", "shortfalls",
+]  # fmt: skip
 
 CITATION = (
     "Z. Yang, Y. Lei, P. Wang, T. Yang, Y. Ying. Simple Stochastic and Online Gradient Descent "
@@ -75,14 +68,7 @@ def _row(*pairs: tuple[float, float]) -> tuple[Published, ...]:
 
 _SETS = ("diabetes", "german", "ijcnn1", "letter", "mnist", "usps")
 _BUDGETS = ("0.2", "0.5", "0.8", "1.0", "1.5", "2.0")
-_SIZES = (
-    "diabetes n=100",
-    "diabetes n=200",
-    "diabetes n=300",
-    "german n=100",
-    "german n=200",
-    "german n=300",
-)
+_SIZES = tuple(f"{name} n={n}" for name in ("diabetes", "german") for n in (100, 200, 300))
 
 _FULL_BUFFERS = {
     "ours": _row((0.831, 0.030), (0.793, 0.021), (0.934, 0.002), (0.810, 0.007), (0.932, 0.001),
@@ -190,34 +176,23 @@ def published_table(name: str) -> PublishedTable:
 
 @dataclass(frozen=True)
 class Beside:
-    """Our number beside the published one.
-
-    Attributes
-    ----------
-    row, column : str
-        Which cell of the table.
-    mean, sd : float
-        Ours.
-    published : Published
-        The paper's.
-    difference : float
-        Ours, rounded to three digits as the paper's are, less the paper's.
-    within_sd : bool
-        Whether the difference is at most one published standard deviation, either way.
-    """
+    """Our number beside the published one, both as printed, with three digits."""
 
     row: str
     column: str
     mean: float
     sd: float
     published: Published
-    difference: float
-    within_sd: bool
+
+    @property
+    def difference(self) -> float:
+        """Ours less the paper's."""
+        return round(self.mean, 3) - self.published.mean
 
     @property
     def verdict(self) -> str:
         """Say "within", "above" or "below" one published standard deviation."""
-        if self.within_sd:
+        if abs(round(self.difference, 3)) <= self.published.sd + 1e-9:
             return "within"
         return "above" if self.difference > 0 else "below"
 
@@ -229,25 +204,8 @@ def beside(
 
     Cells that either side lacks are left out.
     """
-    rows = []
-    for (row, column), published in table.cells().items():
-        if (row, column) not in ours:
-            continue
-        mean, sd = ours[row, column]
-        difference = round(mean, 3) - published.mean
-        rows.append(
-            Beside(
-                row=row,
-                column=column,
-                mean=mean,
-                sd=sd,
-                published=published,
-                difference=difference,
-                # Compared as printed, with three digits on both sides.
-                within_sd=abs(round(difference, 3)) <= published.sd + 1e-9,
-            )
-        )
-    return rows
+    cells = table.cells()
+    return [Beside(*cell, *ours[cell], cells[cell]) for cell in cells if cell in ours]
 
 
 def format_beside(rows: list[Beside]) -> str:
@@ -259,16 +217,10 @@ def format_beside(rows: list[Beside]) -> str:
     ours   usps   0.930 +- 0.005 0.926 +- 0.006 +0.004     within
     """
     head = ("method", "column", "here", "paper", "difference", "within sd")
+    numbers = [(mean_sd(r.mean, r.sd), mean_sd(r.published.mean, r.published.sd)) for r in rows]
     body = [
-        (
-            entry.row,
-            entry.column,
-            mean_sd(entry.mean, entry.sd),
-            mean_sd(entry.published.mean, entry.published.sd),
-            f"{entry.difference:+.3f}",
-            entry.verdict,
-        )
-        for entry in rows
+        (r.row, r.column, *pair, f"{r.difference:+.3f}", r.verdict)
+        for r, pair in zip(rows, numbers, strict=True)
     ]
     return text_table(head, body, gap=" ")
 

@@ -22,21 +22,7 @@ from pairlearn.streams.readers.schema import Schema
 from pairlearn.streams.readers.svmlight import SvmlightReader
 
 __all__ = [
-    "ArrowReader",
-    "CheckpointError",
-    "CheckpointWarning",
-    "Chunk",
-    "CsvReader",
-    "IteratorReader",
-    "NpyReader",
-    "OnlineLearner",
-    "Position",
-    "ProgressiveAUC",
-    "ReadError",
-    "Reader",
-    "Refusal",
-    "Refusals",
-    "Schema",
-    "SvmlightReader",
-    "open_reader",
-]
+    "ArrowReader", "CheckpointError", "CheckpointWarning", "Chunk", "CsvReader", "IteratorReader",
+    "NpyReader", "OnlineLearner", "Position", "ProgressiveAUC", "ReadError", "Reader", "Refusal",
+    "Refusals", "Schema", "SvmlightReader", "open_reader",
+]  # fmt: skip

@@ -19,22 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.validation import AssumptionWarning, check_count, check_positive
 
 __all__ = [
-    "AverageRule",
-    "ConstantsChoice",
-    "StepSize",
-    "balance",
-    "check_constants",
-    "check_step_size",
-    "iterate_weights",
-    "largest",
-    "require",
-    "require_contraction",
-    "sampling_factor",
-    "self_pair_correction",
-    "tail_mass",
-    "total_tail",
-    "touch_probability",
-]
+    "AverageRule", "ConstantsChoice", "StepSize", "balance", "check_constants", "check_step_size",
+    "iterate_weights", "largest", "require", "require_contraction", "sampling_factor",
+    "self_pair_correction", "tail_mass", "total_tail", "touch_probability",
+]  # fmt: skip
 
 ConstantsChoice = Literal["paper", "corrected"]
 AverageRule = Literal["step_size", "linear", "uniform", "last"]

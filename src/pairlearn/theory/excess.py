@@ -14,13 +14,9 @@ from pairlearn.theory.stability import generalization_gap, stability_nonsmooth, 
 from pairlearn.validation import check_count, check_positive
 
 __all__ = [
-    "excess_nonsmooth",
-    "excess_online",
-    "excess_smooth",
-    "step_size_nonsmooth",
-    "step_size_online",
+    "excess_nonsmooth", "excess_online", "excess_smooth", "step_size_nonsmooth", "step_size_online",
     "step_size_smooth",
-]
+]  # fmt: skip
 
 
 @documented

@@ -18,13 +18,9 @@ from pairlearn.theory.glossary import documented
 from pairlearn.validation import AssumptionWarning, check_count, check_positive
 
 __all__ = [
-    "LocalizedStage",
-    "localized_distance",
-    "localized_excess",
-    "localized_schedule",
-    "localized_stage_gap",
-    "stage_sizes",
-]
+    "LocalizedStage", "localized_distance", "localized_excess", "localized_schedule",
+    "localized_stage_gap", "stage_sizes",
+]  # fmt: skip
 
 
 @documented

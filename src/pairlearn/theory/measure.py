@@ -26,13 +26,9 @@ from pairlearn.theory.stability import realized_stability, stability_nonsmooth, 
 from pairlearn.validation import check_count, check_generator, check_positive
 
 __all__ = [
-    "ExcessMeasurement",
-    "StabilityMeasurement",
-    "fitted_slope",
-    "measure_excess",
-    "measure_stability",
-    "run_path",
-]
+    "ExcessMeasurement", "StabilityMeasurement", "fitted_slope", "measure_excess",
+    "measure_stability", "run_path",
+]  # fmt: skip
 
 Vector = NDArray[np.float64]
 

@@ -26,11 +26,9 @@ from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_fraction, check_positive
 
 __all__ = [
-    "convex_gap",
-    "convex_gap_with_confidence",
-    "strongly_convex_gap",
+    "convex_gap", "convex_gap_with_confidence", "strongly_convex_gap",
     "strongly_convex_gap_with_confidence",
-]
+]  # fmt: skip
 
 
 def _sums(

@@ -32,13 +32,9 @@ from pairlearn.theory.stability import generalization_gap, stability_smooth
 from pairlearn.validation import AssumptionWarning, check_count, check_fraction, check_positive
 
 __all__ = [
-    "PrivateProblem",
-    "PrivateStage",
-    "private_excess",
-    "private_schedule",
-    "private_single_pass_excess",
-    "private_single_pass_step_size",
-]
+    "PrivateProblem", "PrivateStage", "private_excess", "private_schedule",
+    "private_single_pass_excess", "private_single_pass_step_size",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,9 @@ from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_fraction, check_positive
 
 __all__ = [
-    "binomial_upper",
-    "chernoff_upper",
-    "erm_sensitivity",
-    "gaussian_noise_scale",
-    "gaussian_privacy_loss",
-    "sensitivity_single_pass",
-    "sensitivity_with_confidence",
-]
+    "binomial_upper", "chernoff_upper", "erm_sensitivity", "gaussian_noise_scale",
+    "gaussian_privacy_loss", "sensitivity_single_pass", "sensitivity_with_confidence",
+]  # fmt: skip
 
 
 @documented

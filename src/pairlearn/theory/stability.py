@@ -40,12 +40,9 @@ from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_positive
 
 __all__ = [
-    "auc_gradient_change",
-    "generalization_gap",
-    "realized_stability",
-    "stability_nonsmooth",
+    "auc_gradient_change", "generalization_gap", "realized_stability", "stability_nonsmooth",
     "stability_smooth",
-]
+]  # fmt: skip
 
 _NEVER_INCREASING = (Hinge, SquaredHinge, Logistic, Exponential, LogLink, SmoothedHinge)
 

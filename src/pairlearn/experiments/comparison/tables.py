@@ -19,14 +19,8 @@ from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.published import Beside, beside, published_table
 
 __all__ = [
-    "AucRow",
-    "CostRow",
-    "DifferenceRow",
-    "auc_rows",
-    "cost_rows",
-    "difference_rows",
-    "paper_rows",
-]
+    "AucRow", "CostRow", "DifferenceRow", "auc_rows", "cost_rows", "difference_rows", "paper_rows",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,7 @@ from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.tables import auc_rows
 from pairlearn.experiments.comparison.trajectories import trajectories
 from pairlearn.experiments.methods.table import TABLE
-from pairlearn.experiments.paper.outcome import (
-    Outcome,
-    Settings,
-    Shelf,
-    cost_text,
-    named_parts,
-    run_comparison,
-)
+from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, cost_text, run_comparison
 from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.published import (
     Beside,
@@ -24,7 +17,7 @@ from pairlearn.experiments.published import (
     published_table,
     shortfalls,
 )
-from pairlearn.experiments.report.page import Facts, Figure, Table, Text
+from pairlearn.experiments.report.page import Figure, Table
 from pairlearn.experiments.report.sections import beside_table, comparison_parts
 
 __all__ = ["auc_table"]
@@ -86,15 +79,8 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         parts += comparison_parts(comparison, beside_paper=False)
     if settings.protocol == "paper":
         remarks.append(_REPORTING)
-    text = Text(title=f"{name}: {table.caption}", paragraphs=tuple(remarks))
-    shown: list[Text | Facts | Table | Figure] = [text, *named_parts(name, parts)]
-    return Outcome(
-        name,
-        title,
-        "\n".join(block for block in blocks if block),
-        tuple(shown),
-        n_failures=len(comparison.failures),
-    )
+    text = "\n".join(block for block in blocks if block)
+    return Outcome.shown(name, title, text, remarks, parts, len(comparison.failures))
 
 
 def _unpublished(comparison: Comparison, published: list[Beside]) -> str:

@@ -20,17 +20,11 @@ from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.trajectories import Trajectory, trajectories
 from pairlearn.experiments.methods.base import Method
 from pairlearn.experiments.methods.pairwise import RecipeMethod
-from pairlearn.experiments.paper.outcome import (
-    Outcome,
-    Settings,
-    Shelf,
-    named_parts,
-    run_comparison,
-)
+from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, run_comparison
 from pairlearn.experiments.paper.sampling import SCHEMES, measure_sampling
 from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.report.figures import curves_figure
-from pairlearn.experiments.report.page import Cell, Facts, Figure, Table, Text
+from pairlearn.experiments.report.page import Cell, Figure, Table
 from pairlearn.experiments.report.sections import comparison_parts
 from pairlearn.metrics import pair_risk
 
@@ -119,15 +113,12 @@ def _time_figure(
         rows=rows,
     )
     curves = _kept(comparison)
-    shown: list[Text | Facts | Table | Figure] = [
-        Text(title=f"{name}: {title}", paragraphs=(_SAME,)),
-        *named_parts(name, [*curves[:1], table, *curves[1:]]),
-    ]
     plain = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in rows]
     text = "\n".join(
         [paragraph(_SAME), text_table(head, plain), *(f.line for f in comparison.failures)]
     )
-    return Outcome(name, title, text, tuple(shown), n_failures=len(comparison.failures))
+    parts = [*curves[:1], table, *curves[1:]]
+    return Outcome.shown(name, title, text, [_SAME], parts, len(comparison.failures))
 
 
 def _best(paths: list[Trajectory], dataset: str) -> float:
@@ -138,13 +129,9 @@ def _summary(path: Trajectory, best: float) -> list[str | Cell]:
     near = np.flatnonzero(path.auc_mean >= best - _NEAR)
     seconds = float(path.cpu_seconds[near[0]]) if len(near) else math.nan
     end = float(path.cpu_seconds[-1])
-    return [
-        path.dataset,
-        path.method,
-        Cell(f"{path.auc_mean[-1]:.4f}", float(path.auc_mean[-1])),
-        Cell(f"{end:.3g}", end),
-        Cell(f"{seconds:.3g}" if len(near) else "not reached", seconds),
-    ]
+    auc = Cell(f"{path.auc_mean[-1]:.4f}", float(path.auc_mean[-1]))
+    reached = Cell(f"{seconds:.3g}" if len(near) else "not reached", seconds)
+    return [path.dataset, path.method, auc, Cell(f"{end:.3g}", end), reached]
 
 
 def sampling_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
@@ -179,11 +166,7 @@ def sampling_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         rows=[[t.scheme, Cell(str(t.n), t.n), Cell(f"{t.seconds:.3g}", t.seconds)] for t in times],
     )
     text = f"{paragraph(claim)}\n{text_table(('scheme', 'n', 'CPU s a draw'), rows)}"
-    shown: list[Text | Facts | Table | Figure] = [
-        Text(title=f"{name}: {title}", paragraphs=(claim,)),
-        *named_parts(name, [figure, table]),
-    ]
-    return Outcome(name, title, text, tuple(shown))
+    return Outcome.shown(name, title, text, [claim], [figure, table])
 
 
 def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
@@ -215,25 +198,16 @@ def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         csv_rows=[[*key, *point] for key, points in risks.items() for point in points],
         alt="Pair risk of the log-link loss against the number of gradients for each data set.",
     )
-    rows = [
-        (
-            path.dataset,
-            path.method,
-            f"{path.auc_mean[-1]:.4f}",
-            f"{path.cpu_seconds[-1]:.3g}",
-            f"{risks[path.dataset, path.method][0][1]:.4f}",
-            f"{risks[path.dataset, path.method][-1][1]:.4f}",
-        )
-        for path in trajectories(comparison)
-    ]
+    rows = []
+    for path in trajectories(comparison):
+        (_, first), *_, (_, last) = risks[path.dataset, path.method]
+        ends = (f"{path.auc_mean[-1]:.4f}", f"{path.cpu_seconds[-1]:.3g}")
+        rows.append((path.dataset, path.method, *ends, f"{first:.4f}", f"{last:.4f}"))
     head = ("data set", "steps", "AUC at the end", "CPU s", "risk after 16 steps", "at the end")
     kept = _kept(comparison)
-    shown: list[Text | Facts | Table | Figure] = [
-        Text(title=f"{name}: {title}", paragraphs=(remark,)),
-        *named_parts(name, [*kept[:1], figure, *kept[1:]]),
-    ]
     text = f"{paragraph(remark)}\n{text_table(head, rows)}"
-    return Outcome(name, title, text, tuple(shown), n_failures=len(comparison.failures))
+    parts = [*kept[:1], figure, *kept[1:]]
+    return Outcome.shown(name, title, text, [remark], parts, len(comparison.failures))
 
 
 def _kept(comparison: Comparison) -> list[Table | Figure]:

@@ -18,9 +18,9 @@ from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, P
 from pairlearn.experiments.comparison.tables import cost_rows
 from pairlearn.experiments.methods.base import Method
 from pairlearn.experiments.plain_text import text_table
-from pairlearn.experiments.report.page import Facts, Figure, Table, Text
+from pairlearn.experiments.report.page import Figure, Part, Table, Text
 
-__all__ = ["Outcome", "Settings", "Shelf", "cost_text", "named_parts", "run_comparison"]
+__all__ = ["Outcome", "Settings", "Shelf", "cost_text", "run_comparison"]
 
 #: With `quick`, at most so many examples of a data set and so many splits.
 QUICK_EXAMPLES, QUICK_SPLITS = 2_000, 2
@@ -105,9 +105,26 @@ class Outcome:
     name: str
     title: str
     text: str
-    parts: tuple[Text | Facts | Table | Figure, ...]
+    parts: tuple[Part, ...]
     seconds: float = 0.0
     n_failures: int = 0
+
+    @classmethod
+    def shown(
+        cls,
+        name: str,
+        title: str,
+        text: str,
+        paragraphs: Sequence[str],
+        parts: Sequence[Table | Figure],
+        n_failures: int = 0,
+    ) -> Outcome:
+        """Return an outcome with a chapter of its own: paragraphs, then tables and figures."""
+        heading = Text(
+            title=f"{name}: {title.partition(' (tab:')[0]}", paragraphs=tuple(paragraphs)
+        )
+        chapter = (heading, *(_renamed(name, part) for part in parts))
+        return cls(name, title, text, chapter, n_failures=n_failures)
 
 
 def run_comparison(
@@ -147,14 +164,10 @@ def cost_text(comparison: Comparison) -> str:
     return text_table(("CPU s (tuning)", *comparison.datasets), body)
 
 
-def named_parts(target: str, parts: Sequence[Table | Figure]) -> list[Table | Figure]:
-    """Return parts under names and identifiers of their own on a page of many targets."""
-    found: list[Table | Figure] = []
-    for part in parts:
-        name = f"{target}-{part.name}"
-        if isinstance(part, Figure):
-            svg = re.sub(r'((?<=\s)id="|url\(#|href="#)', rf"\g<1>{target}-", part.svg)
-            found.append(replace(part, name=name, svg=svg))
-        else:
-            found.append(replace(part, name=name))
-    return found
+def _renamed(target: str, part: Table | Figure) -> Table | Figure:
+    """Return a part under a name and identifiers of its own on a page of many targets."""
+    name = f"{target}-{part.name}"
+    if isinstance(part, Table):
+        return replace(part, name=name)
+    svg = re.sub(r'((?<=\s)id="|url\(#|href="#)', rf"\g<1>{target}-", part.svg)
+    return replace(part, name=name, svg=svg)

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, named_parts
+from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf
 from pairlearn.experiments.plain_text import paragraph, text_table
-from pairlearn.experiments.report.page import Cell, Table, Text
+from pairlearn.experiments.report.page import Cell, Table
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.mechanisms.gradient import AllPairsGradient
@@ -168,6 +168,5 @@ def _outcome(
     formats = ["g"] * len(facts) + [".3f"] * len(aucs)
     cells = [[Cell(f"{v:{f}}", v) for v, f in zip(row, formats, strict=True)] for row in rows]
     table = Table(title="Mean AUC", name="auc", note=remark, columns=facts + aucs, rows=cells)
-    shown = (Text(title=f"{name}: {title}", paragraphs=(remark,)), *named_parts(name, [table]))
     grid = text_table(facts + aucs, [[cell.text for cell in row] for row in cells])
-    return Outcome(name, title, f"{grid}\n{paragraph(remark)}", shown)
+    return Outcome.shown(name, title, f"{grid}\n{paragraph(remark)}", [remark], [table])

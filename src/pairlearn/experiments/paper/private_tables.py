@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pairlearn.data.dataset import Dataset
 from pairlearn.experiments.comparison.runner import Comparison, Protocol
@@ -12,25 +12,16 @@ from pairlearn.experiments.comparison.tables import auc_rows, cost_rows
 from pairlearn.experiments.methods.pairwise import RecipeMethod
 from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS, PrivateMethod
 from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
-from pairlearn.experiments.paper.outcome import (
-    Outcome,
-    Settings,
-    Shelf,
-    named_parts,
-    run_comparison,
-)
+from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, run_comparison
 from pairlearn.experiments.plain_text import mean_sd, paragraph, text_table
-from pairlearn.experiments.published import (
-    Published,
-    PublishedTable,
-    beside,
-    format_beside,
-    published_table,
-)
-from pairlearn.experiments.report.page import Cell, Facts, Figure, Table, Text
+from pairlearn.experiments.published import PublishedTable, beside, format_beside, published_table
+from pairlearn.experiments.report.page import Cell, Table
 from pairlearn.experiments.report.sections import beside_table
 
 __all__ = ["private_auc", "private_mechanisms", "private_time"]
+
+#: Mean and standard deviation by row and column.
+Numbers = dict[str, dict[str, tuple[float, float] | None]]
 
 _MECHANISMS = ("statistics", "all_pairs", "localized_gradient")
 _N = 256
@@ -61,17 +52,11 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     if data is None:
         return Outcome(name, title, f"{dataset} is not at hand, so nothing was run.", ())
     private, rows = _by_epsilon(table, data, _MECHANISMS, settings)
-    open_ = run_comparison(
-        [data],
-        [
-            RecipeMethod(
-                name="non-private", recipe="previous_example", loss="logistic", tuning="sweep"
-            )
-        ],
-        settings=settings,
-        n_splits=_SPLITS,
-        protocol=Protocol(test_fraction=1.0 - _N / data.n),
+    learner = RecipeMethod(
+        name="non-private", recipe="previous_example", loss="logistic", tuning="sweep"
     )
+    rules = Protocol(test_fraction=1.0 - _N / data.n)
+    open_ = run_comparison([data], [learner], settings=settings, n_splits=_SPLITS, protocol=rules)
     base = [(row.auc.mean, row.auc.sd) for row in auc_rows(open_)]
     rows["here: non-private"] = {c: base[0] if base else None for c in table.columns}
     remark = f"{private.n_splits} splits with {_N} training examples, seed {settings.seed}."
@@ -132,7 +117,7 @@ def _by_epsilon(
     settings: Settings,
     neighbours: str = "replace",
     n_splits: int = _SPLITS,
-) -> tuple[Comparison, dict[str, dict[str, tuple[float, float] | None]]]:
+) -> tuple[Comparison, Numbers]:
     """Run mechanisms at every epsilon of a table; return also mean and deviation, row by row."""
     methods = [
         PrivateMethod(
@@ -159,8 +144,8 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     """Reproduce table-dp-time: AUC and CPU seconds at epsilon = 1 by training size."""
     auc_table, time_table = published_table("table-dp-time-auc"), published_table("table-dp-time")
     title = f"Private AUC and CPU seconds at epsilon = 1 by training size ({time_table.where})"
-    aucs: dict[str, dict[str, tuple[float, float] | None]] = {}
-    seconds: dict[str, dict[str, tuple[float, float] | None]] = {}
+    aucs: Numbers = {}
+    seconds: Numbers = {}
     runs: list[Comparison] = []
     for column in time_table.columns:
         dataset, _, size = column.partition(" n=")
@@ -195,14 +180,8 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         _grid_table(time_table, seconds, "seconds", note=remark, digits=4),
         beside_table(compared, name="beside", column="training size"),
     ]
-    blocks = [
-        paragraph(remark),
-        "AUC:",
-        _grid(auc_table, aucs),
-        "CPU seconds:",
-        _grid(time_table, seconds, digits=4),
-        format_beside(compared),
-    ]
+    blocks = [paragraph(remark), "AUC:", _grid(auc_table, aucs)]
+    blocks += ["CPU seconds:", _grid(time_table, seconds, digits=4), format_beside(compared)]
     return _outcome(name, title, blocks, parts, runs)
 
 
@@ -225,40 +204,33 @@ def _sized(
 
 
 def _lines(
-    table: PublishedTable, ours: Mapping[str, Mapping[str, tuple[float, float] | None]]
-) -> list[tuple[str, list[tuple[float, float] | None]]]:
-    lines: list[tuple[str, list[tuple[float, float] | None]]] = [
-        (f"paper: {row}", [_pair(value) for value in values]) for row, values in table.rows.items()
+    table: PublishedTable, ours: Numbers
+) -> list[tuple[str, Sequence[tuple[float, float] | None]]]:
+    return [
+        *((row, [v.get(c) for c in table.columns]) for row, v in ours.items()),
+        *(
+            (f"paper: {row}", [(v.mean, v.sd) for v in values])
+            for row, values in table.rows.items()
+        ),
     ]
-    return [*((row, [v.get(c) for c in table.columns]) for row, v in ours.items()), *lines]
-
-
-def _pair(value: Published) -> tuple[float, float]:
-    return value.mean, value.sd
 
 
 def _cell(value: tuple[float, float] | None, digits: int) -> str:
     return "-" if value is None else mean_sd(*value, digits)
 
 
-def _grid(
-    table: PublishedTable,
-    ours: Mapping[str, Mapping[str, tuple[float, float] | None]],
-    *,
-    digits: int = 3,
-) -> str:
+def _shown(value: tuple[float, float] | None, digits: int) -> Cell:
+    number = math.nan if value is None else value[0]
+    return Cell(_cell(value, digits).replace("+-", "±"), number)
+
+
+def _grid(table: PublishedTable, ours: Numbers, *, digits: int = 3) -> str:
     body = [(row, *(_cell(v, digits) for v in values)) for row, values in _lines(table, ours)]
     return text_table(("", *table.columns), body)
 
 
 def _grid_table(
-    table: PublishedTable,
-    ours: Mapping[str, Mapping[str, tuple[float, float] | None]],
-    what: str,
-    *,
-    note: str,
-    digits: int = 3,
-    prefix: str = "",
+    table: PublishedTable, ours: Numbers, what: str, *, note: str, digits: int = 3, prefix: str = ""
 ) -> Table:
     lines = _lines(table, ours)
     return Table(
@@ -266,16 +238,7 @@ def _grid_table(
         name=prefix + ("seconds" if what == "seconds" else "auc"),
         note=note,
         columns=["row", *table.columns],
-        rows=[
-            [
-                row,
-                *(
-                    Cell(_cell(v, digits).replace("+-", "±"), math.nan if v is None else v[0])
-                    for v in values
-                ),
-            ]
-            for row, values in lines
-        ],
+        rows=[[row, *(_shown(value, digits) for value in values)] for row, values in lines],
         csv_columns=["row", "column", "mean", "sd"],
         csv_rows=[
             [row, column, *v]
@@ -289,11 +252,6 @@ def _grid_table(
 def _outcome(
     name: str, title: str, blocks: list[str], parts: list[Table], runs: Sequence[Comparison]
 ) -> Outcome:
-    failures = [failure for run in runs for failure in run.failures]
-    lines = [failure.line for failure in failures]
-    shown: list[Text | Facts | Table | Figure] = [
-        Text(title=f"{name}: {title.partition(' (tab:')[0]}", paragraphs=WHAT_DIFFERS),
-        *named_parts(name, parts),
-    ]
+    lines = [failure.line for run in runs for failure in run.failures]
     text = "\n".join([*blocks, *lines, *map(paragraph, WHAT_DIFFERS)])
-    return Outcome(name, title, text, tuple(shown), n_failures=len(failures))
+    return Outcome.shown(name, title, text, WHAT_DIFFERS, parts, len(lines))

@@ -19,7 +19,7 @@ from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf
 from pairlearn.experiments.paper.private_regimes import private_planner, private_regimes
 from pairlearn.experiments.paper.private_tables import private_auc, private_mechanisms, private_time
 from pairlearn.experiments.published import CITATION
-from pairlearn.experiments.report.page import Facts, Figure, Page, Table, Text, write_page
+from pairlearn.experiments.report.page import Facts, Page, Part, write_page
 from pairlearn.experiments.report.sections import how_it_was_run
 
 __all__ = ["TARGETS", "Outcome", "Settings", "Shelf", "reproduce", "write_reproduction"]
@@ -66,7 +66,7 @@ def write_reproduction(
     outcomes: Sequence[Outcome], folder: str | Path, *, settings: Settings, shelf: Shelf
 ) -> Path:
     """Write the page of all outcomes and its CSV files; return the page's path."""
-    parts: list[Text | Facts | Table | Figure] = []
+    parts: list[Part] = []
     for outcome in outcomes:
         parts += outcome.parts
     if shelf.missing:

@@ -17,13 +17,8 @@ from typing import Any
 from pairlearn.experiments.comparison.statistics import Interval
 
 __all__ = [
-    "auc_figure",
-    "curves_figure",
-    "difference_figure",
-    "new_figure",
-    "svg_text",
-    "trade_off_figure",
-]
+    "auc_figure", "curves_figure", "difference_figure", "new_figure", "svg_text", "time_figure",
+]  # fmt: skip
 
 _INK = "#010203"
 #: Inches; narrow, so that the text stays legible on a phone.
@@ -31,6 +26,8 @@ _WIDTH = 5.4
 _COLOURS = (
     "#2f81c7", "#d9652b", "#2b9a66", "#a965c9", "#b8860b", "#c2477f", "#5b8a8f", "#8c6d4f",
 )  # fmt: skip
+#: Points (x, y) by (panel, series).
+Curves = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 
 
@@ -126,21 +123,14 @@ def _intervals(
     return svg_text(figure, name=name)
 
 
-def trade_off_figure(
-    points: Mapping[tuple[str, str], tuple[float, float]],
-    *,
-    methods: Sequence[str],
-    name: str = "trade-off",
-) -> str:
-    """Draw points (training CPU seconds on a log axis, test AUC), one panel for each data set."""
-    curves = {key: [point] for key, point in points.items()}
-    return curves_figure(
-        curves, series=methods, name=name, xlabel="training CPU seconds (log)", ylabel="test AUC"
-    )
+def time_figure(curves: Curves, *, series: Sequence[str], name: str) -> str:
+    """Draw test AUC against training CPU seconds (log axis), one panel for each data set."""
+    x, y = "training CPU seconds (log)", "test AUC"
+    return curves_figure(curves, series=series, name=name, xlabel=x, ylabel=y)
 
 
 def curves_figure(
-    curves: Mapping[tuple[str, str], Sequence[tuple[float, float]]],
+    curves: Curves,
     *,
     xlabel: str,
     ylabel: str,
@@ -149,7 +139,7 @@ def curves_figure(
     log_x: bool = True,
     log_y: bool = False,
 ) -> str:
-    """Draw curves of points (x, y) by (panel, series), as the paper's figures do.
+    """Draw one curve for each series in one panel for each data set, as the paper's figures do.
 
     `series` are all series, so that each has the same colour and marker in every figure; by default
     those of `curves`.

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Cell", "Facts", "Figure", "Page", "Table", "Text", "write_page"]
+__all__ = ["Cell", "Facts", "Figure", "Page", "Part", "Table", "Text", "write_page"]
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,16 @@ class Figure:
     note: str = ""
 
 
+Part = Text | Facts | Table | Figure
+
+
 @dataclass(frozen=True)
 class Page:
     """A title, an introduction and parts in order; a text opens a chapter of tables and figures."""
 
     title: str
     introduction: str
-    parts: Sequence[Text | Facts | Table | Figure]
+    parts: Sequence[Part]
 
 
 #: Characters above which a cell wraps.
@@ -206,7 +209,7 @@ def write_page(page: Page, folder: str | Path) -> Path:
     return target
 
 
-def _body(part: Text | Facts | Table | Figure) -> str:
+def _body(part: Part) -> str:
     if isinstance(part, Text):
         return "".join(f"<p>{html.escape(text)}</p>" for text in part.paragraphs)
     if isinstance(part, Facts):
@@ -263,17 +266,8 @@ def _write_csv(part: Table | Figure, path: Path) -> None:
     columns, rows = part.csv_columns, part.csv_rows
     if isinstance(part, Table) and not columns:
         columns = part.columns
-        rows = [
-            [
-                entry
-                if isinstance(entry, str)
-                else entry.text
-                if entry.value is None
-                else entry.value
-                for entry in row
-            ]
-            for row in part.rows
-        ]
+        cells = [[e if isinstance(e, Cell) else Cell(e) for e in row] for row in part.rows]
+        rows = [[c.text if c.value is None else c.value for c in row] for row in cells]
     with path.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
         writer.writerow(columns)

@@ -15,14 +15,19 @@ from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.statistics import Interval
 from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows, paper_rows
 from pairlearn.experiments.comparison.trajectories import trajectories
-from pairlearn.experiments.published import CITATION, Beside
-from pairlearn.experiments.report.figures import (
-    auc_figure,
-    curves_figure,
-    difference_figure,
-    trade_off_figure,
+from pairlearn.experiments.plain_text import mean_sd
+from pairlearn.experiments.published import CITATION, Beside, Published
+from pairlearn.experiments.report.figures import auc_figure, difference_figure, time_figure
+from pairlearn.experiments.report.page import (
+    Cell,
+    Facts,
+    Figure,
+    Page,
+    Part,
+    Table,
+    Text,
+    write_page,
 )
-from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Table, Text, write_page
 
 __all__ = ["beside_table", "comparison_page", "comparison_parts", "how_it_was_run", "write_report"]
 
@@ -55,7 +60,7 @@ def comparison_page(
     """Return the page of a comparison; see `write_report`."""
     if not comparison.results:
         raise ValueError("no cell of the comparison has a result, so there is nothing to report.")
-    parts: list[Text | Facts | Table | Figure] = [*comparison_parts(comparison, baseline=baseline)]
+    parts: list[Part] = [*comparison_parts(comparison, baseline=baseline)]
     parts += how_it_was_run(
         {
             "seed": str(comparison.seed),
@@ -124,11 +129,10 @@ def _protocol_text(comparison: Comparison) -> str:
     return f"{splits}; {scaling}; {tuning}."
 
 
-def _interval_text(interval: Interval, *, signed: bool = False) -> str:
+def _ends(interval: Interval, sign: str = "") -> Cell:
     if math.isnan(interval.low):
-        return "one split"
-    sign = "+" if signed else ""
-    return f"[{interval.low:{sign}.4f}, {interval.high:{sign}.4f}]"
+        return Cell("one split", interval.low)
+    return Cell(f"[{interval.low:{sign}.4f}, {interval.high:{sign}.4f}]", interval.low)
 
 
 def _number(value: float | None, pattern: str = "{:.4f}") -> Cell:
@@ -137,8 +141,8 @@ def _number(value: float | None, pattern: str = "{:.4f}") -> Cell:
     return Cell(pattern.format(value), value)
 
 
-def _mean_sd(mean: float, sd: float) -> str:
-    return f"{mean:.3f}" if math.isnan(sd) else f"{mean:.3f} ± {sd:.3f}"
+def _mean_sd(number: Beside | Published) -> Cell:
+    return Cell(mean_sd(number.mean, number.sd).replace("+-", "±"), number.mean)
 
 
 def _seconds(value: float) -> Cell:
@@ -146,28 +150,18 @@ def _seconds(value: float) -> Cell:
 
 
 def _auc_table(comparison: Comparison) -> Table:
-    rows = auc_rows(comparison)
+    rows = [((row.dataset, row.method), row.auc) for row in auc_rows(comparison)]
     return Table(
         title="Test AUC",
         name="auc",
         note=_INTERVAL_NOTE,
         columns=["data set", "method", "mean", "sd", "95 % interval", "splits"],
         rows=[
-            [
-                row.dataset,
-                row.method,
-                _number(row.auc.mean),
-                _number(row.auc.sd),
-                Cell(_interval_text(row.auc), row.auc.low),
-                Cell(str(row.auc.n), row.auc.n),
-            ]
-            for row in rows
+            [*which, _number(auc.mean), _number(auc.sd), _ends(auc), Cell(str(auc.n), auc.n)]
+            for which, auc in rows
         ],
         csv_columns=["dataset", "method", "mean", "sd", "low", "high", "n_splits"],
-        csv_rows=[
-            [r.dataset, r.method, r.auc.mean, r.auc.sd, r.auc.low, r.auc.high, r.auc.n]
-            for r in rows
-        ],
+        csv_rows=[[*which, a.mean, a.sd, a.low, a.high, a.n] for which, a in rows],
     )
 
 
@@ -191,13 +185,11 @@ def _differences(comparison: Comparison, baseline: str | None) -> list[Table | F
         return []
     base = rows[0].baseline
     columns = ["dataset", "method", "baseline", "mean", "low", "high", "p_holm", "wins", "n_splits"]
+    gaps = [row.difference for row in rows]
     data = [
-        [
-            r.dataset, r.method, base, r.difference.mean, r.difference.low, r.difference.high,
-            r.p_adjusted, r.wins, r.difference.n,
-        ]
-        for r in rows
-    ]  # fmt: skip
+        [r.dataset, r.method, base, gap.mean, gap.low, gap.high, r.p_adjusted, r.wins, gap.n]
+        for r, gap in zip(rows, gaps, strict=True)
+    ]
     table = Table(
         title=f"Paired differences to {base}",
         name="differences",
@@ -209,26 +201,18 @@ def _differences(comparison: Comparison, baseline: str | None) -> list[Table | F
         columns=["data set", "method", "difference", "95 % interval", "p (Holm)", "splits won"],
         rows=[
             [
-                row.dataset,
-                row.method,
-                _number(row.difference.mean, "{:+.4f}"),
-                Cell(_interval_text(row.difference, signed=True), row.difference.low),
-                _number(row.p_adjusted, "{:.3g}"),
-                Cell(f"{row.wins} of {row.difference.n}", row.wins / row.difference.n),
+                r.dataset, r.method, _number(gap.mean, "{:+.4f}"), _ends(gap, "+"),
+                _number(r.p_adjusted, "{:.3g}"), Cell(f"{r.wins} of {gap.n}", r.wins / gap.n),
             ]
-            for row in rows
+            for r, gap in zip(rows, gaps, strict=True)
         ],
         csv_columns=columns,
         csv_rows=data,
-    )
-    drawing = difference_figure(
-        {(row.dataset, row.method): row.difference for row in rows},
-        methods=comparison.methods,
-        baseline=base,
-    )
+    )  # fmt: skip
+    drawn = {(row.dataset, row.method): row.difference for row in rows}
     figure = Figure(
         title=f"Differences to {base} with intervals",
-        svg=drawing,
+        svg=difference_figure(drawn, methods=comparison.methods, baseline=base),
         name="figure-differences",
         csv_columns=columns[:6],
         csv_rows=[line[:6] for line in data],
@@ -248,25 +232,17 @@ def beside_table(
         "published standard deviation.",
         columns=[column, "method", "here", "paper", "difference", "one published sd"],
         rows=[
-            [
-                row.column,
-                row.row,
-                Cell(_mean_sd(row.mean, row.sd), row.mean),
-                Cell(_mean_sd(row.published.mean, row.published.sd), row.published.mean),
-                _number(row.difference, "{:+.3f}"),
-                row.verdict,
-            ]
-            for row in rows
+            [r.column, r.row, _mean_sd(r), _mean_sd(r.published), _number(r.difference, "{:+.3f}"),
+             r.verdict]
+            for r in rows
         ],
         csv_columns=[
             "dataset" if column == "data set" else column.replace(" ", "_"), "method", "mean", "sd",
             "published_mean", "published_sd", "difference", "verdict",
         ],
         csv_rows=[
-            [
-                r.column, r.row, r.mean, r.sd, r.published.mean, r.published.sd, r.difference,
-                r.verdict,
-            ]
+            [r.column, r.row, r.mean, r.sd, r.published.mean, r.published.sd, r.difference,
+             r.verdict]
             for r in rows
         ],
     )  # fmt: skip
@@ -281,7 +257,11 @@ def _trade_off(comparison: Comparison) -> Figure:
     }
     return Figure(
         title="AUC against training time",
-        svg=trade_off_figure(points, methods=comparison.methods),
+        svg=time_figure(
+            {key: [point] for key, point in points.items()},
+            series=comparison.methods,
+            name="trade-off",
+        ),
         name="figure-trade-off",
         csv_columns=["dataset", "method", "cpu_seconds", "auc"],
         csv_rows=[[*key, *point] for key, point in points.items()],
@@ -301,17 +281,10 @@ def _curves(comparison: Comparison) -> list[Figure]:
         ]
         for path in paths
     }
-    drawing = curves_figure(
-        curves,
-        series=comparison.methods,
-        name="curves",
-        xlabel="training CPU seconds (log)",
-        ylabel="test AUC",
-    )
     return [
         Figure(
             title="AUC on the way",
-            svg=drawing,
+            svg=time_figure(curves, series=comparison.methods, name="curves"),
             name="figure-curves",
             csv_columns=["dataset", "method", "cpu_seconds", "n_gradients", "auc_mean", "auc_sd"],
             csv_rows=[
@@ -342,10 +315,7 @@ def _cost_table(comparison: Comparison) -> Table:
         ],
         rows=[
             [
-                row.dataset,
-                row.method,
-                _seconds(row.cpu_seconds),
-                _seconds(row.tune_cpu_seconds),
+                row.dataset, row.method, _seconds(row.cpu_seconds), _seconds(row.tune_cpu_seconds),
                 _number(row.n_gradients, "{:,.0f}"),
                 _number(None if row.peak_bytes is None else row.peak_bytes / 2**20, "{:.1f}"),
                 _number(None if row.state_bytes is None else row.state_bytes / 2**10, "{:.1f}"),
@@ -365,10 +335,7 @@ def _all_results(comparison: Comparison) -> Table:
         columns=["data set", "split", "method", "AUC", "CPU s", "parameters"],
         rows=[
             [
-                r.dataset,
-                Cell(str(r.split), r.split),
-                r.method,
-                _number(r.auc),
+                r.dataset, Cell(str(r.split), r.split), r.method, _number(r.auc),
                 _seconds(r.cpu_seconds),
                 ", ".join(f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
                           for name, value in r.params.items()) or "-",

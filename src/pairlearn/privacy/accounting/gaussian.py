@@ -27,16 +27,9 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.validation import check_count, check_fraction, check_positive
 
 __all__ = [
-    "compose",
-    "epsilon_curve",
-    "epsilon_of_mu",
-    "gaussian_delta",
-    "mixture_delta",
-    "mixture_noise_scale",
-    "mu_of",
-    "noise_scale_for",
-    "touch_distribution",
-]
+    "compose", "epsilon_curve", "epsilon_of_mu", "gaussian_delta", "mixture_delta",
+    "mixture_noise_scale", "mu_of", "noise_scale_for", "touch_distribution",
+]  # fmt: skip
 
 # A solved-for budget is made smaller by this factor, so that rounding errs to the safe side.
 _SAFETY = 1e-12

@@ -50,15 +50,9 @@ from pairlearn.privacy.noise import NoiseSource
 from pairlearn.validation import check_count, check_fraction
 
 __all__ = [
-    "AuditResult",
-    "Neighbours",
-    "RecordingSource",
-    "ReplayingSource",
-    "audit",
-    "audit_statistics",
-    "release_distances",
-    "worst_case_neighbours",
-]
+    "AuditResult", "Neighbours", "RecordingSource", "ReplayingSource", "audit", "audit_statistics",
+    "release_distances", "worst_case_neighbours",
+]  # fmt: skip
 
 Vector = NDArray[np.float64]
 

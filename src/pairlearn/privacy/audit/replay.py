@@ -15,13 +15,8 @@ from numpy.typing import NDArray
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 
-__all__ = [
-    "Neighbours",
-    "RecordingSource",
-    "ReplayingSource",
-    "release_distances",
-    "worst_case_neighbours",
-]
+__all__ = ["Neighbours", "RecordingSource", "ReplayingSource", "release_distances",
+           "worst_case_neighbours"]  # fmt: skip
 
 Vector = NDArray[np.float64]
 

@@ -15,13 +15,8 @@ from pairlearn.streams.readers.schema import Layout
 from pairlearn.validation import check_count
 
 __all__ = [
-    "RefusedFieldError",
-    "RowBuffer",
-    "RowChecker",
-    "chunk_rows_for",
-    "parse_number",
-    "shown",
-]
+    "RefusedFieldError", "RowBuffer", "RowChecker", "chunk_rows_for", "parse_number", "shown",
+]  # fmt: skip
 
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
