@@ -88,7 +88,6 @@ class PassiveAggressive:
         Solution
             Average, last iterate and trace.
         """
-        from pairlearn.kernels.arguments import Meetings
         from pairlearn.kernels.passive_aggressive import descend_sequential
 
         rows, labels = dense_two_classes(X, y, "PassiveAggressive")
@@ -106,7 +105,7 @@ class PassiveAggressive:
             status = descend_sequential(
                 rows.flat,
                 labels,
-                Meetings(
+                (
                     plan.left,
                     plan.first,
                     plan.stop,
