@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, part
+from pairlearn.kernels.arguments import Iterate, Loss, Meetings
 from pairlearn.kernels.coordinatewise import ended, take_proximal
 from pairlearn.kernels.dense import HINGE
 from pairlearn.kernels.pieces import copy, is_active, keep_in_ball, label_of
@@ -129,7 +130,7 @@ def load_slots(X, y, example_weight, start, d, slots):
     """Copy the examples that stand in the slots at the start of a plan (-1: none)."""
     for slot in range(len(start)):
         if start[slot] != -1:
-            _put(X, y, example_weight, start[slot], slot, np.uintp(d), slots)
+            _put(X, y, example_weight, start[slot], slot, np.uintp(d), Slots(*slots))
 
 
 @part
@@ -294,6 +295,8 @@ def descend_slots(
     proximal,
 ):
     """Take the steps of a plan; return a status."""
+    meetings, slots = Meetings(*meetings), Slots(*slots)
+    iterate, loss = Iterate(*iterate), Loss(*loss)
     real = X.dtype.type
     one = np.uintp(1)
     group = np.uintp(GROUP)

@@ -30,6 +30,8 @@ each iteration costs O(d^2), and the number of iterations is far below d as a ru
 
 import math
 
+import numpy as np
+
 from pairlearn.kernels._native import kernel, part
 
 #: Residuals and negative eigenvalues below this share of the size of W - c v v' are nothing.
@@ -50,16 +52,16 @@ def _top_pivot(alpha, beta, k, mu):
 
 
 @part
-def _root(alpha, beta, k, mu, gamma, size):
+def _root(alpha, beta, k, mu, pivot, change, gamma, size):
     """Return the root of d_1(mu) = gamma by Newton's method from the left."""
     for _ in range(100):
-        pivot, change = _top_pivot(alpha, beta, k, mu)
         if pivot >= gamma:
             break
         step = (gamma - pivot) / change
         if step <= 1e-16 * size + 4e-16 * mu:
             break
         mu += step
+        pivot, change = _top_pivot(alpha, beta, k, mu)
     return mu
 
 
@@ -115,7 +117,7 @@ def _orthogonalise(q, basis, k, d):
             total = _dot(q, basis, g * d, d)
             for a in range(d):
                 q[a] -= total * basis[g * d + a]
-    return math.sqrt(_dot(q, q, 0, d))
+    return math.sqrt(_dot(q, q, np.uintp(0), d))
 
 
 @part
@@ -136,6 +138,8 @@ def negative_eigenpair(W, v, Wv, norm_squared, c, d, basis, alpha, beta, s, q, c
     `alpha`, `beta`, `s` (d,) are scratch.
     """
     counts[0] += 1
+    n = np.int64(d)
+    d = np.uintp(n)
     gamma = c * norm_squared
     size = gamma
     for a in range(d):
@@ -148,31 +152,32 @@ def negative_eigenpair(W, v, Wv, norm_squared, c, d, basis, alpha, beta, s, q, c
     mu = nothing
     found = False
     forward = 0.0
-    for k in range(1, d + 1):
+    for k in range(1, n + 1):
         counts[1] += 1
-        row = (k - 1) * d
+        row = np.uintp(k - 1) * d
         if k > 1:
             _multiply(W, basis, row, d, q)
         alpha[k - 1] = _dot(q, basis, row, d)
-        beta_k = _orthogonalise(q, basis, k, d)
-        complete = k == d or beta_k <= 1e-15 * size
+        beta_k = _orthogonalise(q, basis, np.uintp(k), d)
+        complete = k == n or beta_k <= 1e-15 * size
         beta[k - 1] = 0.0 if complete else beta_k
         # Forward pivot of T_k + nothing / 2, kept positive against rounding.
         shifted = alpha[k - 1] + 0.5 * nothing
         forward = shifted if k == 1 else shifted - beta[k - 2] * beta[k - 2] / forward
         forward = max(forward, 0.25 * nothing)
+        pivot, change = _top_pivot(alpha, beta, k, mu)
         # Once there is a root, later ones differ from it by the square of the residual: it may
         # have converged to the last bit when the vector has not.
-        found = found or _top_pivot(alpha, beta, k, mu)[0] < gamma
+        found = found or pivot < gamma
         if found:
-            mu = _root(alpha, beta, k, mu, gamma, size)
+            mu = _root(alpha, beta, k, mu, pivot, change, gamma, size)
             length = _fill_coefficients(alpha, beta, k, mu, s)
             if complete or beta_k * abs(s[k - 1]) <= RESIDUAL * size * length:
-                _combine(s, length, basis, k, d, q)
+                _combine(s, length, basis, np.uintp(k), d, q)
                 return mu
         elif complete or _lower_bound(alpha, beta_k, beta, k, forward, nothing) >= gamma:
             return 0.0
         if not complete:
             for a in range(d):
-                basis[k * d + a] = q[a] / beta_k
+                basis[row + d + a] = q[a] / beta_k
     return 0.0

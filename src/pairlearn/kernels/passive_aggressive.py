@@ -8,6 +8,7 @@ and is modified in place, `shares` the weight of w_{t-1} in the average.
 import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, kernel, part
+from pairlearn.kernels.arguments import Meetings
 from pairlearn.kernels.pieces import keep_in_ball, squared_norm
 
 
@@ -42,6 +43,7 @@ def descend_sequential(
     counts,
 ):
     """Take the steps of a plan; return a status."""
+    meetings = Meetings(*meetings)
     d = np.uintp(len(w))
     for t in range(len(meetings.current)):
         i = np.uintp(meetings.current[t])

@@ -39,7 +39,17 @@ import math
 
 import numpy as np
 
-from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, prefetch
+from pairlearn.kernels._native import (
+    DIVERGED,
+    FINE,
+    LOSS_IS_NAN,
+    call_scalar,
+    kernel,
+    part,
+    prefetch,
+)
+from pairlearn.kernels.arguments import Csr
+from pairlearn.kernels.pieces import add_multiple, bounds
 
 #: v is rescaled when s falls below the smallest scale, before ||v||^2 can overflow, and s starts
 #: again from the largest: rescaling is a dense pass, so it should be rare.
@@ -50,9 +60,11 @@ AHEAD = 3
 ASKED = 512
 
 
-@kernel
-def _dot(data, indices, first, last, v):
+@part
+def _dot(rows, i, v):
     """Return <x, v> of a row, in four chains of additions."""
+    data, indices = rows.data, rows.indices
+    first, last = bounds(rows, i)
     n_whole = first + (last - first) // np.uintp(4) * np.uintp(4)
     s0 = 0.0
     s1 = 0.0
@@ -68,14 +80,15 @@ def _dot(data, indices, first, last, v):
     return (s0 + s1) + (s2 + s3)
 
 
-@kernel
-def _ask_for(data, indices, first, last):
+@part
+def _ask_for(rows, i):
     """Prefetch a row."""
+    first, last = bounds(rows, i)
     last = min(last, first + np.uintp(ASKED))
     for q in range(first, last, np.uintp(8)):
-        prefetch(data, q)
+        prefetch(rows.data, q)
     for q in range(first, last, np.uintp(16)):
-        prefetch(indices, q)
+        prefetch(rows.indices, q)
 
 
 @kernel
@@ -97,6 +110,35 @@ def add_rows(data, indices, indptr, coefficients, weighted_sum):
             coefficients[i] = 0.0
             for q in range(np.uintp(indptr[i]), np.uintp(indptr[i + 1])):
                 weighted_sum[np.uintp(indices[q])] += coefficient * data[q]
+
+
+@part
+def _move(rows, i, j, step, v):
+    """Move v by -step (x_i - x_j); return <v, x_j> after the move along x_i alone."""
+    add_multiple(rows, i, -step, v)
+    met = 0.0
+    first, last = bounds(rows, j)
+    for q in range(first, last):
+        k = np.uintp(rows.indices[q])
+        v_k = v[k]
+        met += rows.data[q] * v_k
+        v[k] = v_k + step * rows.data[q]
+    return met
+
+
+@part
+def _pay_backward(left, right, moves, ratios, owed, gradient_steps, n_recorded, coefficients):
+    """Put the recorded steps into the coefficients; return the multiple of w_0 in the sum."""
+    suffix = 0.0
+    next_owed = 0.0
+    for g in range(n_recorded - 1, -1, -1):
+        suffix = ratios[g] * (next_owed + suffix)
+        next_owed = owed[g]
+        weight = moves[g] * suffix
+        t = np.uintp(gradient_steps[g])
+        coefficients[np.uintp(left[t])] -= weight
+        coefficients[np.uintp(right[t])] += weight
+    return next_owed + suffix
 
 
 @kernel
@@ -129,7 +171,7 @@ def descend_csr(
     gradient_steps,
 ):
     """Take the active steps of a plan; return a status."""
-    one = np.uintp(1)
+    rows = Csr(data, indices, indptr)
     d = np.uintp(len(v))
     base = state[0]
     norm_squared = state[1]
@@ -140,37 +182,24 @@ def descend_csr(
         t = np.uintp(active[p])
         i = np.uintp(left[t])
         j = np.uintp(right[t])
-        i_first = np.uintp(indptr[i])
-        i_last = np.uintp(indptr[i + one])
-        j_first = np.uintp(indptr[j])
-        j_last = np.uintp(indptr[j + one])
         if p + AHEAD < n_active:
             ahead = np.uintp(active[p + AHEAD])
-            row = np.uintp(left[ahead])
-            _ask_for(data, indices, np.uintp(indptr[row]), np.uintp(indptr[row + one]))
-            row = np.uintp(right[ahead])
-            _ask_for(data, indices, np.uintp(indptr[row]), np.uintp(indptr[row + one]))
+            _ask_for(rows, left[ahead])
+            _ask_for(rows, right[ahead])
         if keeps_left and p == n_active - 1:
             for k in range(d):
                 left_iterate[k] = scale * v[k]
-        dot_i = _dot(data, indices, i_first, i_last, v)
-        dot_j = _dot(data, indices, j_first, j_last, v)
-        slope = call_scalar(slope_address, scale * (dot_i - dot_j), y[i], y[j], parameter)
+        dot_i = _dot(rows, i, v)
+        score = scale * (dot_i - _dot(rows, j, v))
+        slope = call_scalar(slope_address, score, y[i], y[j], parameter)
         if slope == 0.0:
             continue
         if slope != slope:
             return LOSS_IS_NAN + 4 * np.int64(t)
         move = step_sizes[t] * slope
         step = move / scale
-        # <v, x_j> after the update along x_i, which shares features with x_j.
-        met = 0.0
-        for q in range(i_first, i_last):
-            v[np.uintp(indices[q])] -= step * data[q]
-        for q in range(j_first, j_last):
-            k = np.uintp(indices[q])
-            v_k = v[k]
-            met += data[q] * v_k
-            v[k] = v_k + step * data[q]
+        # Rows share features: <v, x_j> changes with the move along x_i.
+        met = _move(rows, i, j, step, v)
         norm_squared += step * (step * (norms[i] + norms[j]) + 2.0 * (met - dot_i))
         if not norm_squared < np.inf:
             return DIVERGED + 4 * np.int64(t)
@@ -215,15 +244,9 @@ def descend_csr(
         norm_squared *= scale * scale
     state[1] = norm_squared
     if n_recorded > 0:
-        suffix = 0.0
-        next_owed = 0.0
-        for g in range(n_recorded - 1, -1, -1):
-            suffix = ratios[g] * (next_owed + suffix)
-            next_owed = owed[g]
-            weight = moves[g] * suffix
-            t = np.uintp(gradient_steps[g])
-            coefficients[np.uintp(left[t])] -= weight
-            coefficients[np.uintp(right[t])] += weight
+        multiple = _pay_backward(
+            left, right, moves, ratios, owed, gradient_steps, n_recorded, coefficients
+        )
         for k in range(d):
-            weighted_sum[k] += (next_owed + suffix) * start[k]
+            weighted_sum[k] += multiple * start[k]
     return np.int64(FINE)

@@ -9,6 +9,7 @@ and is modified in place, -2 and -3 standing for zero rows of label -1 and +1.
 import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, part
+from pairlearn.kernels.arguments import Csr, Iterate, Loss, Meetings
 from pairlearn.kernels.coordinatewise import ended, take_proximal
 from pairlearn.kernels.pieces import (
     add_multiple,
@@ -75,6 +76,7 @@ def descend_slots_csr(
     proximal,
 ):
     """Take the steps of a plan; return a status."""
+    rows, meetings, iterate, loss = Csr(*rows), Meetings(*meetings), Iterate(*iterate), Loss(*loss)
     w = iterate.w
     base = iterate.state[0]
     n_steps = len(meetings.current)

@@ -349,13 +349,13 @@ class Descent:
         count: int,
         example_weight: NDArray[np.float64],
     ) -> None:
-        from pairlearn.kernels.arguments import Csr, Iterate, Loss, Meetings
         from pairlearn.kernels.buffers import descend_slots
         from pairlearn.kernels.sparse_buffers import descend_slots_csr
 
+        # Groups of arguments are plain tuples, in the order of `kernels.arguments`.
         sparse = isinstance(rows, CsrRows)
         if isinstance(rows, CsrRows):
-            storage: Any = Csr(rows.data, rows.indices, rows.indptr)
+            storage: Any = (rows.data, rows.indices, rows.indptr)
         else:
             storage = rows.flat
         if done == 0:
@@ -364,13 +364,13 @@ class Descent:
             )
         now = slice(self.position, self.position + count)
         steps, counts = slice(done, done + count), np.zeros(1, dtype=np.int64)
-        n_columns = len(self._slots if sparse else self._slots.labels)
+        n_columns = len(self._slots if sparse else self._slots[3])
         kernel = descend_slots_csr if sparse else descend_slots
         status = kernel(
             storage,
             y,
             example_weight,
-            Meetings(
+            (
                 plan.left[steps],
                 plan.first[steps],
                 plan.stop[steps],
@@ -381,9 +381,9 @@ class Descent:
             self._step_sizes[now] * plan.scale[steps],
             self._paid[now],
             self._slots,
-            Iterate(self.w, self.weighted_sum, self.left_iterate, self.state),
+            (self.w, self.weighted_sum, self.left_iterate, self.state),
             self._radius,
-            Loss(
+            (
                 self._address if sparse else self._dense_address,
                 self._parameter,
                 self._one_sided,
@@ -404,9 +404,9 @@ class Descent:
         y: NDArray[np.float64],
         plan: SlotPlan,
         example_weight: NDArray[np.float64],
-    ) -> Any:
+    ) -> tuple[Any, ...]:
         """Return the buffer at the start of a plan, as the kernel wants it."""
-        from pairlearn.kernels.buffers import GROUP, Slots, load_slots
+        from pairlearn.kernels.buffers import GROUP, load_slots
 
         low, high = float(y.min()), float(y.max())
         # The order of the columns depends on the past. A stream must not depend on where it was
@@ -419,7 +419,7 @@ class Descent:
             and bool(((y == low) | (y == high)).all())
         )
         n_slots = -(-len(plan.start) // GROUP) * GROUP
-        slots = Slots(
+        slots = (
             by_label,
             0.5 * low + 0.5 * high,
             np.zeros(len(self.w) * n_slots, self.w.dtype),

@@ -101,7 +101,6 @@ class PassiveAggressive:
         Solution
             Average, last iterate and trace. Ctrl-C ends the run early, with a warning.
         """
-        from pairlearn.kernels.arguments import Meetings
         from pairlearn.kernels.passive_aggressive import descend_sequential
 
         check_parts("PassiveAggressive", domain=self.domain)
@@ -122,7 +121,7 @@ class PassiveAggressive:
                 lambda a, b: descend_sequential(
                     rows.flat,
                     y,
-                    Meetings(
+                    (
                         plan.left[a:b],
                         plan.first[a:b],
                         plan.stop[a:b],

@@ -38,6 +38,7 @@ from pairlearn.kernels.parsing.records import (
     STATUS,
     TAB,
     TEXT_AFTER_QUOTE,
+    Log,
     defer,
     refuse,
 )
@@ -300,6 +301,7 @@ def parse_csv(base, end, final, delimiter, places, columns, rows, row_limit, log
     `places` is the address of what `_read_numbers` needs to know of the columns. An empty field
     gives NaN or -1 and sets ``has_missing[row]``.
     """
+    columns, rows, log = Columns(*columns), Rows(*rows), Log(*log)
     n_columns = len(columns.kinds)
     state = log.state
     p, stop_at = base + state[POSITION], base + end

@@ -36,6 +36,7 @@ from pairlearn.kernels.parsing.records import (
     STATUS,
     TAB,
     ZERO,
+    Log,
     defer,
     refuse,
 )
@@ -196,6 +197,7 @@ def parse_svmlight(base, end, final, offset, n_features, rows, row_limit, entry_
     with `row_limit` rows or once it holds `entry_limit` entries; a line that does not fit into
     `data` is left for the next call (ENTRIES_FULL).
     """
+    rows, log = Rows(*rows), Log(*log)
     state = log.state
     p, stop_at = base + state[POSITION], base + end
     row, line, n_entries = state[ROW], state[LINE], state[N_ENTRIES]

@@ -289,7 +289,7 @@ class _Parser:
                 data += levels[k].encode("utf-8", "surrogateescape")
                 entries.append((h, begin, len(data), k))
             self._levels[j] = (first, len(entries))
-        self._columns = self._csv.Columns(
+        self._columns = (
             self._kinds,
             self._slots,
             self._levels,
@@ -318,9 +318,9 @@ class _Parser:
         records = self._records
         rows = RowBuffer(self._layout, self._chunk_rows)
         places = self._places(rows)
-        arrays = self._csv.Rows(rows.values, rows.extra, rows.codes, rows.lines, rows.has_missing)
+        arrays = (rows.values, rows.extra, rows.codes, rows.lines, rows.has_missing)
         state = np.zeros(records.STATE_SIZE, dtype=np.int64)
-        log = records.Log(self._deferred, self._problems, state)
+        log = self._deferred, self._problems, state
         state[records.LINE] = line
         while rows.count < self._chunk_rows:
             state[records.POSITION] = blocks.start

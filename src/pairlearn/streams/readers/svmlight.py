@@ -277,13 +277,11 @@ class _Parser:
             state[records.ROW] = rows.count
             state[records.N_ENTRIES] = rows.indptr[rows.count]
             state[[records.N_DEFERRED, records.N_PROBLEMS]] = 0
-            arrays = self._svmlight.Rows(
-                rows.data, rows.indices, rows.indptr, rows.labels, rows.queries, rows.lines
-            )
+            arrays = (rows.data, rows.indices, rows.indptr, rows.labels, rows.queries, rows.lines)
             self._svmlight.parse_svmlight(
                 blocks.address, blocks.end, blocks.final, 0 if reader.zero_based else 1,
                 reader.n_features, arrays, reader.chunk_rows, ENTRIES,
-                records.Log(self._deferred, self._problems, state),
+                (self._deferred, self._problems, state),
             )  # fmt: skip
             blocks.start = int(state[records.POSITION])
             self._collect(blocks, state, rows, checker)
