@@ -339,197 +339,103 @@ _OAM_1 = ClassReservoirs(1, 1, weighting="oam")
 _OAM_ZERO = ClassReservoirs(100, 100, weighting="oam", zero_filled=True)
 _OAM_1_ZERO = ClassReservoirs(1, 1, weighting="oam", zero_filled=True)
 
-#: Published methods by name, each with its published settings.
-RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe(
-            "previous_example",
-            "Algorithm 1: each example meets the previous one",
-            _YANG,
-            PairRun(PreviousExample(), _DELAYED, steps="constant"),
-            10,
-            any_loss=True,
-        ),
-        Recipe(
-            "fifo",
-            "each example meets the last 10, averaged (remark after Theorem 6)",
-            _YANG,
-            PairRun(FifoBuffer(10), _DELAYED, steps="constant"),
-            10,
-            any_loss=True,
-        ),
-        Recipe(
-            "sgd_pair",
-            "uniform pairs of distinct examples",
-            "Lei, Ledent, Kloft. NeurIPS 2020",
-            PairRun(RandomPair(), _DELAYED, steps="constant"),
-            10,
-            any_loss=True,
-        ),
-        Recipe(
-            "olp",
-            "a reservoir of 200 with replacement",
-            _KAR,
-            PairRun(ReservoirBuffer(200), Uniform(), steps="inverse_sqrt"),
-            3,
-            any_loss=True,
-        ),
-        Recipe(
-            "olp_rs1",
-            "OLP with one slot; after a while it hardly ever changes",
-            _KAR,
-            PairRun(ReservoirBuffer(1), Uniform(), steps="inverse_sqrt"),
-            30,
-            any_loss=True,
-        ),
-        Recipe(
-            "oam_gra",
-            "a reservoir of 100 for each class, gradient steps C_t / 2",
-            _ZHAO,
-            PairRun(_OAM, Uniform(), steps="fixed", projects=False, factor=0.5),
-            5,
-            tunes_radius=False,
-        ),
-        Recipe(
-            "oam_gra_released",
-            "OAM_gra as in the paper's code: reservoirs filled with zeros, steps C_t",
-            _YANG,
-            PairRun(_OAM_ZERO, _RELEASED, steps="fixed", projects=False),
-            5,
-            tunes_radius=False,
-        ),
-        Recipe(
-            "oam_seq",
-            "a reservoir of 100 for each class, passive-aggressive steps one by one",
-            _ZHAO,
-            _oam_seq,
-            1,
-            tunes_radius=False,
-        ),
-        Recipe(
-            "oam_rs1",
-            "OAM_gra with one slot for each class; its steps grow with t",
-            _ZHAO,
-            PairRun(_OAM_1, Uniform(), steps="fixed", projects=False, factor=0.5),
-            30,
-            tunes_radius=False,
-        ),
-        Recipe(
-            "oam_rs1_released",
-            "OAM-RS1 as in the paper's code: slots filled with zeros",
-            _YANG,
-            PairRun(_OAM_1_ZERO, _RELEASED, steps="fixed", projects=False, factor=0.5),
-            30,
-            tunes_radius=False,
-        ),
-        Recipe(
-            "all_previous",
-            "each example meets all earlier ones, O(t) a step",
-            "Wang, Khardon, Pechyony, Jones. COLT 2012",
-            PairRun(AllPrevious(), Uniform(), steps="inverse_sqrt"),
-            1,
-            any_loss=True,
-        ),
-        Recipe(
-            "frozen_example",
-            "each example meets the first one",
-            "a variant of Algorithm 1",
-            PairRun(FrozenExample(), _DELAYED, steps="constant"),
-            10,
-            any_loss=True,
-        ),
-        Recipe(
-            "random_earlier",
-            "each example meets a uniform earlier one",
-            "a variant of Algorithm 1",
-            PairRun(RandomEarlier(), _DELAYED, steps="constant"),
-            10,
-            any_loss=True,
-        ),
-        Recipe(
-            "previous_opposite",
-            "each example meets the latest one of the other class",
-            "a variant of Algorithm 1",
-            PairRun(PreviousOpposite(), _DELAYED, steps="constant"),
-            10,
-            any_loss=True,
-        ),
-        Recipe(
-            "spauc",
-            "saddle-point form, class means and prior estimated online",
-            _LEI,
-            # Without a projection the first iterates may be far away; the average leaves them out.
-            SaddleRun(_RELEASED, "online"),
-            10,
-            loss="square",
-            tunes_radius=False,
-        ),
-        Recipe(
-            "spauc_released",
-            "SPAUC as in the paper's code: means and prior of all data known beforehand",
-            _YANG,
-            SaddleRun(_RELEASED, "known"),
-            10,
-            loss="square",
-            tunes_radius=False,
-        ),
-        Recipe(
-            "solam",
-            "saddle-point form with dual steps, prior estimated online",
-            "Ying, Wen, Lyu. NeurIPS 2016",
-            _solam,
-            10,
-            loss="square",
-        ),
-        Recipe(
-            "opauc",
-            "first and second moments of both classes, O(d^2) a step",
-            _GAO,
-            _opauc(None),
-            1,
-            loss="square",
-            tunes_radius=False,
-        ),
-        Recipe(
-            "opauc_sketch",
-            "OPAUC with covariances sketched to rank 50",
-            _GAO,
-            _opauc(50),
-            1,
-            loss="square",
-            tunes_radius=False,
-        ),
-        Recipe(
-            "localized",
-            "Algorithm 4: stages on disjoint data; eta stands for D / G in zeta = eta / sqrt(n)",
-            _YANG,
-            _localized,
-            # At most half of the steps meet opposite labels, so 4 passes would spend 2 n gradients
-            # on average; a twentieth less keeps chance below 2 n as well.
-            3.8,
-            any_loss=True,
-        ),
-        Recipe(
-            "closed_form",
-            "the exact minimiser of the square loss, one linear system",
-            "class means and covariances",
-            _exact,
-            1,
-            loss="square",
-            tunes_step_size=False,
-            tunes_radius=False,
-        ),
-        Recipe(
-            "lbfgs",
-            "L-BFGS on the exact pair risk of the squared hinge",
-            "exact gradients by sorting",
-            _exact,
-            1,
-            loss="squared_hinge",
-            any_loss=True,
-            tunes_step_size=False,
-            tunes_radius=False,
-        ),
-    )
+
+def _published(
+    citation: str, run: Run, n_passes: float, **settings: Any
+) -> Callable[[str], dict[str, Any]]:
+    """Return the fields of a recipe, but for its name, as a function of its description."""
+    fields = {"citation": citation, "run": run, "n_passes": n_passes, **settings}
+    return lambda description: {"description": description, **fields}
+
+
+def _pairs(
+    citation: str, pairing: Pairing, averaging: Averaging, steps: str, n_passes: float
+) -> Callable[[str], dict[str, Any]]:
+    return _published(citation, PairRun(pairing, averaging, steps), n_passes, any_loss=True)
+
+
+def _oam(
+    citation: str, pairing: Pairing, averaging: Averaging, n_passes: float, factor: float = 0.5
+) -> Callable[[str], dict[str, Any]]:
+    run = PairRun(pairing, averaging, "fixed", projects=False, factor=factor)
+    return _published(citation, run, n_passes, tunes_radius=False)
+
+
+_FREE: dict[str, Any] = {"loss": "square", "tunes_radius": False}
+_UNTUNED = {"tunes_step_size": False, "tunes_radius": False}
+_VARIANT = "a variant of Algorithm 1"
+_WANG = "Wang, Khardon, Pechyony, Jones. COLT 2012"
+
+_PUBLISHED: dict[str, dict[str, Any]] = {
+    "previous_example": _pairs(_YANG, PreviousExample(), _DELAYED, "constant", 10)(
+        "Algorithm 1: each example meets the previous one"
+    ),
+    "fifo": _pairs(_YANG, FifoBuffer(10), _DELAYED, "constant", 10)(
+        "each example meets the last 10, averaged (remark after Theorem 6)"
+    ),
+    "sgd_pair": _pairs("Lei, Ledent, Kloft. NeurIPS 2020", RandomPair(), _DELAYED, "constant", 10)(
+        "uniform pairs of distinct examples"
+    ),
+    "olp": _pairs(_KAR, ReservoirBuffer(200), Uniform(), "inverse_sqrt", 3)(
+        "a reservoir of 200 with replacement"
+    ),
+    "olp_rs1": _pairs(_KAR, ReservoirBuffer(1), Uniform(), "inverse_sqrt", 30)(
+        "OLP with one slot; after a while it hardly ever changes"
+    ),
+    "oam_gra": _oam(_ZHAO, _OAM, Uniform(), 5)(
+        "a reservoir of 100 for each class, gradient steps C_t / 2"
+    ),
+    "oam_gra_released": _oam(_YANG, _OAM_ZERO, _RELEASED, 5, factor=1.0)(
+        "OAM_gra as in the paper's code: reservoirs filled with zeros, steps C_t"
+    ),
+    "oam_seq": _published(_ZHAO, _oam_seq, 1, tunes_radius=False)(
+        "a reservoir of 100 for each class, passive-aggressive steps one by one"
+    ),
+    "oam_rs1": _oam(_ZHAO, _OAM_1, Uniform(), 30)(
+        "OAM_gra with one slot for each class; its steps grow with t"
+    ),
+    "oam_rs1_released": _oam(_YANG, _OAM_1_ZERO, _RELEASED, 30)(
+        "OAM-RS1 as in the paper's code: slots filled with zeros"
+    ),
+    "all_previous": _pairs(_WANG, AllPrevious(), Uniform(), "inverse_sqrt", 1)(
+        "each example meets all earlier ones, O(t) a step"
+    ),
+    "frozen_example": _pairs(_VARIANT, FrozenExample(), _DELAYED, "constant", 10)(
+        "each example meets the first one"
+    ),
+    "random_earlier": _pairs(_VARIANT, RandomEarlier(), _DELAYED, "constant", 10)(
+        "each example meets a uniform earlier one"
+    ),
+    "previous_opposite": _pairs(_VARIANT, PreviousOpposite(), _DELAYED, "constant", 10)(
+        "each example meets the latest one of the other class"
+    ),
+    # Without a projection the first iterates may be far away; the average leaves them out.
+    "spauc": _published(_LEI, SaddleRun(_RELEASED, "online"), 10, **_FREE)(
+        "saddle-point form, class means and prior estimated online"
+    ),
+    "spauc_released": _published(_YANG, SaddleRun(_RELEASED, "known"), 10, **_FREE)(
+        "SPAUC as in the paper's code: means and prior of all data known beforehand"
+    ),
+    "solam": _published("Ying, Wen, Lyu. NeurIPS 2016", _solam, 10, loss="square")(
+        "saddle-point form with dual steps, prior estimated online"
+    ),
+    "opauc": _published(_GAO, _opauc(None), 1, **_FREE)(
+        "first and second moments of both classes, O(d^2) a step"
+    ),
+    "opauc_sketch": _published(_GAO, _opauc(50), 1, **_FREE)(
+        "OPAUC with covariances sketched to rank 50"
+    ),
+    # At most half of the steps meet opposite labels, so 4 passes would spend 2 n gradients on
+    # average; a twentieth less keeps chance below 2 n as well.
+    "localized": _published(_YANG, _localized, 3.8, any_loss=True)(
+        "Algorithm 4: stages on disjoint data; eta stands for D / G in zeta = eta / sqrt(n)"
+    ),
+    "closed_form": _published("class means and covariances", _exact, 1, loss="square", **_UNTUNED)(
+        "the exact minimiser of the square loss, one linear system"
+    ),
+    "lbfgs": _published(
+        "exact gradients by sorting", _exact, 1, loss="squared_hinge", any_loss=True, **_UNTUNED
+    )("L-BFGS on the exact pair risk of the squared hinge"),
 }
+#: Published methods by name, each with its published settings.
+RECIPES: dict[str, Recipe] = {name: Recipe(name, **facts) for name, facts in _PUBLISHED.items()}

@@ -9,6 +9,7 @@ it is fetched, and its digest is recorded then, so that later damage is noticed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pairlearn.data.errors import DataUnavailableError
 from pairlearn.data.labels import FirstHalf, LabelRule, OneAgainstRest, PositiveLabel
@@ -67,99 +68,56 @@ class Source:
         return self.address.rsplit("/", 1)[-1]
 
 
-def _binary(
-    name: str,
-    n: int,
-    d: int,
-    *,
-    positive: float = 1.0,
-    file: str = "",
-    sha256: tuple[str, ...] = (),
-    alias: str = "",
-    sparse: bool = False,
-    note: str = "",
-) -> Source:
-    return Source(
-        name=name,
-        address=f"{SITE}/binary/{file or name}",
-        n=n,
-        d=d,
-        n_classes=2,
-        rule=PositiveLabel(positive),
-        sha256=sha256,
-        alias=alias,
-        sparse=sparse,
-        note=note,
-    )
+#: Digests of the decompressed texts.
+_SHA256 = {
+    "diabetes": "419ba20be4862fc53a6fe92e55a84a53ae0075df06632c07592a17d619b5cb23",
+    "german.numer": "49cd2d01c2b2908a84db1f1c94e3ec04f772db3a91560af1225edf739f003194",
+    "ijcnn1": "16506cad788cf7c9607454150ed1994788204bac2ff4c9cb3b320036b6950d3f",
+    "letter.scale": "ce2c7df15cc5742dc4382d59079181c97c21e0beaa0af53c84cc5745c69f1020",
+    "mnist": "c42b75fcb54dda11d97af9bd6e3950b41c93b4f44eeb9608aa115f79a5979e88",
+    "usps": "8c8fa6ba316ab8e6966d36bd73a73e2b5ee4279e265408e0f265ef3aa84196b5",
+    "german.numer_scale": "97637cc6b994bd3fa78999c771bc044bea7a0cdf91d43b6ecfd10f7e7c4ebc82",
+}
 
 
-def _multi(
-    name: str,
-    n: int,
-    d: int,
-    n_classes: int,
-    *,
-    file: str = "",
-    sha256: tuple[str, ...] = (),
-    archive_md5: str = "",
-    alias: str = "",
-    note: str = "",
-) -> Source:
-    return Source(
-        name=name,
-        address=f"{SITE}/multiclass/{file or name}",
-        n=n,
-        d=d,
-        n_classes=n_classes,
-        rule=FirstHalf(),
-        sha256=sha256,
-        archive_md5=archive_md5,
-        alias=alias,
-        note=note,
-    )
+def _listed(name: str, folder: str, *, file: str = "", **facts: Any) -> Source:
+    sha256 = (_SHA256[name],) if name in _SHA256 else ()
+    return Source(name=name, address=f"{SITE}/{folder}/{file or name}", sha256=sha256, **facts)
+
+
+def _binary(name: str, n: int, d: int, *, positive: float = 1.0, **facts: Any) -> Source:
+    return _listed(name, "binary", n=n, d=d, n_classes=2, rule=PositiveLabel(positive), **facts)
+
+
+def _multi(name: str, n: int, d: int, n_classes: int, **facts: Any) -> Source:
+    return _listed(name, "multiclass", n=n, d=d, n_classes=n_classes, rule=FirstHalf(), **facts)
+
+
+def _built_in(name: str, n: int, d: int, n_classes: int, rule: LabelRule, note: str) -> Source:
+    note = f"ships with scikit-learn; {note}"
+    return Source(name=name, address="", n=n, d=d, n_classes=n_classes, rule=rule, note=note)
 
 
 _PAPER = (
-    _binary(
-        "diabetes",
-        768,
-        8,
-        sha256=("419ba20be4862fc53a6fe92e55a84a53ae0075df06632c07592a17d619b5cb23",),
-        note="label -1 is diabetic (268), +1 is not (500)",
-    ),
+    _binary("diabetes", 768, 8, note="label -1 is diabetic (268), +1 is not (500)"),
     _binary(
         "german.numer",
         1000,
         24,
         alias="german",
-        sha256=("49cd2d01c2b2908a84db1f1c94e3ec04f772db3a91560af1225edf739f003194",),
         note="label +1 is bad credit (300), -1 is good (700)",
     ),
-    _binary(
-        "ijcnn1",
-        49990,
-        22,
-        file="ijcnn1.bz2",
-        sha256=("16506cad788cf7c9607454150ed1994788204bac2ff4c9cb3b320036b6950d3f",),
-        note="9.7 % positive",
-    ),
+    _binary("ijcnn1", 49990, 22, file="ijcnn1.bz2", note="9.7 % positive"),
     _multi(
         "letter.scale",
         15000,
         16,
         26,
         alias="letter",
-        sha256=("ce2c7df15cc5742dc4382d59079181c97c21e0beaa0af53c84cc5745c69f1020",),
         note="the paper's table says d = 161; the file has 16 features",
     ),
     _multi(
-        "mnist",
-        60000,
-        780,
-        10,
-        file="mnist.bz2",
-        sha256=("c42b75fcb54dda11d97af9bd6e3950b41c93b4f44eeb9608aa115f79a5979e88",),
-        note="integer pixels 0..255; digits 0-4 are +1",
+        "mnist", 60000, 780, 10, file="mnist.bz2", note="integer pixels 0..255; digits 0-4 are +1"
     ),
     _multi(
         "usps",
@@ -168,7 +126,6 @@ _PAPER = (
         10,
         file="usps.bz2",
         archive_md5="ec16c51db3855ca6c91edd34d0e9b197",
-        sha256=("8c8fa6ba316ab8e6966d36bd73a73e2b5ee4279e265408e0f265ef3aa84196b5",),
         note=(
             "the sha256 is that of a reconstruction from zip.train to six decimals; the site's "
             "own usps.bz2 is recognised by the md5 that torchvision publishes"
@@ -180,12 +137,7 @@ _OTHERS = (
     _binary(
         "diabetes_scale", 768, 8, note="no digest: the copy at hand was recomputed from diabetes"
     ),
-    _binary(
-        "german.numer_scale",
-        1000,
-        24,
-        sha256=("97637cc6b994bd3fa78999c771bc044bea7a0cdf91d43b6ecfd10f7e7c4ebc82",),
-    ),
+    _binary("german.numer_scale", 1000, 24),
     _binary("a1a", 1605, 123),
     _binary("a9a", 32561, 123),
     _binary("australian", 690, 14),
@@ -215,35 +167,17 @@ _OTHERS = (
 
 #: Sets that ship with scikit-learn and need no file.
 BUILT_IN = (
-    Source(
-        name="breast_cancer",
-        address="",
-        n=569,
-        d=30,
-        n_classes=2,
-        rule=PositiveLabel(1.0),
-        note="ships with scikit-learn; label 1 is benign (357)",
-    ),
-    Source(
-        name="digits",
-        address="",
-        n=1797,
-        d=64,
-        n_classes=10,
-        rule=FirstHalf(),
-        note="ships with scikit-learn; digits 0-4 are +1",
-    ),
-    Source(
-        name="digits_8",
-        address="",
-        n=1797,
-        d=64,
-        n_classes=10,
-        rule=OneAgainstRest(8.0),
-        note="ships with scikit-learn; the digit 8 against the rest, 9.7 % positive",
+    _built_in("breast_cancer", 569, 30, 2, PositiveLabel(1.0), "label 1 is benign (357)"),
+    _built_in("digits", 1797, 64, 10, FirstHalf(), "digits 0-4 are +1"),
+    _built_in(
+        "digits_8",
+        1797,
+        64,
+        10,
+        OneAgainstRest(8.0),
+        "the digit 8 against the rest, 9.7 % positive",
     ),
 )
-
 #: The six data sets of the paper's tables, in its order and by its names.
 PAPER_SETS = ("diabetes", "german", "ijcnn1", "letter", "mnist", "usps")
 

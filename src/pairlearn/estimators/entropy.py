@@ -17,7 +17,7 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, named
 from pairlearn.estimators.entropy_online import Beginning, OnlineCorrection, pair_loss
 from pairlearn.estimators.entropy_start import INTERCEPTS, locate, pair_quartile, start_from
-from pairlearn.estimators.features_seen import see_features, seen_features
+from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, representatives, weigh
 from pairlearn.losses import PairLoss
@@ -30,7 +30,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import Rows, as_rows, mean_pair_distance
+from pairlearn.solvers.rows import Rows, mean_pair_distance
 from pairlearn.solvers.sweep import Sweep
 from pairlearn.validation import check_generator, check_positive
 
@@ -214,7 +214,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             The fitted regressor.
         """
         self._check()
-        rows, y = self._examples(X, y, reset=True, minimum=2)
+        rows, y = rows_and_targets(self, X, y, reset=True, minimum=2)
         keep, weight = weigh(sample_weight, len(y))
         if keep is not None:
             rows, y = rows.take(keep), y[keep]
@@ -274,13 +274,9 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             solver = PairwiseSGD(
                 self._pairing(), shape.scaled(given), ball_or_whole(radius), averaging
             )
+            weights = weight if len(weight) else None
             solution = solver.solve(
-                problem,
-                rows,
-                errors,
-                n_steps=n_steps,
-                rng=rng,
-                example_weight=weight if len(weight) else None,
+                problem, rows, errors, n_steps=n_steps, rng=rng, example_weight=weights
             )
             return w + solution.average, given
         steps = tuple(c / mean_pair_distance(rows) for c in _STEPS)
@@ -333,7 +329,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 'for partial_fit give one number or "auto".'
             )
         online = getattr(self, "_online", None)
-        rows, y = self._examples(X, y, reset=online is None, minimum=1)
+        rows, y = rows_and_targets(self, X, y, reset=online is None, minimum=1)
         online = online or OnlineCorrection(rows.shape[1])
         online.learn(rows, y, chunk_weights(sample_weight, len(y)), self._begin)
         self._adopt(online)
@@ -493,20 +489,6 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             return float("nan")
         window = "epanechnikov" if self.window == "epanechnikov" else "gaussian"
         return error_entropy(errors, self.bandwidth_, window=window)
-
-    def _examples(self, X: Any, y: ArrayLike, *, reset: bool, minimum: int) -> tuple[Rows, Vector]:
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=reset,
-            ensure_min_samples=minimum,
-            y_numeric=True,
-        )
-        return as_rows(X), np.asarray(y, dtype=np.float64)
 
 
 register_storable(EntropyRegressor)

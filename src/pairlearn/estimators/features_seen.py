@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The features that scikit-learn has noted of a first chunk, for the state of a running stream."""
+"""Examples as scikit-learn checks them, and the features that it has noted of a first chunk."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import validate_data
 
+from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.validation import check_count
 
-__all__ = ["see_features", "seen_features"]
+__all__ = ["rows_and_targets", "see_features", "seen_features"]
+
+
+def rows_and_targets(
+    model: Any, X: Any, y: ArrayLike, *, reset: bool, minimum: int
+) -> tuple[Rows, NDArray[np.float64]]:
+    """Return at least `minimum` examples and their numeric targets, checked by scikit-learn."""
+    kinds: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+    X, y = validate_data(
+        model, X, y, **kinds, order="C", reset=reset, ensure_min_samples=minimum, y_numeric=True
+    )
+    return as_rows(X), np.asarray(y, dtype=np.float64)
 
 
 def seen_features(model: Any) -> dict[str, Any]:

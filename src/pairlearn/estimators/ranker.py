@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps
-from pairlearn.estimators.features_seen import see_features, seen_features
+from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss, get_loss
@@ -27,7 +27,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import DenseRows, Rows, as_rows, mean_pair_distance
+from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.sweep import Sweep
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
@@ -206,7 +206,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             The fitted ranker.
         """
         problem = self._problem()
-        rows, y = self._examples(X, y, reset=True, minimum=2)
+        rows, y = rows_and_targets(self, X, y, reset=True, minimum=2)
         rng = check_generator(self.random_state)
         n = len(y)
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
@@ -232,14 +232,8 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         solver = PairwiseSGD(
             _pairing(query, grouped), shape.scaled(step_size), ball_or_whole(self.radius), averaging
         )
-        solution = solver.solve(
-            problem,
-            rows,
-            y,
-            n_steps=n_steps,
-            rng=rng,
-            example_weight=weight if len(weight) else None,
-        )
+        weights = weight if len(weight) else None
+        solution = solver.solve(problem, rows, y, n_steps=n_steps, rng=rng, example_weight=weights)
         self.coef_ = solution.average
         self.step_size_, self.held_out_accuracy_ = step_size, held_out
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
@@ -343,7 +337,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         """
         problem = self._problem()
         stream = getattr(self, "_stream", None)
-        rows, y = self._examples(X, y, reset=stream is None, minimum=1)
+        rows, y = rows_and_targets(self, X, y, reset=stream is None, minimum=1)
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
             rows = DenseRows(rows.X.astype(np.float64))
         given = chunk_weights(sample_weight, len(y))
@@ -471,20 +465,6 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
                 "opposite_labels_only = True."
             )
         return Problem(LinearScore(), GapWeighted(base=loss) if self.weight_by_grade else loss)
-
-    def _examples(self, X: Any, y: ArrayLike, *, reset: bool, minimum: int) -> tuple[Rows, Vector]:
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=reset,
-            ensure_min_samples=minimum,
-            y_numeric=True,
-        )
-        return as_rows(X), np.asarray(y, dtype=np.float64)
 
 
 register_storable(PairwiseRanker)

@@ -271,13 +271,7 @@ class Exponential(PairLoss):
         """Return exp(M)."""
         return math.exp(min(margin_bound, 700.0))
 
-    def curvature_bound(self, margin_bound: float) -> float:
-        """Return exp(M)."""
-        return math.exp(min(margin_bound, 700.0))
-
-    def value_bound(self, margin_bound: float) -> float:
-        """Return exp(M)."""
-        return math.exp(min(margin_bound, 700.0))
+    curvature_bound = value_bound = slope_bound
 
 
 @dataclass(frozen=True)

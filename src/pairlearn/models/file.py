@@ -230,16 +230,8 @@ def parse_model(data: bytes, *, allow_unregistered: bool = False) -> ModelRecord
     arrays = _arrays(header, body)
     if description["sha256"] != _digest(description, header, body):
         raise ModelFileError("its checksum is wrong: it is damaged or was edited, write it again.")
-    record = ModelRecord(
-        estimator=description["estimator"],
-        arrays=arrays,
-        parameters=description["parameters"],
-        classes=description["classes"],
-        feature_names=description["feature_names"],
-        provenance=description["provenance"],
-        certificate=description["certificate"],
-        library_version=description["library_version"],
-    )
+    del description["format_version"], description["sha256"]
+    record = ModelRecord(arrays=arrays, **description)
     check_record(record, allow_unregistered=allow_unregistered)
     return record
 

@@ -16,6 +16,7 @@ from pairlearn.pairings.plans import (
     ZERO_POSITIVE,
     Arrival,
     Indices,
+    Labels,
     OfflineSource,
     OnlineSource,
     Pairing,
@@ -27,7 +28,6 @@ from pairlearn.validation import check_count
 
 __all__ = ["AllPrevious", "ClassReservoirs", "FifoBuffer", "ReservoirBuffer"]
 
-Labels = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _NOTHING = np.empty(0, dtype=np.int64)
@@ -245,16 +245,9 @@ class _Fifo(_Policy):
             taken, stop = position, position
         else:
             taken, stop = position % self._size, np.minimum(position, self._size)
-        plan = SlotPlan(
-            rows,
-            self.slots.copy(),
-            np.zeros(count, dtype=np.int64),
-            stop,
-            np.arange(count + 1),
-            taken,
-            rows,
-            1.0 / np.maximum(stop, 1),
-        )
+        first, scale = np.zeros(count, dtype=np.int64), 1.0 / np.maximum(stop, 1)
+        edges = np.arange(count + 1)
+        plan = SlotPlan(rows, self.slots.copy(), first, stop, edges, taken, rows, scale)
         # Of several examples that take the same slot the last one stays.
         self.slots[taken] = rows
         self._seen += count
@@ -274,26 +267,14 @@ class _Reservoir(_Policy):
         offsets = np.zeros(count + 1, dtype=np.int64)
         # The number of edits is random: a first run counts them, a second one writes them.
         scratch = np.empty_like(start)
-        n_edits = fill_with_replacement(
-            rows, self._seen, self._random.copy(), start.copy(), scratch, offsets, _NOTHING,
-            _NOTHING,
-        )  # fmt: skip
+        before, room = (self._random.copy(), start.copy()), (scratch, offsets)
+        n_edits = fill_with_replacement(rows, self._seen, *before, *room, _NOTHING, _NOTHING)
         edits = np.empty((2, n_edits), dtype=np.int64)
-        fill_with_replacement(
-            rows, self._seen, self._random, self.slots, scratch, offsets, edits[0], edits[1]
-        )
+        fill_with_replacement(rows, self._seen, self._random, self.slots, *room, *edits)
         stop = np.minimum(np.arange(self._seen, self._seen + count), len(start))
         self._seen += count
-        return SlotPlan(
-            rows,
-            start,
-            np.zeros(count, dtype=np.int64),
-            stop,
-            offsets,
-            edits[0],
-            edits[1],
-            1.0 / np.maximum(stop, 1),
-        )
+        first, scale = np.zeros(count, dtype=np.int64), 1.0 / np.maximum(stop, 1)
+        return SlotPlan(rows, start, first, stop, offsets, edits[0], edits[1], scale)
 
 
 class _TwoReservoirs(_Policy):
@@ -317,25 +298,11 @@ class _TwoReservoirs(_Policy):
         first, stop = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
         offsets, scale = np.zeros(count + 1, dtype=np.int64), np.empty(count)
         edits = np.empty((2, count), dtype=np.int64)
-        n_edits = fill_by_class(
-            rows,
-            labels,
-            self._sizes,
-            self._seen,
-            self._random,
-            self.slots,
-            self._zero_filled,
-            self._sums,
-            first,
-            stop,
-            offsets,
-            edits[0],
-            edits[1],
-            scale,
-        )
-        return SlotPlan(
-            rows, start, first, stop, offsets, edits[0, :n_edits], edits[1, :n_edits], scale
-        )
+        buffer = (self._sizes, self._seen, self._random, self.slots)
+        ranges = (first, stop, offsets)
+        rule = (self._zero_filled, self._sums)
+        n_edits = fill_by_class(rows, labels, *buffer, *rule, *ranges, *edits, scale)
+        return SlotPlan(rows, start, *ranges, edits[0, :n_edits], edits[1, :n_edits], scale)
 
 
 def _check_signs(y: Labels) -> Labels:

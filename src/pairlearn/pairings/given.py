@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.pairings.plans import Arrival, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.pairings.plans import Arrival, Labels, OfflineSource, OnlineSource, Pairing, Plan
 
 __all__ = ["GivenPairs", "ListedPairs", "as_rows_of_pairs"]
 
@@ -28,9 +28,7 @@ class GivenPairs(Pairing):
     True
     """
 
-    def offline(
-        self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
-    ) -> OfflineSource:
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source of given pairs."""
         return _Drawn(_n_pairs(n), rng)
 
@@ -53,14 +51,10 @@ class ListedPairs(Pairing):
                 f"{self.left.shape} and {self.right.shape}."
             )
 
-    def offline(
-        self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
-    ) -> OfflineSource:
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source of listed pairs."""
-        if (
-            min(self.left.min(), self.right.min()) < 0
-            or max(self.left.max(), self.right.max()) >= n
-        ):
+        rows = np.concatenate([self.left, self.right])
+        if rows.min() < 0 or rows.max() >= n:
             raise ValueError(f"The list of pairs names rows outside 0, ..., {n - 1}.")
         return _Listed(self.left, self.right, rng)
 

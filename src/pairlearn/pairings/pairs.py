@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pairlearn.pairings.plans import (
     Arrival,
+    Labels,
     OfflineSource,
     OnlineSource,
     Pairing,
@@ -20,7 +21,6 @@ from pairlearn.pairings.plans import (
 
 __all__ = ["FrozenExample", "PreviousExample", "PreviousOpposite", "RandomEarlier", "RandomPair"]
 
-Labels = NDArray[np.float64]
 
 #: Up to so many examples 64 random bits are enough for both indices of a pair.
 _ONE_NUMBER = 2**20

@@ -18,6 +18,7 @@ __all__ = [
     "ZERO_POSITIVE",
     "Arrival",
     "Indices",
+    "Labels",
     "OfflineSource",
     "OnlineSource",
     "Pairing",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 Indices = NDArray[np.int32] | NDArray[np.int64]
+Labels = NDArray[np.float64]
 
 #: What a slot holds besides the row of an example: nothing, or a zero row with a label.
 EMPTY, ZERO_NEGATIVE, ZERO_POSITIVE = -1, -2, -3
@@ -89,6 +91,12 @@ class SlotPlan:
 
     def __len__(self) -> int:
         return len(self.left)
+
+    def part(self, begin: int, end: int) -> tuple[NDArray[Any], ...]:
+        """Return the steps from `begin` to before `end` as kernels take them, but for `scale`."""
+        now = slice(begin, end)
+        edits = (self.edit_offsets[begin : end + 1], self.edit_slots, self.edit_rows)
+        return (self.left[now], self.first[now], self.stop[now], *edits)
 
     #: A step whose example stands in the buffer too is not counted.
     n_repeats: ClassVar[int] = 0
@@ -166,9 +174,7 @@ class Pairing:
         """Whether the pairing can serve a stream: whether it defines `online`."""
         return type(self).online is not Pairing.online
 
-    def offline(
-        self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
-    ) -> OfflineSource:
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source of pairs of `n` stored examples with labels `y`."""
         raise TypeError(f"{type(self).__name__} has no offline form.")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.pairings.plans import Arrival, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.pairings.plans import Arrival, Labels, OfflineSource, OnlineSource, Pairing, Plan
 from pairlearn.validation import check_count
 
 __all__ = ["GroupedSource", "PreviousOfQuery", "number_queries"]
@@ -64,9 +64,7 @@ class PreviousOfQuery(Pairing):
     def __post_init__(self) -> None:
         check_count("max_open", self.max_open)
 
-    def offline(
-        self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
-    ) -> OfflineSource:
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source that draws the path i_0, i_1, ..."""
         if self.qid is None:
             raise ValueError("Pairs within queries need qid; pass PreviousOfQuery(qid).")
@@ -117,11 +115,11 @@ class GroupedSource(OnlineSource):
         """Go back to a state returned by `state`."""
         self._open, self.n_forgotten = OrderedDict(state["open"]), int(state["n_forgotten"])
 
-    def arrive(self, y: NDArray[np.float64]) -> Arrival:
+    def arrive(self, y: Labels) -> Arrival:
         """Refuse: a chunk without queries cannot be paired within them."""
         return self.arrive_grouped(y, None)
 
-    def arrive_grouped(self, y: NDArray[np.float64], qid: ArrayLike | None) -> Arrival:
+    def arrive_grouped(self, y: Labels, qid: ArrayLike | None) -> Arrival:
         """Return the steps that examples of given queries cause, and whom to remember."""
         if qid is None:
             raise ValueError("Pairs within queries need qid with every chunk of a stream.")

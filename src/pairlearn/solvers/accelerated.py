@@ -58,6 +58,8 @@ class _Accelerated:
         check_parts(name, score=problem.score, loss=loss, domain=self.domain)
         rows, y = dense_two_classes(X, y, name)
         n, d = rows.shape
+        pairs = (loss.one_sided, not loss.opposite_labels_only)
+        rule = (loss.derivative.address, loss.parameter, *pairs)
         n_steps = epoch = n_steps_of(n_passes, n)
         block = BLOCK
         if self.epoch_passes is not None:
@@ -75,27 +77,11 @@ class _Accelerated:
                 scores, average = rows.scores(w), np.zeros(d)
                 gradient = rows.X.T @ pair_risk_gradient(loss, scores, y)
             at = first % epoch
-            status = descend_accelerated(
-                rows.flat,
-                y,
-                plan.left,
-                plan.right,
-                self.schedule.step_sizes(at + 1, len(plan)),
-                shares[at : at + len(plan)],
-                w,
-                velocity,
-                average,
-                self.momentum,
-                self.momentum if self.nesterov else 0.0,
-                scores,
-                gradient,
-                self.domain.radius,
-                loss.derivative.address,
-                loss.parameter,
-                loss.one_sided,
-                not loss.opposite_labels_only,
-                counts,
-            )
+            sizes = self.schedule.step_sizes(at + 1, len(plan))
+            steps = (plan.left, plan.right, sizes, shares[at : at + len(plan)])
+            moves = (w, velocity, average, self.momentum, self.momentum if self.nesterov else 0.0)
+            snapshot = (scores, gradient, self.domain.radius)
+            status = descend_accelerated(rows.flat, y, *steps, *moves, *snapshot, *rule, counts)
             check_finished(status, loss)
         trace.n_gradients, trace.seconds = int(counts[0]), time.perf_counter() - begin
         return Solution(average + shares[-1] * w, w, trace)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pairlearn.domains import CoordinatewiseDomain
 from pairlearn.pairings import Plan, SlotPlan
-from pairlearn.solvers.descent import NO_WEIGHTS, Descent, PairPlan
+from pairlearn.solvers.descent import NO_WEIGHTS, Descent, PairPlan, Vector
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.validation import DivergenceError
 
@@ -38,25 +38,15 @@ class CoordinatewiseDescent(Descent):
         self._proximal_address = self._domain.proximal.row_address(self.w.dtype)
 
     def _proximal(self, now: slice) -> tuple[Any, ...]:
-        first, second = self._domain.parameters
+        numbers = map(float, self._domain.parameters)
         every_step = not self._domain.is_projection
-        return (
-            self._step_sizes[now],
-            self._proximal_address,
-            float(first),
-            float(second),
-            every_step,
-        )
+        return (self._step_sizes[now], self._proximal_address, *numbers, every_step)
 
     def _bound(self, now: slice) -> tuple[Any, ...]:
         return self._proximal(now)
 
     def advance(
-        self,
-        rows: Rows,
-        y: NDArray[np.float64],
-        plan: Plan | SlotPlan,
-        example_weight: NDArray[np.float64] = NO_WEIGHTS,
+        self, rows: Rows, y: Vector, plan: Plan | SlotPlan, example_weight: Vector = NO_WEIGHTS
     ) -> None:
         """Take the steps of a plan."""
         if isinstance(rows, CsrRows) and not self._domain.is_projection:
@@ -68,7 +58,7 @@ class CoordinatewiseDescent(Descent):
         if not self._domain.is_projection and len(plan):
             self._moved_last = True
 
-    def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
+    def step_pair(self, flat: NDArray[Any], y: Vector, plan: PairPlan) -> None:
         """Take one step with one active pair; a step that fails is undone."""
         self._step_or_undo(flat, y, plan)
 
@@ -89,38 +79,12 @@ class CoordinatewiseDescent(Descent):
             )
         super()._fail(status)
 
-    def _descend_csr(
-        self,
-        rows: CsrRows,
-        y: NDArray[np.float64],
-        left: NDArray[Any],
-        right: NDArray[Any],
-        step_sizes: NDArray[np.float64],
-        now: slice,
-        n_active: int,
-    ) -> int:
+    def _descend_csr(self, rows: CsrRows, pairs: tuple[Any, ...], now: slice) -> int:
         from pairlearn.kernels.coordinatewise import descend_coordinatewise_csr
 
         sizes, _, *others = self._proximal(now)
-        return int(
-            descend_coordinatewise_csr(
-                rows.data,
-                rows.indices,
-                rows.indptr,
-                y,
-                left,
-                right,
-                step_sizes,
-                self._paid[now],
-                self._active,
-                n_active,
-                self.w,
-                self.weighted_sum,
-                self.left_iterate,
-                self._room,
-                self.state,
-                (sizes, self._domain.proximal.address, *others),
-                self._address,
-                self._parameter,
-            )
-        )
+        proximal = (sizes, self._domain.proximal.address, *others)
+        matrix = (rows.data, rows.indices, rows.indptr)
+        iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
+        loss = (self._address, self._parameter)
+        return int(descend_coordinatewise_csr(*matrix, *pairs, *iterates, proximal, *loss))

@@ -34,26 +34,12 @@ _SHORT = 4096
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
 BY_LABEL_FROM = 64
 
+Vector = NDArray[np.float64]
 NO_WEIGHTS = np.empty(0)
-#: Scratch space, and addresses, which mean nothing in another process.
-_NOT_COPIED = frozenset(
-    [
-        "_descend",
-        "_room",
-        "_address",
-        "_dense_address",
-        "_pair_address",
-        "_proximal_address",
-        "_other_left",
-        "_sum_before",
-        "_step_sizes",
-        "_paid",
-        "_block_of",
-        "_active",
-        "_scratch",
-        "_slots",
-    ]
-)
+#: Addresses, which mean nothing in another process, and scratch space.
+_ADDRESSES = {"_descend", "_address", "_dense_address", "_pair_address", "_proximal_address"}
+_ROOM = {"_room", "_other_left", "_sum_before", "_active", "_scratch", "_slots"}
+_NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, "_step_sizes", "_paid", "_block_of"})
 
 
 @dataclass(frozen=True)
@@ -173,11 +159,7 @@ class Descent:
     # ---------------------------------------------------------------------------- the steps
 
     def advance(
-        self,
-        rows: Rows,
-        y: NDArray[np.float64],
-        plan: Plan | SlotPlan,
-        example_weight: NDArray[np.float64] = NO_WEIGHTS,
+        self, rows: Rows, y: Vector, plan: Plan | SlotPlan, example_weight: Vector = NO_WEIGHTS
     ) -> None:
         """Take the steps of a plan."""
         done = 0
@@ -201,24 +183,11 @@ class Descent:
         left_before, sum_before = self.left_iterate, self._sum_before
         self.left_iterate, self._other_left = self._other_left, left_before
         sum_before[:] = self.weighted_sum
-        status = self._descend(
-            flat,
-            y,
-            plan.left,
-            plan.right,
-            self._step_sizes[first : first + 1],
-            self._paid[first : first + 1],
-            plan.active,
-            1,
-            self.w,
-            self.weighted_sum,
-            self.left_iterate,
-            self._room,
-            self.state,
-            self._radius,
-            self._pair_address,
-            self._parameter,
-        )
+        now = slice(first, first + 1)
+        steps = (plan.left, plan.right, self._step_sizes[now], self._paid[now], plan.active, 1)
+        iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
+        loss = (self._pair_address, self._parameter)
+        status = self._descend(flat, y, *steps, *iterates, self._radius, *loss)
         if status:
             self.w[:], self.weighted_sum[:] = self.left_iterate, sum_before
             self.left_iterate, self._other_left = left_before, self.left_iterate
@@ -244,13 +213,7 @@ class Descent:
         self._count(1)
 
     def _take_pairs(
-        self,
-        rows: Rows,
-        y: NDArray[np.float64],
-        plan: Plan,
-        done: int,
-        count: int,
-        example_weight: NDArray[np.float64],
+        self, rows: Rows, y: Vector, plan: Plan, done: int, count: int, example_weight: Vector
     ) -> None:
         from pairlearn.kernels.plan import find_active
 
@@ -262,75 +225,32 @@ class Descent:
         n_active = find_active(left, right, y, self._one_sided, self._all_pairs, self._active)
         self._moved_last = bool(n_active) and int(self._active[n_active - 1]) == count - 1
         self.n_gradients += int(n_active)
+        pairs = (y, left, right, step_sizes, self._paid[now], self._active, int(n_active))
         if isinstance(rows, CsrRows):
-            status = self._descend_csr(rows, y, left, right, step_sizes, now, int(n_active))
+            status = self._descend_csr(rows, pairs, now)
         else:
-            status = self._descend(
-                rows.flat,
-                y,
-                left,
-                right,
-                step_sizes,
-                self._paid[now],
-                self._active,
-                n_active,
-                self.w,
-                self.weighted_sum,
-                self.left_iterate,
-                self._room,
-                self.state,
-                self._bound(now),
-                self._pair_address,
-                self._parameter,
-            )
+            iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
+            loss = (self._pair_address, self._parameter)
+            status = self._descend(rows.flat, *pairs, *iterates, self._bound(now), *loss)
         if status:
             self._fail(int(status))
 
-    def _descend_csr(
-        self,
-        rows: CsrRows,
-        y: NDArray[np.float64],
-        left: NDArray[Any],
-        right: NDArray[Any],
-        step_sizes: NDArray[np.float64],
-        now: slice,
-        n_active: int,
-    ) -> int:
-        """Take the active pairs of a plan on sparse rows; return the status of the kernel."""
+    def _descend_csr(self, rows: CsrRows, pairs: tuple[Any, ...], now: slice) -> int:
+        """Take the active pairs of the steps `now` on sparse rows; return the kernel's status."""
         from pairlearn.kernels.sparse import descend_csr
 
         self._collect_from(rows)
         if self.position == 0 or self.n_steps == 0:
             # Rounding errors of the running norm do not outlive a block.
             self.state[1] = self.w @ self.w
-        self._kept_left = self.horizon is None or self.n_steps + len(left) == self.horizon
-        return int(
-            descend_csr(
-                rows.data,
-                rows.indices,
-                rows.indptr,
-                rows.norms,
-                y,
-                left,
-                right,
-                step_sizes,
-                self._paid[now],
-                self._active,
-                n_active,
-                self.w,
-                self.weighted_sum,
-                self._coefficients,
-                self._scratch[0],
-                self.left_iterate,
-                self.state,
-                self._radius,
-                self._address,
-                self._parameter,
-                self.parts.averaging.keeps_sum,
-                self._kept_left,
-                *self._scratch[1:],
-            )
+        self._kept_left = (
+            self.horizon is None or self.n_steps + now.stop - now.start == self.horizon
         )
+        matrix = (rows.data, rows.indices, rows.indptr, rows.norms)
+        sums = (self.w, self.weighted_sum, self._coefficients, self._scratch[0], self.left_iterate)
+        loss = (self._address, self._parameter)
+        kept = (self.parts.averaging.keeps_sum, self._kept_left, *self._scratch[1:])
+        return int(descend_csr(*matrix, *pairs, *sums, self.state, self._radius, *loss, *kept))
 
     def _bound(self, now: slice) -> Any:
         """Return what the kernel of pairs receives of the domain."""
@@ -341,13 +261,7 @@ class Descent:
         return (NO_WEIGHTS, 0, 0.0, 0.0, False)
 
     def _take_slots(
-        self,
-        rows: Rows,
-        y: NDArray[np.float64],
-        plan: SlotPlan,
-        done: int,
-        count: int,
-        example_weight: NDArray[np.float64],
+        self, rows: Rows, y: Vector, plan: SlotPlan, done: int, count: int, example_weight: Vector
     ) -> None:
         from pairlearn.kernels.buffers import descend_slots
         from pairlearn.kernels.sparse_buffers import descend_slots_csr
@@ -363,47 +277,26 @@ class Descent:
                 plan.start.copy() if sparse else self._load(storage, y, plan, example_weight)
             )
         now = slice(self.position, self.position + count)
-        steps, counts = slice(done, done + count), np.zeros(1, dtype=np.int64)
+        sizes, counts = plan.scale[done : done + count], np.zeros(1, dtype=np.int64)
         n_columns = len(self._slots if sparse else self._slots[3])
         kernel = descend_slots_csr if sparse else descend_slots
+        steps = (self._step_sizes[now] * sizes, self._paid[now])
+        iterate = (self.w, self.weighted_sum, self.left_iterate, self.state)
+        address = self._address if sparse else self._dense_address
+        loss = (address, self._parameter, self._one_sided, self._all_pairs)
+        room = (np.empty(n_columns, self.w.dtype) for _ in range(1 if sparse else 2))
+        meetings = plan.part(done, done + count)
         status = kernel(
-            storage,
-            y,
-            example_weight,
-            (
-                plan.left[steps],
-                plan.first[steps],
-                plan.stop[steps],
-                plan.edit_offsets[done : done + count + 1],
-                plan.edit_slots,
-                plan.edit_rows,
-            ),
-            self._step_sizes[now] * plan.scale[steps],
-            self._paid[now],
-            self._slots,
-            (self.w, self.weighted_sum, self.left_iterate, self.state),
-            self._radius,
-            (
-                self._address if sparse else self._dense_address,
-                self._parameter,
-                self._one_sided,
-                self._all_pairs,
-            ),
-            *(np.empty(n_columns, self.w.dtype) for _ in range(1 if sparse else 2)),
-            counts,
-            self._proximal(now),
-        )
+            storage, y, example_weight, meetings, *steps, self._slots, iterate, self._radius, loss,
+            *room, counts, self._proximal(now),
+        )  # fmt: skip
         self._moved_last = True
         self.n_gradients += int(counts[0])
         if status:
             self._fail(int(status))
 
     def _load(
-        self,
-        flat: NDArray[Any],
-        y: NDArray[np.float64],
-        plan: SlotPlan,
-        example_weight: NDArray[np.float64],
+        self, flat: NDArray[Any], y: Vector, plan: SlotPlan, example_weight: Vector
     ) -> tuple[Any, ...]:
         """Return the buffer at the start of a plan, as the kernel wants it."""
         from pairlearn.kernels.buffers import GROUP, load_slots

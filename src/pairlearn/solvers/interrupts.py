@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 __all__ = ["deferred_interrupt"]
@@ -52,12 +52,7 @@ class _Deferred(AbstractContextManager[Callable[[], None]]):
         if self._handler is not None and self._received:
             self._handler(*self._received.pop())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._handler is not None:
             _Deferred._inside = False
             signal.signal(signal.SIGINT, self._handler)

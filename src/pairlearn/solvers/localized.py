@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import DelayedLinear
 from pairlearn.domains import Ball
+from pairlearn.losses import PairLoss
 from pairlearn.pairings import PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import StronglyConvex
@@ -36,6 +37,8 @@ from pairlearn.validation import (
 )
 
 __all__ = ["LocalizedSGD", "LocalizedStage", "localized_stages", "stage_sizes"]
+
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -193,31 +196,27 @@ class LocalizedSGD:
         trace, begin = Trace(), time.perf_counter()
         for stage in stages:
             members, order = order[: stage.n_examples], order[stage.n_examples :]
-            average, last = _run_stage(
-                problem, rows, y, members, stage, centre, self.radius, generator, trace
-            )
+            plan = PreviousExample().offline(stage.n_examples, generator).draw(stage.n_steps)
+            pairs = (y, members[plan.left], members[plan.right])
+            trace.n_repeats += plan.n_repeats
+            average, last = _run_stage(problem.loss, rows, pairs, stage, centre, self.radius, trace)
             centre = domain.project(average)
         trace.seconds = time.perf_counter() - begin
         return Solution(centre, last, trace)
 
 
 def _run_stage(
-    problem: Problem,
+    loss: PairLoss,
     rows: Rows,
-    y: NDArray[np.float64],
-    members: NDArray[np.int64],
+    pairs: tuple[Vector, NDArray[np.int64], NDArray[np.int64]],
     stage: LocalizedStage,
-    centre: NDArray[np.float64],
+    centre: Vector,
     radius: float,
-    rng: np.random.Generator,
     trace: Trace,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the average and the last iterate of a stage."""
+) -> tuple[Vector, Vector]:
+    """Return the average and the last iterate of a stage on pairs: labels, left, right."""
     from pairlearn.kernels.anchored import descend_anchored, descend_anchored_csr
 
-    loss = problem.loss
-    plan = PreviousExample().offline(len(members), rng).draw(stage.n_steps)
-    left, right = members[plan.left], members[plan.right]
     schedule = StronglyConvex.of(stage.strong_convexity)
     steps = schedule.step_sizes(1, stage.n_steps)
     shares = iterate_weights(DelayedLinear(), schedule, stage.n_steps)
@@ -229,24 +228,9 @@ def _run_stage(
         kernel = descend_anchored_csr
     else:
         storage, kernel = (rows.flat,), descend_anchored
-    status = kernel(
-        *storage,
-        y,
-        left,
-        right,
-        steps,
-        steps * stage.strong_convexity,
-        shares[:-1],
-        anchor,
-        w,
-        average,
-        radius,
-        loss.derivative.address,
-        loss.parameter,
-        loss.one_sided,
-        not loss.opposite_labels_only,
-        counts,
-    )
+    pulls = (steps, steps * stage.strong_convexity, shares[:-1], anchor)
+    rule = (loss.derivative.address, loss.parameter, loss.one_sided, not loss.opposite_labels_only)
+    status = kernel(*storage, *pairs, *pulls, w, average, radius, *rule, counts)
     if status:
         step = trace.n_steps + (int(status) >> 2) + 1
         if int(status) & 3 == 2:
@@ -257,5 +241,4 @@ def _run_stage(
         )
     trace.n_steps += stage.n_steps
     trace.n_gradients += int(counts[0])
-    trace.n_repeats += plan.n_repeats
     return (average + shares[-1] * w).astype(np.float64), w.astype(np.float64)

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.scores import MahalanobisScore
-from pairlearn.solvers.descent import Descent, PairPlan, Parts
+from pairlearn.solvers.descent import Descent, PairPlan, Parts, Vector
 from pairlearn.solvers.rows import DenseRows, Rows
 
 __all__ = ["MahalanobisDescent"]
-
-_NO_WEIGHTS = np.empty(0)
 
 
 class MahalanobisDescent(Descent):
@@ -88,13 +86,7 @@ class MahalanobisDescent(Descent):
         return self._domain.projection == "every" and self._score.parameterization == "full"
 
     def _take_pairs(
-        self,
-        rows: Rows,
-        y: NDArray[np.float64],
-        plan: Plan,
-        done: int,
-        count: int,
-        example_weight: NDArray[np.float64],
+        self, rows: Rows, y: Vector, plan: Plan, done: int, count: int, example_weight: Vector
     ) -> None:
         from pairlearn.kernels.plan import find_active
 
@@ -110,15 +102,16 @@ class MahalanobisDescent(Descent):
         self._moved_last = bool(n_active) and int(active[-1]) == count - 1
         self.n_gradients += n_active
         flat = DenseRows(rows.X.astype(np.float64, copy=False)).flat
+        pairs = (flat, y, left, right, step_sizes, paid)
         if not self._projects_every:
-            self._call(flat, y, left, right, step_sizes, paid, active)
+            self._call(pairs, active)
             return
         period, begin = self._domain.period, 0
         while begin < count:
             # Steps are counted from the start of the run, so that chunks do not show.
             end = min(begin + period - (self.n_steps + begin) % period, count)
             first, last = np.searchsorted(active, [begin, end])
-            self._call(flat, y, left, right, step_sizes, paid, active[first:last])
+            self._call(pairs, active[first:last])
             if (self.n_steps + end) % period == 0:
                 self._project_at(
                     paid[end - 1], moved=bool(last > first and active[last - 1] == end - 1)
@@ -128,13 +121,7 @@ class MahalanobisDescent(Descent):
             begin = end
 
     def _take_slots(
-        self,
-        rows: Rows,
-        y: NDArray[np.float64],
-        plan: SlotPlan,
-        done: int,
-        count: int,
-        example_weight: NDArray[np.float64],
+        self, rows: Rows, y: Vector, plan: SlotPlan, done: int, count: int, example_weight: Vector
     ) -> None:
         raise ValueError(
             "A Mahalanobis score takes one pair at a step; use PreviousExample() or RandomPair() "
@@ -149,35 +136,12 @@ class MahalanobisDescent(Descent):
         self.state[0] = paid
         self.w[:] = self._domain.project(self.w)
 
-    def _call(
-        self,
-        flat: NDArray[np.float64],
-        y: NDArray[np.float64],
-        left: NDArray[Any],
-        right: NDArray[Any],
-        step_sizes: NDArray[np.float64],
-        paid: NDArray[np.float64],
-        active: NDArray[np.int32],
-    ) -> None:
+    def _call(self, pairs: tuple[NDArray[Any], ...], active: NDArray[np.int32]) -> None:
         from pairlearn.kernels import mahalanobis
 
-        arguments = (
-            flat,
-            y,
-            left,
-            right,
-            step_sizes,
-            paid,
-            active,
-            len(active),
-            self.w,
-            self.weighted_sum,
-            self.left_iterate,
-            self.state,
-            self._radius,
-            self._address,
-            self._parameter,
-        )
+        iterates = (self.w, self.weighted_sum, self.left_iterate, self.state)
+        loss = (self._radius, self._address, self._parameter)
+        arguments = (*pairs, active, len(active), *iterates, *loss)
         kind = self._score.parameterization
         if kind == "full" and self._projects_every and np.isinf(self._radius):
             status = mahalanobis.descend_free(*arguments, self._work)

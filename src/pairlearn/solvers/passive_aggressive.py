@@ -116,28 +116,13 @@ class PassiveAggressive:
             assert isinstance(plan, SlotPlan)
             caps = 0.5 * self.schedule.step_sizes(done + 1, count) * plan.scale
             slots = plan.start.copy()
-            run.advance(
-                count,
-                lambda a, b: descend_sequential(
-                    rows.flat,
-                    y,
-                    (
-                        plan.left[a:b],
-                        plan.first[a:b],
-                        plan.stop[a:b],
-                        plan.edit_offsets[a : b + 1],
-                        plan.edit_slots,
-                        plan.edit_rows,
-                    ),
-                    caps[a:b],
-                    run.shares[done + a : done + b],
-                    slots,
-                    run.w,
-                    run.weighted_sum,
-                    self.domain.radius,
-                    counts,
-                ),
-            )
+
+            def take(a: int, b: int) -> int:
+                steps = (plan.part(a, b), caps[a:b], run.shares[done + a : done + b])
+                iterate = (run.w, run.weighted_sum, self.domain.radius, counts)
+                return int(descend_sequential(rows.flat, y, *steps, slots, *iterate))
+
+            run.advance(count, take)
             return plan.n_repeats
 
         trace = run_blocks(run, advance, n_steps, block=BLOCK, callbacks=callbacks, pauses=pauses)

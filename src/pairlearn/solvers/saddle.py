@@ -34,6 +34,8 @@ from pairlearn.validation import check_generator
 __all__ = ["SOLAM", "SPAUC"]
 
 Vector = NDArray[np.float64]
+#: A kernel and what it receives before and behind the iterate.
+Kernel = tuple[Callable[..., int], tuple[Any, ...], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,7 @@ class _Saddle:
 
         return run.run(take, callbacks=callbacks, pauses=pauses)
 
-    def _kernel(
-        self, X: Vector, y: Vector
-    ) -> tuple[Callable[..., int], tuple[Any, ...], tuple[Any, ...]]:
-        """Return the kernel and what it receives before and behind the iterate."""
+    def _kernel(self, X: Vector, y: Vector) -> Kernel:
         raise TypeError(f"{type(self).__name__} must define _kernel(X, y).")
 
 
@@ -118,9 +117,7 @@ class SPAUC(_Saddle):
     True
     """
 
-    def _kernel(
-        self, X: Vector, y: Vector
-    ) -> tuple[Callable[..., int], tuple[Any, ...], tuple[Any, ...]]:
+    def _kernel(self, X: Vector, y: Vector) -> Kernel:
         from pairlearn.kernels.saddle import descend_spauc
 
         online = self.moments == "online"
@@ -159,9 +156,7 @@ class SOLAM(_Saddle):
     True
     """
 
-    def _kernel(
-        self, X: Vector, y: Vector
-    ) -> tuple[Callable[..., int], tuple[Any, ...], tuple[Any, ...]]:
+    def _kernel(self, X: Vector, y: Vector) -> Kernel:
         from pairlearn.kernels.saddle import descend_solam
 
         online, radius = self.moments == "online", self.domain.radius

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import ball_or_whole
+from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
@@ -36,6 +37,7 @@ _MANY_FEATURES = 64
 #: Pairs per block of the matrix form.
 _PAIRS = 64
 
+Vector = NDArray[np.float64]
 _NO_WEIGHTS = np.empty(0)
 
 
@@ -142,40 +144,25 @@ class Sweep:
             example_weight = check_weights(example_weight, rows.shape[0])
         generator = check_generator(rng)
         if not isinstance(rows, DenseRows):
-            return self._solve_apart(problem, rows, y, n_steps, generator, example_weight)
+            weight = example_weight if len(example_weight) else None
+            seed = int(generator.integers(2**63))
+            how = {"n_steps": n_steps, "rng": seed, "example_weight": weight}
+            return self._solve_apart(problem, rows, y, **how)
         source = self.pairing.offline(rows.shape[0], generator, y)
-        run = _Run(self, problem, rows, y, n_steps, example_weight)
+        run = _Run(self, problem.loss, rows, y, n_steps, example_weight)
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
         return run.solution()
 
-    def _solve_apart(
-        self,
-        problem: Problem,
-        rows: CsrRows,
-        y: NDArray[np.float64],
-        n_steps: int,
-        rng: np.random.Generator,
-        example_weight: NDArray[np.float64],
-    ) -> SweepSolution:
+    def _solve_apart(self, problem: Problem, rows: CsrRows, y: Vector, **how: Any) -> SweepSolution:
         """Train the models one by one on the same path: sparse rows have nothing to share."""
-        seed = int(rng.integers(2**63))
         models: list[Solution | None] = []
         for step_size, radius in zip(self.step_sizes, self.radii, strict=True):
             solver = PairwiseSGD(
                 self.pairing, self.schedule.scaled(step_size), ball_or_whole(radius), self.averaging
             )
             try:
-                models.append(
-                    solver.solve(
-                        problem,
-                        rows,
-                        y,
-                        n_steps=n_steps,
-                        rng=seed,
-                        example_weight=example_weight if len(example_weight) else None,
-                    )
-                )
+                models.append(solver.solve(problem, rows, y, **how))
             except DivergenceError:
                 models.append(None)
         lost = np.full(rows.shape[1], math.nan)
@@ -191,16 +178,10 @@ class _Run:
     """The state of all models of a sweep."""
 
     def __init__(
-        self,
-        sweep: Sweep,
-        problem: Problem,
-        rows: DenseRows,
-        y: NDArray[np.float64],
-        horizon: int,
-        example_weight: NDArray[np.float64],
+        self, sweep: Sweep, loss: PairLoss, rows: DenseRows, y: Vector, horizon: int, weight: Vector
     ) -> None:
-        self.sweep, self.loss, self.rows, self.y = sweep, problem.loss, rows, y
-        self.horizon, self.example_weight = horizon, example_weight
+        self.sweep, self.loss, self.rows, self.y = sweep, loss, rows, y
+        self.horizon, self.example_weight = horizon, weight
         self.n_models, d = len(sweep.step_sizes), rows.shape[1]
         self.dtype = rows.X.dtype
         self.by_rows = d < _MANY_FEATURES
@@ -233,17 +214,8 @@ class _Run:
         paid = np.add.accumulate(
             sweep.averaging.owed(sweep.schedule, first, count, horizon=self.horizon)
         )
-        loss = self.loss
-        n_active = int(
-            find_active(
-                plan.left,
-                plan.right,
-                self.y,
-                loss.one_sided,
-                not loss.opposite_labels_only,
-                self._active,
-            )
-        )
+        rule = (self.loss.one_sided, not self.loss.opposite_labels_only)
+        n_active = int(find_active(plan.left, plan.right, self.y, *rule, self._active))
         active = self._active[:n_active]
         self._moved_last = bool(n_active) and int(active[-1]) == count - 1
         self.n_gradients += n_active
@@ -260,45 +232,21 @@ class _Run:
         self.base -= paid[-1]
         self.weight += float(paid[-1])
 
-    def _by_rows(
-        self,
-        plan: Plan,
-        steps: NDArray[np.float64],
-        paid: NDArray[np.float64],
-        active: NDArray[np.int32],
-    ) -> None:
+    def _by_rows(self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]) -> None:
         from pairlearn.kernels.sweep import descend_models
 
-        descend_models(
-            self.rows.flat,
-            self.y,
-            plan.left,
-            plan.right,
-            steps,
-            paid,
-            active,
-            len(active),
-            self.multipliers,
-            self.radii,
-            self.W,
-            self.weighted_sum,
-            self.base,
-            self.diverged,
-            self.loss.derivative.address,
-            self.loss.parameter,
-            *self._scratch,
-        )
+        pairs = (self.rows.flat, self.y, plan.left, plan.right, steps, paid, active, len(active))
+        models = (self.multipliers, self.radii, self.W, self.weighted_sum, self.base, self.diverged)
+        loss = (self.loss.derivative.address, self.loss.parameter)
+        descend_models(*pairs, *models, *loss, *self._scratch)
 
     def _by_blocks(
-        self,
-        plan: Plan,
-        steps: NDArray[np.float64],
-        paid: NDArray[np.float64],
-        active: NDArray[np.int32],
+        self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]
     ) -> None:
         from pairlearn.kernels.sweep import descend_block
 
         n_models, X = self.n_models, self.rows.X
+        loss = (self.loss.derivative.address, self.loss.parameter)
         for begin in range(0, len(active), _PAIRS):
             position = active[begin : begin + _PAIRS]
             left, right = plan.left[position], plan.right[position]
@@ -306,27 +254,12 @@ class _Run:
             k = len(position)
             # The rows of `moves` are first the ends, then the sums of each model.
             moves, shrinkage = np.empty((2 * n_models, k)), np.empty((n_models, 2))
-            descend_block(
-                self.W @ D.T,
-                D @ D.T,
-                self.y[left],
-                self.y[right],
-                steps[position],
-                paid[position],
-                self.multipliers,
-                self.radii,
-                np.einsum("md,md->m", self.W, self.W),
-                self.base,
-                self.diverged,
-                self.loss.derivative.address,
-                self.loss.parameter,
-                moves[:n_models],
-                moves[n_models:],
-                shrinkage,
-                np.empty(k),
-                np.empty(k),
-                np.empty(k),
-            )
+            labels = (self.y[left], self.y[right])
+            norms = np.einsum("md,md->m", self.W, self.W)
+            models = (self.multipliers, self.radii, norms, self.base, self.diverged)
+            rooms = (moves[:n_models], moves[n_models:], shrinkage, *np.empty((3, k)))
+            pairs = (self.W @ D.T, D @ D.T, *labels, steps[position], paid[position])
+            descend_block(*pairs, *models, *loss, *rooms)
             shrinkage = shrinkage.astype(self.dtype, copy=False)
             change = moves.astype(self.dtype, copy=False) @ D
             self.weighted_sum += shrinkage[:, 1:] * self.W
