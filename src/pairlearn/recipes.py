@@ -205,7 +205,7 @@ class Recipe:
             Another loss, where the method allows it.
         rng : int or numpy.random.Generator, optional
             Source of randomness.
-        callbacks, pauses
+        callbacks, pauses : sequence
             As of `PairwiseSGD.solve`; methods that do not stop on the way refuse them.
 
         Returns
@@ -243,10 +243,12 @@ class Recipe:
 
         Parameters
         ----------
-        X, y, n_passes, loss, rng
+        X, y : array-like
             As of `solve`.
         step_sizes, radii : sequence of float
             Of each model.
+        n_passes, loss, rng : optional
+            As of `solve`.
 
         Returns
         -------
@@ -266,6 +268,16 @@ class Recipe:
 
     def varied(self, **parts: Any) -> Recipe:
         """Return the recipe with other parts, such as ``steps="constant"`` or ``projects=True``.
+
+        Parameters
+        ----------
+        **parts : object
+            Fields of the `PairRun` or `SaddleRun` that the recipe runs.
+
+        Returns
+        -------
+        Recipe
+            The recipe itself if nothing is given.
 
         Examples
         --------

@@ -302,7 +302,7 @@ class OPAUC:
             Number of passes; each is in a new order.
         rng : int or numpy.random.Generator, optional
             Source of the orders and of the sketch.
-        callbacks, pauses
+        callbacks, pauses : sequence
             As of `SPAUC.solve`.
 
         Returns
