@@ -205,7 +205,7 @@ class Recipe:
             Another loss, where the method allows it.
         rng : int or numpy.random.Generator, optional
             Source of randomness.
-        callbacks, pauses
+        callbacks, pauses : sequence
             As of `PairwiseSGD.solve`; methods that do not stop on the way refuse them.
 
         Returns
@@ -243,10 +243,16 @@ class Recipe:
 
         Parameters
         ----------
-        X, y, n_passes, loss, rng
-            As of `solve`.
+        X, y : array-like
+            As of `solve`, as are `n_passes`, `loss` and `rng`.
         step_sizes, radii : sequence of float
             Of each model.
+        n_passes : float, optional
+            Steps in units of n.
+        loss : str or PairLoss, optional
+            Another loss.
+        rng : int or numpy.random.Generator, optional
+            Source of randomness.
 
         Returns
         -------
@@ -266,6 +272,16 @@ class Recipe:
 
     def varied(self, **parts: Any) -> Recipe:
         """Return the recipe with other parts, such as ``steps="constant"`` or ``projects=True``.
+
+        Parameters
+        ----------
+        **parts
+            Fields of its run.
+
+        Returns
+        -------
+        Recipe
+            The recipe as varied.
 
         Examples
         --------

@@ -93,7 +93,7 @@ class PassiveAggressive:
             Steps in units of n.
         rng : int or numpy.random.Generator, optional
             Source of the indices.
-        callbacks, pauses
+        callbacks, pauses : sequence
             As of `PairwiseSGD.solve`; there is no risk.
 
         Returns
