@@ -244,11 +244,15 @@ class Recipe:
         Parameters
         ----------
         X, y : array-like
-            As of `solve`.
+            As of `solve`, as are `n_passes`, `loss` and `rng`.
         step_sizes, radii : sequence of float
             Of each model.
-        n_passes, loss, rng : optional
-            As of `solve`.
+        n_passes : float, optional
+            Steps in units of n.
+        loss : str or PairLoss, optional
+            Another loss.
+        rng : int or numpy.random.Generator, optional
+            Source of randomness.
 
         Returns
         -------
@@ -271,13 +275,13 @@ class Recipe:
 
         Parameters
         ----------
-        **parts : object
-            Fields of the `PairRun` or `SaddleRun` that the recipe runs.
+        **parts
+            Fields of its run.
 
         Returns
         -------
         Recipe
-            The recipe itself if nothing is given.
+            The recipe as varied.
 
         Examples
         --------
