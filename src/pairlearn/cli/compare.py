@@ -22,29 +22,18 @@ __all__ = ["command"]
 
 @click.command("compare")
 @click.argument("datasets", nargs=-1, required=True, metavar="DATA...")
-@click.option(
-    "--methods",
-    default="",
-    metavar="A,B,...",
-    help="Methods by name, the first being the baseline; `--methods list` prints all names.",
-)
-@click.option(
-    "--estimator",
-    "estimators",
-    multiple=True,
-    metavar="'[NAME=]PATH {JSON}'",
-    help="A scikit-learn estimator by import path; lists in the JSON are tuned over.",
-)
+@click.option("--methods", default="", metavar="A,B,...",
+              help="Methods by name, the first being the baseline; `--methods list` prints all "
+                   "names.")  # fmt: skip
+@click.option("--estimator", "estimators", multiple=True, metavar="'[NAME=]PATH {JSON}'",
+              help="A scikit-learn estimator by import path; lists in the JSON are tuned "
+                   "over.")  # fmt: skip
 @click.option("--splits", default=25, show_default=True, help="Random splits of each data set.")
 @click.option("--seed", default=0, show_default=True, help="Determines all numbers but times.")
 @click.option("--workers", default=1, show_default=True, help="Processes.")
-@click.option(
-    "--protocol",
-    type=click.Choice(["honest", "paper"]),
-    default="honest",
-    show_default=True,
-    help="honest: scaled and tuned on the training part; paper: on all examples, as published.",
-)
+@click.option("--protocol", type=click.Choice(["honest", "paper"]), default="honest",
+              show_default=True, help="honest: scaled and tuned on the training part; paper: on "
+                                      "all examples, as published.")  # fmt: skip
 @result_options("pairlearn-compare.sqlite")
 @json_option
 def command(

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,8 @@ from pairlearn.progress import Progress
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from pairlearn.cli.scoring import Scored
 
 __all__ = ["command"]
 
@@ -55,7 +59,7 @@ def command(
     """
     import numpy as np
 
-    from pairlearn.cli.scoring import open_for, score_chunks
+    from pairlearn.cli.scoring import open_for
     from pairlearn.metrics import roc_auc_interval
     from pairlearn.models import load_model
     from pairlearn.streams import ReadError
@@ -65,16 +69,8 @@ def command(
     if kind_of(fitted).name != "auc":
         _measure(model, fitted, data, reader, plot, as_json)
         return
-    parts: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
     positive = _positive_code(fitted, reader)
-    rows = 0
-    with Progress(size_of(data), label="scoring") as bar:
-        for scored in score_chunks(fitted, reader):
-            if scored.y is None:
-                raise ReadError("the label is needed; name its column with --label.")
-            parts.append((scored.scores, scored.y == positive))
-            rows += len(scored.scores)
-            bar.update(rows, done=scored.done)
+    parts = [(chunk.scores, chunk.y == positive) for chunk in _scored(fitted, data, reader)]
     scores = np.concatenate([part[0] for part in parts])
     labels = np.concatenate([part[1] for part in parts])
     if labels.all() or not labels.any():
@@ -108,29 +104,33 @@ def _measure(
     path: str, model: Any, data: tuple[str, ...], reader: Any, plot: str | None, as_json: bool
 ) -> None:
     """Print the measures of a problem other than AUC."""
-    from dataclasses import replace
-
     from pairlearn.cli.measures import measure
-    from pairlearn.cli.scoring import Scored, score_chunks
-    from pairlearn.streams import ReadError
 
     if plot is not None:
         raise click.UsageError(f"--plot is for AUC; {path} is a {type(model).__name__}.")
-    chunks: list[Scored] = []
-    rows = 0
-    with Progress(size_of(data), label="scoring") as bar:
-        for scored in score_chunks(model, reader):
-            if scored.y is None:
-                raise ReadError("the label is needed; name its column with --label.")
-            chunks.append(replace(scored, X=None))
-            rows += len(scored.scores)
-            bar.update(rows, done=scored.done)
+    chunks = [replace(chunk, X=None) for chunk in _scored(model, data, reader)]
+    rows = sum(len(chunk.scores) for chunk in chunks)
     found = measure(model, chunks)
     values = {"model": path, "rows": rows, "refused": reader.refusals.count, **found}
     lines = [f"{name.replace('_', ' ')} {value:.6g}" for name, value in found.items()]
     emit(values, "\n".join([*lines, f"{rows} rows"]), as_json=as_json)
     if reader.refusals.count and not as_json:
         click.echo(f"pairlearn: {reader.refusals}", err=True)
+
+
+def _scored(model: Any, data: tuple[str, ...], reader: Any) -> Iterator[Scored]:
+    """Yield the labelled chunks with their scores."""
+    from pairlearn.cli.scoring import score_chunks
+    from pairlearn.streams import ReadError
+
+    rows = 0
+    with Progress(size_of(data), label="scoring") as bar:
+        for scored in score_chunks(model, reader):
+            if scored.y is None:
+                raise ReadError("the label is needed; name its column with --label.")
+            yield scored
+            rows += len(scored.scores)
+            bar.update(rows, done=scored.done)
 
 
 def _positive_code(model: Any, reader: Any) -> float:

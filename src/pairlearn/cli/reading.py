@@ -13,8 +13,8 @@ import click
 if TYPE_CHECKING:
     from pairlearn.streams import Reader, Schema
 
-__all__ = ["Reading", "data_argument", "find_classes", "open_data", "reading_options", "schema_of",
-           "schema_to_plain", "size_of"]  # fmt: skip
+__all__ = ["Reading", "data_argument", "find_classes", "number_or_auto", "open_data",
+           "reading_options", "schema_of", "schema_to_plain", "size_of"]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,43 +58,27 @@ def reading_options(function: F) -> F:
         command.__click_params__ = function.__click_params__  # type: ignore[attr-defined]
     options = [
         click.option("--label", metavar="COLUMN", help="Column of the label, by name or number."),
-        click.option(
-            "--qid",
-            metavar="COLUMN",
-            help="Column of the query, for rankings; svmlight lines have it as qid:NUMBER.",
-        ),
-        click.option(
-            "--classes",
-            metavar="NEGATIVE,POSITIVE",
-            help="The two labels; needed for texts and for standard input.",
-        ),
-        click.option(
-            "--features", metavar="A,B,...", help="Columns to use; default: all but the label."
-        ),
-        click.option(
-            "--categorical",
-            multiple=True,
-            metavar="COLUMN:N | COLUMN=A|B|...",
-            help="Hash a column into N features, or one feature for each level listed.",
-        ),
-        click.option(
-            "--missing",
-            metavar="refuse|indicator|NUMBER",
-            help="What an empty field means; rows with one are refused by default.",
-        ),
-        click.option(
-            "--format", type=click.Choice(FORMATS), help="By default found from the file."
-        ),
+        click.option("--qid", metavar="COLUMN",
+                     help="Column of the query, for rankings; svmlight lines have it as "
+                          "qid:NUMBER."),
+        click.option("--classes", metavar="NEGATIVE,POSITIVE",
+                     help="The two labels; needed for texts and for standard input."),
+        click.option("--features", metavar="A,B,...",
+                     help="Columns to use; default: all but the label."),
+        click.option("--categorical", multiple=True, metavar="COLUMN:N | COLUMN=A|B|...",
+                     help="Hash a column into N features, or one feature for each level listed."),
+        click.option("--missing", metavar="refuse|indicator|NUMBER",
+                     help="What an empty field means; rows with one are refused by default."),
+        click.option("--format", type=click.Choice(FORMATS),
+                     help="By default found from the file."),
         click.option("--delimiter", metavar="CHARACTER", help="Between fields of text; comma."),
-        click.option(
-            "--header/--no-header", default=True, help="Whether the first line holds names."
-        ),
-        click.option(
-            "--n-features", type=click.IntRange(1), metavar="D", help="Width of svmlight rows."
-        ),
+        click.option("--header/--no-header", default=True,
+                     help="Whether the first line holds names."),
+        click.option("--n-features", type=click.IntRange(1), metavar="D",
+                     help="Width of svmlight rows."),
         click.option("--single", is_flag=True, help="Numbers as float32."),
         click.option("--strict", is_flag=True, help="Stop at the first row that cannot be used."),
-    ]
+    ]  # fmt: skip
     wrapped: Any = command
     for option in reversed(options):
         wrapped = option(wrapped)
@@ -106,6 +90,14 @@ def _split(text: str, what: str) -> list[str]:
     if not all(parts):
         raise click.BadParameter(f"{what} must be names between commas, got {text!r}.")
     return parts
+
+
+def number_or_auto(name: str, text: str) -> float | str:
+    """Return the number that a text is, or "auto"."""
+    number = text if text == "auto" else _number(text)
+    if number is None:
+        raise click.BadParameter(f'{name} must be a number or "auto", got {text!r}.')
+    return number
 
 
 def _number(text: str) -> float | None:

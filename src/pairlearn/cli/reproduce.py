@@ -15,21 +15,10 @@ __all__ = ["NAMES", "command"]
 
 #: As in `pairlearn.experiments.paper.targets`, which help must not have to import.
 NAMES = (
-    "table1",
-    "table-rs1",
-    "table-dp-diabetes",
-    "table-dp-german",
-    "table-dp-time",
-    "fig-hinge",
-    "fig-hinge-more",
-    "fig-square",
-    "fig-sampling",
-    "fig-loglink",
-    "private-mechanisms",
-    "private-add-remove",
-    "private-regimes",
-    "private-planner",
-)
+    "table1", "table-rs1", "table-dp-diabetes", "table-dp-german", "table-dp-time",
+    "fig-hinge", "fig-hinge-more", "fig-square", "fig-sampling", "fig-loglink",
+    "private-mechanisms", "private-add-remove", "private-regimes", "private-planner",
+)  # fmt: skip
 
 
 @click.command("reproduce")
@@ -37,13 +26,9 @@ NAMES = (
     "names", nargs=-1, required=True, type=click.Choice([*NAMES, "all"]), metavar="NAME..."
 )
 @click.option("--quick", is_flag=True, help="Parts of the data and few splits: a look.")
-@click.option(
-    "--protocol",
-    type=click.Choice(["honest", "paper"]),
-    default="honest",
-    show_default=True,
-    help="honest: scaled and tuned on the training part, final model; paper: as published code.",
-)
+@click.option("--protocol", type=click.Choice(["honest", "paper"]), default="honest",
+              show_default=True, help="honest: scaled and tuned on the training part, final model; "
+                                      "paper: as published code.")  # fmt: skip
 @click.option("--splits", type=click.IntRange(1), help="Splits; by default as the paper has.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes.")

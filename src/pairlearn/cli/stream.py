@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pairlearn.cli.reading import number_or_auto
+
 if TYPE_CHECKING:
     from pairlearn.streams import ProgressiveAUC
     from pairlearn.streams.named import NamedLearner
@@ -135,14 +137,7 @@ def command(
     from pairlearn.streams import ProgressiveAUC
     from pairlearn.streams.named import NamedLearner
 
-    step: float | str = step_size
-    if step_size != "auto":
-        try:
-            step = float(step_size)
-        except ValueError:
-            raise click.BadParameter(
-                f'--step-size must be a number or "auto", got {step_size!r}.'
-            ) from None
+    step = number_or_auto("--step-size", step_size)
     talk = Conversation(NamedLearner(loss, step_size=step), ProgressiveAUC(window), pending)
     if checkpoint is not None:
         _resume(talk, checkpoint)

@@ -19,6 +19,7 @@ from pairlearn.cli.reading import (
     data_argument,
     find_classes,
     format_of,
+    number_or_auto,
     open_data,
     reading_options,
     schema_of,
@@ -106,7 +107,7 @@ def command(
       pairlearn train prices.csv --problem entropy --label price -o m.safetensors
     """
     model = PROBLEMS[problem].make(
-        loss, _number_or_auto("--step-size", step_size), _number_or_auto("--radius", radius), seed
+        loss, number_or_auto("--step-size", step_size), number_or_auto("--radius", radius), seed
     )
     folder = Path(output).resolve().parent
     if not folder.is_dir():
@@ -119,13 +120,12 @@ def command(
         schema = replace(schema, classes=classes, label=_label(schema))
     reader = open_data(data, schema, reading)
     begin = time.perf_counter()
-    arguments = (model, reader, schema, passes)
     if how == "offline":
-        record, facts = _offline(*arguments)
+        record, facts = _offline(model, reader, passes)
     else:
         record, facts = _train_online(
-            *arguments, window=window, forget=_forget(forget), every=every, fresh=fresh,
-            checkpoint=checkpoint or f"{output}.checkpoint", total=size_of(data),
+            model, reader, schema, passes, window=window, forget=_forget(forget), every=every,
+            fresh=fresh, checkpoint=checkpoint or f"{output}.checkpoint", total=size_of(data),
             strategy=None if "-" not in data or checkpoint else "no checkpoint",
         )  # fmt: skip
     seconds = time.perf_counter() - begin
@@ -170,15 +170,6 @@ def _of_numbers(problem: str, schema: Schema, form: str) -> Schema:
     if schema.label is None:
         raise click.UsageError("the label is needed; name its column with --label.")
     return schema
-
-
-def _number_or_auto(name: str, text: str) -> float | str:
-    if text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise click.BadParameter(f'{name} must be a number or "auto", got {text!r}.') from None
 
 
 def _forget(text: str | None) -> int | str | None:
@@ -241,9 +232,7 @@ def _drawer(bar: Progress, total: int | None) -> Callable[[Any, Any], None]:
     return draw
 
 
-def _offline(
-    model: Any, reader: Reader, schema: Schema, passes: int | None
-) -> tuple[ModelRecord, dict[str, Any]]:
+def _offline(model: Any, reader: Reader, passes: int | None) -> tuple[ModelRecord, dict[str, Any]]:
     import numpy as np
     from scipy import sparse
 

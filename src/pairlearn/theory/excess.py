@@ -7,6 +7,8 @@ a constant step size eta every bound has the form a eta + b / eta, so the best s
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from pairlearn.theory.conventions import ConstantsChoice, balance
 from pairlearn.theory.glossary import documented
 from pairlearn.theory.optimization import convex_gap
@@ -17,6 +19,14 @@ __all__ = [
     "excess_nonsmooth", "excess_online", "excess_smooth", "step_size_nonsmooth", "step_size_online",
     "step_size_smooth",
 ]  # fmt: skip
+
+
+class _Shared(TypedDict):
+    """What all bounds that an excess risk is made of take."""
+
+    lipschitz: float
+    step_size: float
+    constants: ConstantsChoice
 
 
 @documented
@@ -50,22 +60,9 @@ def excess_nonsmooth(
     >>> round(excess_nonsmooth(100, 10_000, lipschitz=1.0, distance=1.0, step_size=0.001), 3)
     0.714
     """
-    stability = stability_nonsmooth(
-        n,
-        n_steps,
-        lipschitz=lipschitz,
-        step_size=step_size,
-        gradient_change=gradient_change,
-        constants=constants,
-    )
-    gap = convex_gap(
-        n_steps,
-        lipschitz=lipschitz,
-        distance=distance,
-        step_size=step_size,
-        n=n,
-        constants=constants,
-    )
+    both = _Shared(lipschitz=lipschitz, step_size=step_size, constants=constants)
+    stability = stability_nonsmooth(n, n_steps, gradient_change=gradient_change, **both)
+    gap = convex_gap(n_steps, distance=distance, n=n, **both)
     return generalization_gap(stability, lipschitz=lipschitz) + gap
 
 
@@ -104,23 +101,11 @@ def excess_smooth(
     ...                     step_size=0.03), 3)
     0.329
     """
+    both = _Shared(lipschitz=lipschitz, step_size=step_size, constants=constants)
     stability = stability_smooth(
-        n,
-        n_steps,
-        lipschitz=lipschitz,
-        smoothness=smoothness,
-        step_size=step_size,
-        gradient_change=gradient_change,
-        constants=constants,
+        n, n_steps, smoothness=smoothness, gradient_change=gradient_change, **both
     )
-    gap = convex_gap(
-        n_steps,
-        lipschitz=lipschitz,
-        distance=distance,
-        step_size=step_size,
-        n=n,
-        constants=constants,
-    )
+    gap = convex_gap(n_steps, distance=distance, n=n, **both)
     return generalization_gap(stability, lipschitz=lipschitz) + gap
 
 
@@ -155,14 +140,8 @@ def excess_online(
     >>> round(excess_online(300, lipschitz=1.0, distance=1.0, step_size=eta), 4)
     0.0999
     """
-    return convex_gap(
-        n_steps,
-        lipschitz=lipschitz,
-        distance=distance,
-        step_size=step_size,
-        buffer_size=buffer_size,
-        constants=constants,
-    )
+    both = _Shared(lipschitz=lipschitz, step_size=step_size, constants=constants)
+    return convex_gap(n_steps, distance=distance, buffer_size=buffer_size, **both)
 
 
 def _inverse_part(n_steps: int, distance: float, n: int | None, constants: str) -> float:
@@ -187,14 +166,9 @@ def step_size_nonsmooth(
     >>> round(step_size_nonsmooth(100, 10_000, lipschitz=1.0, distance=1.0), 6)
     0.000276
     """
+    both = _Shared(lipschitz=lipschitz, step_size=1.0, constants=constants)
     at_one = excess_nonsmooth(
-        n,
-        n_steps,
-        lipschitz=lipschitz,
-        distance=distance,
-        step_size=1.0,
-        gradient_change=gradient_change,
-        constants=constants,
+        n, n_steps, distance=distance, gradient_change=gradient_change, **both
     )
     return balance(at_one, _inverse_part(n_steps, distance, n, constants))
 
@@ -220,15 +194,9 @@ def step_size_smooth(
     check_count("n_steps", n_steps)
     # The bound is linear in eta apart from D^2 / (2 T eta); the condition on eta is set aside to
     # read off the slope, hence a smoothness for which eta = 1 is allowed.
+    both = _Shared(lipschitz=lipschitz, step_size=1.0, constants=constants)
     at_one = excess_smooth(
-        n,
-        n_steps,
-        lipschitz=lipschitz,
-        smoothness=2.0,
-        distance=distance,
-        step_size=1.0,
-        gradient_change=gradient_change,
-        constants=constants,
+        n, n_steps, smoothness=2.0, distance=distance, gradient_change=gradient_change, **both
     )
     best = balance(at_one, _inverse_part(n_steps, distance, n, constants))
     return min(best, 2.0 / check_positive("smoothness", smoothness))
@@ -250,12 +218,6 @@ def step_size_online(
     >>> round(step_size_online(300, lipschitz=1.0, distance=1.0), 4)
     0.0334
     """
-    at_one = excess_online(
-        n_steps,
-        lipschitz=lipschitz,
-        distance=distance,
-        step_size=1.0,
-        buffer_size=buffer_size,
-        constants=constants,
-    )
+    both = _Shared(lipschitz=lipschitz, step_size=1.0, constants=constants)
+    at_one = excess_online(n_steps, distance=distance, buffer_size=buffer_size, **both)
     return balance(at_one, _inverse_part(n_steps, distance, None, constants))

@@ -267,26 +267,12 @@ def _stability_bounds(
     lipschitz, smoothness, _ = problem.constants
     values = []
     for t in steps.tolist():
+        given: dict[str, Any] = {"averaging": averaging, "constants": constants}
+        given |= {"lipschitz": lipschitz, "step_size": step_size}
         if step_size * smoothness <= 2.0:
-            value = stability_smooth(
-                n,
-                t,
-                lipschitz=lipschitz,
-                smoothness=smoothness,
-                step_size=step_size,
-                averaging=averaging,
-                constants=constants,
-            )
+            values.append(stability_smooth(n, t, smoothness=smoothness, **given))
         else:
-            value = stability_nonsmooth(
-                n,
-                t,
-                lipschitz=lipschitz,
-                step_size=step_size,
-                averaging=averaging,
-                constants=constants,
-            )
-        values.append(value)
+            values.append(stability_nonsmooth(n, t, **given))
     return np.asarray(values)
 
 

@@ -171,11 +171,8 @@ def pl_gap(
     if lipschitz is not None:
         moment, first, second = check_positive("lipschitz", lipschitz), 10.0, 8.0
     else:
-        moment, first, second = (
-            check_positive("gradient_moment", gradient_moment or 0.0),
-            24.0,
-            32.0,
-        )
+        moment = check_positive("gradient_moment", gradient_moment or 0.0)
+        first, second = 24.0, 32.0
         require(
             offset >= (4.0 * smoothness / mu - 1.0) * (1.0 - 1e-12),
             f"with gradient_moment the bound needs offset >= 4 L / mu - 1 = "

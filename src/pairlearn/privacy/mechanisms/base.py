@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.privacy.accounting.certificate import NEIGHBOURS, Certificate, Release
-from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.accounting.gaussian import compose, mu_of
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.validation import check_count, check_fraction, check_positive
 
@@ -209,6 +209,30 @@ class PrivateFit:
     accounting: str
     secure: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_one(cls, direction: Vector, release: Release, noise: NoiseSource) -> PrivateFit:
+        """Return what one release gives."""
+        how = "one Gaussian release, converted exactly"
+        return cls(direction, 0.0, (release,), release.mu, how, noise.secure)
+
+    @classmethod
+    def of_several(
+        cls, direction: Vector, releases: list[Release], noise: NoiseSource, threshold: float = 0.0
+    ) -> PrivateFit:
+        """Return what releases give of which each may depend on those before."""
+        how = "adaptive composition of Gaussian-DP, converted exactly"
+        mu = compose(release.mu for release in releases)
+        return cls(direction, threshold, tuple(releases), mu, how, noise.secure)
+
+    @classmethod
+    def of_stages(
+        cls, direction: Vector, releases: list[Release], noise: NoiseSource
+    ) -> PrivateFit:
+        """Return what releases give whose examples are disjoint."""
+        how = "disjoint stages, each with the whole budget of the Gaussian mechanism"
+        mu = max((release.mu for release in releases), default=0.0)
+        return cls(direction, 0.0, tuple(releases), mu, how, noise.secure)
 
 
 class Mechanism(ABC):

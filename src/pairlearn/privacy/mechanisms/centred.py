@@ -25,7 +25,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.privacy.accounting.gaussian import compose
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Moments, Weights, release_moments
 from pairlearn.privacy.noise import NoiseSource
@@ -139,15 +138,8 @@ class CentredStatistics(Mechanism):
             beliefs = _update(moments, start)
         direction, covariance = _direction(moments, beliefs.label)
         middle = beliefs.centre - beliefs.label * covariance / (1.0 - beliefs.label**2)
-        releases = tuple(moment.release for moment in moments)
-        return PrivateFit(
-            direction=direction,
-            threshold=float(direction @ middle),
-            releases=releases,
-            mu=compose(release.mu for release in releases),
-            accounting="adaptive composition of Gaussian-DP, converted exactly",
-            secure=noise.secure,
-        )
+        releases = [moment.release for moment in moments]
+        return PrivateFit.of_several(direction, releases, noise, float(direction @ middle))
 
 
 def _weights(mean: float, last: bool, neighbours: str) -> Weights:
@@ -168,16 +160,9 @@ def _update(moments: list[Moments], start: Vector) -> _Beliefs:
     )
     label = min(max(label, -_LARGEST_LABEL_MEAN), _LARGEST_LABEL_MEAN)
 
-    precision = np.array(
-        [
-            1.0
-            / (
-                (m.radius * m.deviation / m.weights.mean) ** 2
-                + (_CLIPPING_BIAS * m.radius) ** 2 / d
-            )
-            for m in moments
-        ]
-    )
+    errors = [(m.radius * m.deviation / m.weights.mean) ** 2 for m in moments]
+    biases = [(_CLIPPING_BIAS * m.radius) ** 2 / d for m in moments]
+    precision = np.array([1.0 / (e + b) for e, b in zip(errors, biases, strict=True)])
     pooled = precision @ [m.centre + m.radius * m.mean for m in moments] / precision.sum()
     variance = 1.0 / float(precision.sum())
     spread = max(1e-6, float(np.mean((pooled - start) ** 2)) - variance)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from pairlearn.domains import ball_or_whole
 from pairlearn.losses import Logistic, PairLoss
-from pairlearn.privacy.accounting.gaussian import compose
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient, check_smooth
 from pairlearn.privacy.noise import NoiseSource
@@ -119,14 +118,7 @@ class AllPairsGradient(Mechanism):
             )
             releases.append(release)
             w = domain.project(w - step_size * noisy)
-        return PrivateFit(
-            direction=w,
-            threshold=0.0,
-            releases=tuple(releases),
-            mu=compose(release.mu for release in releases),
-            accounting="adaptive composition of Gaussian-DP, converted exactly",
-            secure=noise.secure,
-        )
+        return PrivateFit.of_several(w, releases, noise)
 
 
 @dataclass(frozen=True)
@@ -219,14 +211,7 @@ class LocalizedGradient(Mechanism):
             releases.append(release)
             # Projection after the noise is post-processing.
             w = domain.project(noisy)
-        return PrivateFit(
-            direction=w,
-            threshold=0.0,
-            releases=tuple(releases),
-            mu=max((release.mu for release in releases), default=0.0),
-            accounting="disjoint stages, each with the whole budget of the Gaussian mechanism",
-            secure=noise.secure,
-        )
+        return PrivateFit.of_stages(w, releases, noise)
 
 
 @dataclass(frozen=True)
@@ -291,11 +276,4 @@ class OutputPerturbation(Mechanism):
             mu=setting.mu * (1.0 - 1e-12),
             noise=noise,
         )
-        return PrivateFit(
-            direction=noisy,
-            threshold=0.0,
-            releases=(release,),
-            mu=release.mu,
-            accounting="one Gaussian release, converted exactly",
-            secure=noise.secure,
-        )
+        return PrivateFit.of_one(noisy, release, noise)

@@ -72,15 +72,8 @@ class HingeStage:
         shrink = -math.log1p(-math.sqrt(alpha / smoothness))
         start = math.sqrt(3.0) * length * mass / alpha
         n_steps = math.ceil(2.0 * math.log(start / (_TOLERANCE * sensitivity)) / shrink)
-        return cls(
-            n,
-            alpha,
-            gap,
-            width,
-            smoothness,
-            max(n_steps, 1),
-            sensitivity * (1.0 + 2.0 * _TOLERANCE) * relative_slack,
-        )
+        sensitivity = sensitivity * (1.0 + 2.0 * _TOLERANCE) * relative_slack
+        return cls(n, alpha, gap, width, smoothness, max(n_steps, 1), sensitivity)
 
     def solve(self, Z: Vector, signs: Vector, *, centre: Vector, length: float) -> Vector:
         """Minimise the rounded objective about `centre` by the fixed number of accelerated steps.
@@ -218,11 +211,4 @@ class LocalizedHinge(Mechanism):
             )
             releases.append(release)
             centre = ball_or_whole(self.radius / length).project(noisy)
-        return PrivateFit(
-            direction=centre,
-            threshold=0.0,
-            releases=tuple(releases),
-            mu=max((release.mu for release in releases), default=0.0),
-            accounting="disjoint stages, each with the whole budget of the Gaussian mechanism",
-            secure=noise.secure,
-        )
+        return PrivateFit.of_stages(centre, releases, noise)

@@ -58,7 +58,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.domains import PsdCone
-from pairlearn.privacy.accounting.gaussian import compose
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows
 from pairlearn.privacy.noise import NoiseSource
@@ -305,14 +304,8 @@ class MetricGradient(Mechanism):
         self.check(setting, noise)
         n, d = setting.n_examples, setting.n_features
         radius = self.clip * math.sqrt(d)
-        gradient = MetricPairGradient(
-            Z,
-            signs,
-            radius=radius,
-            bias=self.bias,
-            different_weight=self.different_weight,
-            n_examples=n,
-        )
+        weights = {"bias": self.bias, "different_weight": self.different_weight}
+        gradient = MetricPairGradient(Z, signs, radius=radius, n_examples=n, **weights)
         mu = setting.mu * (1.0 - 1e-12) / math.sqrt(self.n_steps)
         W = self.bias / radius**2 * np.eye(d)
         step_size = self._step_size(self._sensitivity(W, setting) / setting.mu, radius, d)
@@ -327,14 +320,7 @@ class MetricGradient(Mechanism):
             )
             releases.append(release)
             W = PsdCone().project(W - step_size * from_upper(noisy))
-        return PrivateFit(
-            direction=W.ravel(),
-            threshold=self.bias,
-            releases=tuple(releases),
-            mu=compose(release.mu for release in releases),
-            accounting="adaptive composition of Gaussian-DP, converted exactly",
-            secure=noise.secure,
-        )
+        return PrivateFit.of_several(W.ravel(), releases, noise, self.bias)
 
     def _sensitivity(self, W: Vector, setting: PublicSetting) -> float:
         n, d = setting.n_examples, setting.n_features

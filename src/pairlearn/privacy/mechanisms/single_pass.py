@@ -153,14 +153,7 @@ class SinglePass(Mechanism):
             mu=setting.mu * (1.0 - 1e-12),
             noise=noise,
         )
-        return PrivateFit(
-            direction=noisy,
-            threshold=0.0,
-            releases=(release,),
-            mu=release.mu,
-            accounting="one Gaussian release, converted exactly",
-            secure=noise.secure,
-        )
+        return PrivateFit.of_one(noisy, release, noise)
 
     def _scales(self, setting: PublicSetting) -> tuple[float, float, float]:
         """Return the clipping length, the radius of the ball and the step size."""

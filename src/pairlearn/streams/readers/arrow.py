@@ -12,14 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import (
-    Chunk,
-    Position,
-    Reader,
-    ReadError,
-    digest,
-    nothing_to_read,
-)
+from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
 from pairlearn.streams.readers.byte_source import HEAD, check_file, sniff
 from pairlearn.streams.readers.row_buffer import (
     RefusedFieldError,
@@ -180,7 +173,7 @@ class ArrowReader(Reader):
                 )
             yield from self._file_chunks(index)
         if self.position.row == 0:
-            raise nothing_to_read(str(self.files[-1]), self.position.refusals)
+            raise self._nothing_read(str(self.files[-1]))
 
     def _batches(self, index: int, skip: int) -> Iterator[Any]:
         """Yield record batches of at most `chunk_rows` rows, after leaving out `skip` rows."""

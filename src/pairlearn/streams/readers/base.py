@@ -224,9 +224,8 @@ class Reader(ABC):
                 "restore them, or start again without the checkpoint."
             )
 
-
-def nothing_to_read(name: str, refusals: Refusals) -> ReadError:
-    """Return the error for a source without a single usable row."""
-    if refusals.count:
-        return ReadError(f"{name} has no usable row: {refusals}")
-    return ReadError(f"{name} has no rows of data; check that it was written completely.")
+    def _nothing_read(self, name: str) -> ReadError:
+        """Return the error for a source without a single usable row."""
+        if self.refusals.count:
+            return ReadError(f"{name} has no usable row: {self.refusals}")
+        return ReadError(f"{name} has no rows of data; check that it was written completely.")

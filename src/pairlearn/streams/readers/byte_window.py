@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import ReadError
+from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.readers.byte_source import ByteSource
+from pairlearn.validation import check_count
 
-__all__ = ["Blocks"]
+__all__ = ["MAX_LINE_BYTES", "Blocks", "TextReader"]
 
+MAX_LINE_BYTES = 1 << 25
 GUARD = 32
 BLOCK = 1 << 18
 NEWLINE = 10
@@ -125,3 +131,73 @@ class Blocks:
             return
         self.start = self.end
         self.source.skip_to(offset)
+
+
+class TextReader(Reader):
+    """What readers of text share: files one after the other, each seen through `Blocks`."""
+
+    def __init__(self, sources: Any, *, strict: bool, max_line_bytes: int) -> None:
+        super().__init__(strict=strict)
+        self.sources = list(sources) if isinstance(sources, (list, tuple)) else [sources]
+        if not self.sources:
+            raise ReadError("there is no file to read; name at least one.")
+        self.max_line_bytes = check_count("max_line_bytes", max_line_bytes, minimum=16)
+
+    def _open_file(self, index: int) -> None:
+        self._blocks = Blocks(ByteSource(self.sources[index]), self.max_line_bytes)
+        self._blocks.refill()
+        self._file = index
+        self._line = 1
+
+    @abstractmethod
+    def _fingerprint(self) -> str:
+        """Return a digest of the options."""
+
+    @cached_property
+    def _options(self) -> str:
+        return self._fingerprint()
+
+    @abstractmethod
+    def _file_chunks(self) -> Iterator[Chunk]:
+        """Yield the chunks of the open file."""
+
+    def _place(self, before: Position) -> Position:
+        """Return the place of the next row, with the counts of `before`."""
+        return replace(
+            before,
+            file=self._file,
+            offset=self._blocks.offset,
+            line=self._line,
+            fingerprint=f"{self._options}:{self._blocks.source.fingerprint()}",
+        )
+
+    def restore(self, position: Position) -> None:
+        """Continue after `position`, which a reader of the same data has saved.
+
+        Plain files are entered at the byte; compressed files and pipes are read again up to it.
+        """
+        if not 0 <= position.file < len(self.sources):
+            raise ReadError("the saved position names a file that is not among the sources.")
+        if self._blocks.source.can_reopen or position.file != self._file:
+            self._open_file(position.file)
+        options, _, head = position.fingerprint.partition(":")
+        matches = options == self._options and self._blocks.source.matches(head)
+        self._check_position(position, position.fingerprint if matches else "")
+        self._blocks.skip_to(position.offset)
+        self._line = position.line
+        self.position = position
+
+    def __iter__(self) -> Iterator[Chunk]:
+        if self._blocks.source.closed:
+            self.restore(self.position)
+        try:
+            while True:
+                yield from self._file_chunks()
+                if self._file + 1 == len(self.sources):
+                    break
+                self._open_file(self._file + 1)
+                self.position = self._place(self.position)
+        finally:
+            self._blocks.source.close()
+        if self.position.row == 0:
+            raise self._nothing_read(self._blocks.source.name)

@@ -5,21 +5,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import (
-    Chunk,
-    Position,
-    Reader,
-    ReadError,
-    digest,
-    nothing_to_read,
-)
-from pairlearn.streams.readers.byte_source import ByteSource
-from pairlearn.streams.readers.byte_window import Blocks
+from pairlearn.streams.readers.base import Chunk, Position, ReadError, digest
+from pairlearn.streams.readers.byte_window import MAX_LINE_BYTES, Blocks, TextReader
 from pairlearn.streams.readers.row_buffer import (
     RefusedFieldError,
     RowBuffer,
@@ -28,14 +21,11 @@ from pairlearn.streams.readers.row_buffer import (
     parse_number,
 )
 from pairlearn.streams.readers.schema import Layout, Schema, listed
-from pairlearn.validation import check_count
 
 __all__ = ["CsvReader"]
 
-MAX_LINE_BYTES = 1 << 25
 
-
-class CsvReader(Reader):
+class CsvReader(TextReader):
     r"""Chunks of rows from delimited text: plain, gzip, xz, bzip2 or zstd; files or a pipe.
 
     Quotes, doubled quotes and line breaks inside quotes follow RFC 4180; lines may end with
@@ -89,19 +79,15 @@ class CsvReader(Reader):
         strict: bool = False,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        super().__init__(strict=strict)
         if len(delimiter.encode()) != 1 or delimiter in '"\r\n .+-eE0123456789\0':
             raise ReadError(
                 f"delimiter must be one ASCII character such as ',' or ';' that cannot be part "
                 f"of a number, got {delimiter!r}."
             )
-        self.sources = list(sources) if isinstance(sources, (list, tuple)) else [sources]
-        if not self.sources:
-            raise ReadError("there is no file to read; name at least one.")
+        super().__init__(sources, strict=strict, max_line_bytes=max_line_bytes)
         self.schema = schema
         self.header = header
         self.delimiter = delimiter
-        self.max_line_bytes = check_count("max_line_bytes", max_line_bytes, minimum=16)
         self._given_names = None if names is None else tuple(names)
         self._open_file(0)
         source = self._blocks.source
@@ -115,23 +101,17 @@ class CsvReader(Reader):
         self.feature_names = self.layout.feature_names
         self.n_features = self.layout.n_features
         self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
-        self._options = self._fingerprint()
         self.position = self._place(Position(self.format))
 
     def _open_file(self, index: int) -> None:
-        self._blocks = Blocks(ByteSource(self.sources[index]), self.max_line_bytes)
+        super()._open_file(index)
         blocks = self._blocks
-        blocks.refill()
         if bytes(blocks.buffer[:3]) == b"\xef\xbb\xbf":
             blocks.start = 3
         start = blocks.start
         record = blocks.first_record()
-        self._line = 1
         name = blocks.source.name
-        if record is None:
-            found: list[str] = []
-        else:
-            found = self._split(record, name)
+        found = [] if record is None else self._split(record, name)
         if not self.header:
             blocks.start = start
             found = [str(j) for j in range(len(found))]
@@ -155,7 +135,6 @@ class CsvReader(Reader):
                 f"{name} has other columns than the first file ({listed(names)} instead of "
                 f"{listed(self._names)}); read files of one shape together."
             )
-        self._file = index
 
     def _split(self, record: str, name: str) -> list[str]:
         try:
@@ -169,51 +148,10 @@ class CsvReader(Reader):
         options = (self.schema.key(), self.header, self._given_names, self.delimiter)
         return digest(options, self.chunk_rows, self.max_line_bytes)
 
-    def _place(self, before: Position) -> Position:
-        source = self._blocks.source
-        return Position(
-            self.format,
-            file=self._file,
-            offset=self._blocks.offset,
-            line=self._line,
-            row=before.row,
-            refusals=before.refusals,
-            fingerprint=f"{self._options}:{source.fingerprint()}",
-        )
-
-    def restore(self, position: Position) -> None:
-        """Continue after `position`, which a reader of the same data has saved.
-
-        Plain files are entered at the byte; compressed files and pipes are read again up to it.
-        """
-        if not 0 <= position.file < len(self.sources):
-            raise ReadError("the saved position names a file that is not among the sources.")
-        if self._blocks.source.can_reopen or position.file != self._file:
-            self._open_file(position.file)
-        options, _, head = position.fingerprint.partition(":")
-        matches = options == self._options and self._blocks.source.matches(head)
-        self._check_position(position, position.fingerprint if matches else "")
-        self._blocks.skip_to(position.offset)
-        self._line = position.line
-        self.position = position
-
-    def __iter__(self) -> Iterator[Chunk]:
-        if self._blocks.source.closed:
-            self.restore(self.position)
-        try:
-            while True:
-                yield from self._file_chunks()
-                if self._file + 1 == len(self.sources):
-                    break
-                self._open_file(self._file + 1)
-                self.position = self._place(self.position)
-        finally:
-            self._blocks.source.close()
-        if self.position.row == 0:
-            name = self._blocks.source.name
-            if self.position.refusals.count or not self.header:
-                raise nothing_to_read(name, self.position.refusals)
-            raise ReadError(f"{name} has a header and no rows; check that it was written fully.")
+    def _nothing_read(self, name: str) -> ReadError:
+        if self.refusals.count or not self.header:
+            return super()._nothing_read(name)
+        return ReadError(f"{name} has a header and no rows; check that it was written fully.")
 
     def _file_chunks(self) -> Iterator[Chunk]:
         parser = _Parser(self.layout, self.delimiter, self.chunk_rows)
@@ -222,10 +160,8 @@ class CsvReader(Reader):
             rows = parser.fill(self._blocks, self._line, checker)
             self._line = parser.line
             first_row = self.position.row
-            end = self._place(self.position)
-            self.position = Position(
-                **{**end.__dict__, "row": first_row + rows.count, "refusals": checker.refusals}
-            )
+            end = replace(self.position, row=first_row + rows.count, refusals=checker.refusals)
+            self.position = self._place(end)
             if rows.count == 0:
                 return
             X, y, qid = rows.finish(self.layout)

@@ -9,14 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pairlearn.streams.readers.base import (
-    Chunk,
-    Position,
-    Reader,
-    ReadError,
-    digest,
-    nothing_to_read,
-)
+from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
 from pairlearn.streams.readers.row_buffer import (
     RefusedFieldError,
     RowBuffer,
@@ -160,7 +153,7 @@ class IteratorReader(Reader):
             if ended:
                 break
         if self.position.row == 0:
-            raise nothing_to_read("the iterator", self.position.refusals)
+            raise self._nothing_read("the iterator")
 
     def _take(self, rows: RowBuffer, checker: RowChecker) -> bool:
         """Put the next example into the rows; False at the end."""

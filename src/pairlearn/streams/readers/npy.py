@@ -12,14 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.streams.readers.base import (
-    Chunk,
-    Position,
-    Reader,
-    ReadError,
-    digest,
-    nothing_to_read,
-)
+from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
 from pairlearn.streams.readers.byte_source import HEAD, check_file, sniff
 from pairlearn.streams.readers.row_buffer import RowChecker, chunk_rows_for
 
@@ -187,4 +180,4 @@ class NpyReader(Reader):
             if len(X):
                 yield Chunk(X, y, None, first_row, lines, self.position)
         if self.position.row == 0:
-            raise nothing_to_read(str(self._X.path), self.position.refusals)
+            raise self._nothing_read(str(self._X.path))

@@ -10,27 +10,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import (
-    Chunk,
-    Position,
-    Reader,
-    ReadError,
-    digest,
-    nothing_to_read,
-)
-from pairlearn.streams.readers.byte_source import ByteSource
-from pairlearn.streams.readers.byte_window import Blocks
+from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
+from pairlearn.streams.readers.byte_window import MAX_LINE_BYTES, Blocks, TextReader
 from pairlearn.streams.readers.row_buffer import RefusedFieldError, RowChecker, parse_number, shown
 from pairlearn.validation import check_count
 
 __all__ = ["SvmlightReader"]
 
-MAX_LINE_BYTES = 1 << 25
 LARGEST_INDEX = (1 << 31) - 2
 ENTRIES = 1 << 18  # a chunk ends after the row that brings it to this many entries
 
 
-class SvmlightReader(Reader):
+class SvmlightReader(TextReader):
     r"""Chunks of sparse rows from svmlight text.
 
     A line is ``label [qid:q] index:value ... [# comment]``.
@@ -82,10 +73,7 @@ class SvmlightReader(Reader):
         strict: bool = False,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        super().__init__(strict=strict)
-        self.sources = list(sources) if isinstance(sources, (list, tuple)) else [sources]
-        if not self.sources:
-            raise ReadError("there is no file to read; name at least one.")
+        super().__init__(sources, strict=strict, max_line_bytes=max_line_bytes)
         if dtype not in ("float64", "float32"):
             raise ReadError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
         self.zero_based = zero_based
@@ -93,7 +81,6 @@ class SvmlightReader(Reader):
         self.classes = None if classes is None else tuple(float(c) for c in classes)
         self.dtype = dtype
         self.chunk_rows = check_count("chunk_rows", chunk_rows)
-        self.max_line_bytes = check_count("max_line_bytes", max_line_bytes, minimum=16)
         self._searched = n_features is None
         if n_features is None:
             n_features = self._search_width()
@@ -124,14 +111,11 @@ class SvmlightReader(Reader):
         return max(1, width)
 
     def _open_file(self, index: int) -> None:
-        self._blocks = Blocks(ByteSource(self.sources[index]), self.max_line_bytes)
-        self._blocks.refill()
+        super()._open_file(index)
         if index == 0 and self._blocks.source.is_empty:
             raise ReadError(
                 f"{self._blocks.source.name} is empty; check that it was written completely."
             )
-        self._file = index
-        self._line = 1
 
     def _fingerprint(self) -> str:
         options = (self.zero_based, self.qid, self.classes, self.dtype, self.chunk_rows)
@@ -139,43 +123,12 @@ class SvmlightReader(Reader):
         return digest(options, width, self.max_line_bytes)
 
     def _place(self, before: Position) -> Position:
-        return replace(
-            before,
-            file=self._file,
-            offset=self._blocks.offset,
-            line=self._line,
-            fingerprint=f"{self._fingerprint()}:{self._blocks.source.fingerprint()}",
-            width=self.n_features,
-        )
+        return replace(super()._place(before), width=self.n_features)
 
     def restore(self, position: Position) -> None:
         """Continue after `position`, which a reader of the same data has saved."""
-        if not 0 <= position.file < len(self.sources):
-            raise ReadError("the saved position names a file that is not among the sources.")
-        if self._blocks.source.can_reopen or position.file != self._file:
-            self._open_file(position.file)
-        options, _, head = position.fingerprint.partition(":")
-        matches = options == self._fingerprint() and self._blocks.source.matches(head)
-        self._check_position(position, position.fingerprint if matches else "")
+        super().restore(position)
         self.n_features = position.width
-        self._blocks.skip_to(position.offset)
-        self._line = position.line
-        self.position = position
-
-    def __iter__(self) -> Iterator[Chunk]:
-        if self._blocks.source.closed:
-            self.restore(self.position)
-        try:
-            while True:
-                yield from self._file_chunks()
-                if self._file + 1 == len(self.sources):
-                    break
-                self._open_file(self._file + 1)
-                self.position = self._place(self.position)
-        finally:
-            self._blocks.source.close()
-        if self.position.row == 0:
-            raise nothing_to_read(self._blocks.source.name, self.position.refusals)
 
     def _file_chunks(self) -> Iterator[Chunk]:
         from scipy.sparse import csr_matrix
