@@ -16,10 +16,8 @@ N_CHECKS = {"1.9": 65}
 AT_LEAST = 50
 
 WEIGHTS = (
-    "A weight multiplies the gradients of the sampled pairs; a repeated row changes which pairs "
-    "are sampled. Both descend on the same weighted risk, but along different random paths, so "
-    "the results agree in expectation and not to seven digits. scikit-learn's SGDClassifier "
-    "fails the same check for the same reason."
+    "A weight counts an example several times in the risk; a repeated row also changes how the "
+    "folds are dealt that choose the ridge. The risk is the same, the chosen ridge need not be."
 )
 PROBABILITIES = (
     "The check wants predict to say positive exactly where predict_proba exceeds 1/2. By default "

@@ -41,7 +41,7 @@ def test_model_is_that_of_the_same_number(data):
     X, y = data
     by_theory = AUCClassifier(step_size="theory", radius=1.0, n_passes=2, random_state=0).fit(X, y)
     by_hand = AUCClassifier(
-        step_size=by_theory.step_size_, radius=1.0, n_passes=2, random_state=0
+        step_size=by_theory.step_size_, radius=1.0, n_passes=2, scaling=None, random_state=0
     ).fit(X, y)
     np.testing.assert_array_equal(by_theory.coef_, by_hand.coef_)
     assert by_hand.advice_ is None

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from sklearn.utils.validation import validate_data
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc_choice import (
+    Choice,
     advice_for,
     choose,
     is_plain,
@@ -22,7 +24,6 @@ from pairlearn.estimators.auc_choice import (
     relative_radii,
     relative_steps,
     two_classes,
-    uneven_scales,
 )
 from pairlearn.estimators.auc_online import OnlineGrid, relative_to
 from pairlearn.estimators.by_name import (
@@ -32,8 +33,9 @@ from pairlearn.estimators.by_name import (
     auto_steps,
 )
 from pairlearn.estimators.decisions import StoredDecisions
-from pairlearn.estimators.exact import fit_exact, smooth_relative
+from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
 from pairlearn.estimators.features_seen import see_features, seen_features
+from pairlearn.estimators.scaling import Scaling, fit_scaling
 from pairlearn.estimators.storage import register_storable
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.models.provenance import data_fingerprint
@@ -48,10 +50,14 @@ from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Trace
 from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
 
+if TYPE_CHECKING:
+    from pairlearn.theory import Advice
+
 __all__ = ["AUCClassifier"]
 
-#: Steps of a run with n_passes="auto": this many, but from 1 to 200 passes.
-_AUTO_STEPS = 500_000
+#: Steps of a run with n_passes="auto": this many if the classes are balanced, but from 1 to 200
+#: passes, and more, up to ten times as many, where opposite pairs are rare.
+_AUTO_STEPS, _RAREST = 500_000, 0.1
 
 
 class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -62,14 +68,16 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     .. math:: F_S(w) = \frac{1}{n(n-1)} \sum_{i \neq j} \ell(y_i \langle w, x_i - x_j \rangle)
               \, 1[y_i \neq y_j]
 
-    over a ball by stochastic gradient descent, pairing each example with the previous one
-    (Algorithm 1 of the paper; `partial_fit` is Algorithm 2).
+    by stochastic gradient descent over a ball, pairing each example with the previous one
+    (Algorithm 1 of the paper; `partial_fit` is Algorithm 2), or exactly where that is cheap.
+    Features are first brought to a common scale, so that their units do not matter.
 
     Parameters
     ----------
-    loss : str or PairLoss, default="hinge"
+    loss : str or PairLoss, default="auto"
         "hinge", "squared_hinge", "square", "logistic", "exponential", "loglink",
-        "smoothed_hinge", or a loss of your own.
+        "smoothed_hinge", or a loss of your own. "auto" is the hinge for stochastic gradient descent
+        and the squared hinge for the exact solver.
     step_size : float, "auto" or "theory", default="auto"
         The scale of the step sizes. "auto" trains a grid of step sizes and radii on one sample
         path and keeps the best by AUC on held-out training data; in `partial_fit`, by the AUC of
@@ -82,8 +90,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         Radius of the ball that the coefficients live in; infinity for none. "auto" is chosen
         together with the step size; in `partial_fit`, and with a given step size, it means none.
     n_passes : float or "auto", default="auto"
-        Number of steps in units of the number of examples. "auto" takes 500,000 steps, but at
-        least 1 and at most 200 passes.
+        Number of steps in units of the number of examples. "auto" takes 500,000 steps, up to ten
+        times as many where one class is rare, but at least 1 and at most 200 passes.
     schedule : str or Schedule, default="auto"
         "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`, whose
         horizon is not known), "inverse_time", or a schedule, whose scale is then multiplied by
@@ -105,8 +113,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         How `predict_proba` maps scores to probabilities: fitted on training scores and monotone.
     validation_fraction : float, default=0.2
         Share of the training data held out to choose step size and radius. With fewer than 200
-        held-out examples of the rarer class all parts are held out in turn (cross-validation).
-        The final model is trained on all data.
+        held-out examples of the rarer class all parts are held out in turn (cross-validation), as
+        always with the exact solver, whose folds have this share. The final model is trained on
+        all data.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`. A pair weighs the product of
         its two examples, and only pairs of opposite classes count, so weights of the classes
@@ -119,16 +128,28 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         Source of the sampled indices.
     verbose : int, default=0
         1 shows a progress bar on stderr.
-    solver : {"sgd", "exact"}, default="sgd"
+    solver : {"auto", "sgd", "exact"}, default="auto"
         "sgd" is Algorithm 1. "exact" minimises the mean loss over all opposite pairs plus
         ridge times the squared norm of the coefficients: in closed form for the square loss, by
-        L-BFGS with exact gradients otherwise. It is for data in memory and convex losses; the
-        hinge, which has kinks, is replaced by the squared hinge. Step size, radius, passes,
-        schedule, averaging and pairing do not matter then, and there is no `partial_fit` and no
-        `sample_weight`.
+        Newton's method or L-BFGS with exact gradients otherwise. It is for data in memory and
+        convex smooth losses. "auto" is exact for few examples, where a choice of step size and
+        radius is noise and the exact solution is cheap (up to 5e7 = n d min(d, 100) for dense data,
+        4 million numbers for sparse data), unless a parameter that only the other solver looks at
+        is given. A parameter that the named solver would ignore is refused.
     ridge : float or "auto", default="auto"
-        The ridge of ``solver="exact"``. "auto" takes the best of a grid by AUC on held-out
-        training data.
+        The ridge of the exact solver, for features of mean variance 1. "auto" takes the best of
+        100, 10, ..., 1e-6 by AUC over stratified folds, dealt three times if the rarer class has
+        fewer than 60 examples.
+    scaling : "auto" or None, default="auto"
+        "auto" centres each feature and divides it by its standard deviation, but at least by a
+        tenth of its range (so that rare indicators are not blown up), and leaves out what is
+        constant up to rounding; sparse features are not centred, which pairs do not notice. The
+        coefficients are in the units of X, but `step_size`, `radius` and `ridge` refer to scaled
+        features. None is the bare algorithm of the paper, and so is "auto" with
+        ``step_size="theory"``, whose bound is about the features as they are.
+    n_jobs : int or None, default=None
+        Threads that try the folds of the exact solver, -1 for all processors. The result does not
+        depend on it.
     callbacks : sequence of callable or None, default=None
         Each is called between blocks of steps with a `Running`: `step`, `seconds`, `n_gradients`,
         `risk`, `average` and `w`.
@@ -145,20 +166,25 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         Minus the threshold, so that `decision_function` is positive where `predict` is.
     threshold_ : float
         The cut on ``X @ coef_[0]``.
-    step_size_, radius_ : float
-        The values used; no step size with ``solver="exact"``.
+    solver_ : str
+        What `fit` used, "sgd" or "exact".
+    loss_ : PairLoss
+        The loss that it minimised.
+    step_size_, radius_, ridge_ : float or None
+        The values used; None for what the solver does not have.
+    choice_ : Choice
+        What was chosen, all candidates that were tried, and for each its AUC on held-out training
+        data with the standard error over the folds.
     advice_ : Advice or None
         After `fit` with ``step_size="theory"``: the recommendation and the value of the bound.
     held_out_auc_ : float or None
-        The AUC by which step size and radius were chosen.
+        The AUC by which step size and radius, or the ridge, were chosen.
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
     n_examples_ : int
         Examples seen.
     data_fingerprint_ : str or None
         Digest of the data of `fit`, see `pairlearn.models.data_fingerprint`; None for a stream.
-    ridge_ : float
-        The ridge used, with ``solver="exact"``.
     trace_ : Trace
         What happened on the way.
     n_features_in_, feature_names_in_
@@ -166,11 +192,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
 
     Notes
     -----
-    Features are not scaled. A warning names StandardScaler when their scales differ by more than a
-    factor of 1000; with ``step_size="auto"`` the step sizes then follow the scale of each feature
-    (the same as training on features divided by their standard deviation, the coefficients
-    divided back), and `step_size_` and `radius_` refer to that. `sample_weight` multiplies
-    gradients; weights of zero leave an example out of all pairs but not out of the sampled path.
+    In stochastic gradient descent `sample_weight` multiplies gradients; weights of zero leave an
+    example out of all pairs but not out of the sampled path.
 
     References
     ----------
@@ -180,17 +203,16 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
     >>> from pairlearn import AUCClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> clf = AUCClassifier(random_state=0).fit(scale(X), y)
-    >>> bool(clf.score(scale(X), y) > 0.99)
-    True
+    >>> clf = AUCClassifier(random_state=0).fit(X, y)
+    >>> bool(clf.score(X, y) > 0.99), clf.solver_
+    (True, 'exact')
     """
 
     def __init__(
         self,
-        loss: str | PairLoss = "hinge",
+        loss: str | PairLoss = "auto",
         *,
         step_size: float | str = "auto",
         radius: float | str = "auto",
@@ -206,8 +228,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         dtype: Any = None,
         random_state: Any = None,
         verbose: int = 0,
-        solver: str = "sgd",
+        solver: str = "auto",
         ridge: float | str = "auto",
+        scaling: str | None = "auto",
+        n_jobs: int | None = None,
         callbacks: Sequence[Callback] | None = None,
         warm_start: bool = False,
     ) -> None:
@@ -228,6 +252,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.verbose = verbose
         self.solver = solver
         self.ridge = ridge
+        self.scaling = scaling
+        self.n_jobs = n_jobs
         self.callbacks = callbacks
         self.warm_start = warm_start
 
@@ -257,35 +283,59 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self
             The fitted classifier.
         """
-        problem = self._problem()
-        rows, labels = self._examples(X, y, reset=True, minimum=2)
+        self._check_parameters()
+        given, labels = self._examples(X, y, reset=True, minimum=2)
         classes = two_classes(labels)
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
-        if self.solver == "exact":
-            return self._fit_exact(problem.loss, rows, y, classes, sample_weight, rng)
-        scales = uneven_scales(rows, rng, copes=self.step_size == "auto")
-        if scales is not None and isinstance(rows, DenseRows) and self.step_size == "auto":
-            rows = DenseRows((rows.X / scales).astype(rows.X.dtype))
-        else:
-            scales = np.ones(1)
         weight = self._pair_weights(sample_weight, labels, classes, y)
-        n = len(y)
-        n_steps = auto_steps(self.n_passes, n, budget=_AUTO_STEPS)
+        bare = self.scaling is None or self.step_size == "theory"
+        scaling = None if bare else fit_scaling(given)
+        rows = given if scaling is None else scaling.apply(given)
+        solver = self._solver_for(rows, y)
+        self.loss_ = self._loss_for(solver)
+        self.advice_: Advice | None = None
+        if scaling is not None and scaling.n_constant == rows.shape[1]:
+            # A warning has said so: no coefficient makes a difference.
+            w, choice, self.trace_ = np.zeros(rows.shape[1]), Choice(), Trace()
+        elif solver == "exact":
+            w, choice = self._fit_exact(rows, y, weight, rng)
+        else:
+            start = self._warm_start(rows.shape[1], scaling)
+            w, choice = self._fit_sgd(rows, y, weight, start, rng)
+        self.classes_, self.solver_, self.choice_ = classes, solver, choice
+        self.step_size_: float | None = choice.step_size
+        self.radius_, self.ridge_ = choice.radius, choice.ridge
+        self.held_out_auc_ = choice.auc
+        self.n_steps_, self.n_gradients_ = self.trace_.n_steps, self.trace_.n_gradients
+        self.n_examples_ = len(y)
+        self.data_fingerprint_: str | None = data_fingerprint(given, y.astype(np.int8))
+        self._online = None
+        self.coef_ = (w if scaling is None else scaling.to_user(w))[np.newaxis]
+        self._decide_from(given, y, weight, rng)
+        return self
+
+    def _fit_sgd(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        start: NDArray[np.float64] | None,
+        rng: np.random.Generator,
+    ) -> tuple[NDArray[np.float64], Choice]:
+        """Return the average of Algorithm 1, and how its step size and radius were chosen."""
+        problem = Problem(LinearScore(), self.loss_)
+        # Only opposite pairs teach anything: where they are rare, there are more steps.
+        share = 4.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
+        budget = int(_AUTO_STEPS / max(share, _RAREST))
+        n_steps = auto_steps(self.n_passes, len(y), budget=budget)
         pairing = as_pairing(self.pairing, self.buffer_size)
         averaging = as_averaging(self.averaging)
         shape = as_schedule(self.schedule, default="constant")
-        start = None
-        if self.warm_start and hasattr(self, "coef_"):
-            start = self.coef_[0] * scales
-            if len(start) != rows.shape[1]:
-                raise ValueError(
-                    f"warm_start: X has {rows.shape[1]} features, the model has {len(start)}."
-                )
-        held_out_auc, advice = None, None
         step_size, radius = self._given_step_size(), self._given_radius()
+        choice = Choice(step_size, np.inf if radius is None else radius)
         if self.step_size == "theory":
-            advice = advice_for(
+            advice = self.advice_ = advice_for(
                 problem,
                 rows,
                 radius=radius,
@@ -296,8 +346,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 weighted=len(weight) > 0,
                 warm=start is not None,
             )
-            step_size = advice.step_size
-        if step_size is None or (radius is None and self.step_size == "auto"):
+            choice = Choice(advice.step_size, choice.radius)
+        elif step_size is None:
             scale = opposite_scale(rows, y, rng)
             choice = choose(
                 problem,
@@ -307,22 +357,23 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 pairing=pairing if isinstance(pairing, RandomPair) else PreviousExample(),
                 schedule=shape,
                 averaging=averaging,
-                step_sizes=relative_steps(scale) if step_size is None else (step_size,),
+                step_sizes=relative_steps(scale),
                 radii=relative_radii(scale) if radius is None else (radius,),
-                validation_fraction=check_fraction("validation_fraction", self.validation_fraction),
+                validation_fraction=self.validation_fraction,
                 example_weight=weight,
                 rng=rng,
             )
-            step_size, radius, held_out_auc = choice.step_size, choice.radius, choice.auc
-        radius = np.inf if radius is None else radius
-        solver = PairwiseSGD(pairing, shape.scaled(step_size), ball_or_whole(radius), averaging)
+        assert choice.step_size is not None
+        solver = PairwiseSGD(
+            pairing, shape.scaled(choice.step_size), ball_or_whole(choice.radius), averaging
+        )
         with contextlib.ExitStack() as stack:
             callbacks = list(self.callbacks or ())
             if self.verbose:
                 bar = stack.enter_context(Progress(n_steps, unit="steps", asked_for=True))
-                chosen = "" if held_out_auc is None else f", held-out AUC {held_out_auc:.4f}"
+                told = "" if choice.auc is None else f", {_evidence(choice)}"
                 callbacks.append(
-                    lambda run: bar.update(run.step, note=f"pair risk {run.risk:.4g}{chosen}")
+                    lambda run: bar.update(run.step, note=f"pair risk {run.risk:.4g}{told}")
                 )
             solution = solver.solve(
                 problem,
@@ -334,50 +385,65 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 example_weight=weight if len(weight) else None,
                 callbacks=callbacks,
             )
-        self.classes_ = classes
-        self.step_size_: float | None = step_size
-        self.radius_ = radius
-        self.held_out_auc_, self.advice_ = held_out_auc, advice
         self.trace_ = solution.trace
-        self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
-        self.n_examples_ = n
-        self.data_fingerprint_: str | None = data_fingerprint(rows, y.astype(np.int8))
-        self._online = None
-        self.coef_ = solution.average[np.newaxis]
-        self._decide_from(rows, y, weight, rng)
-        self.coef_ = self.coef_ / scales
-        return self
+        return solution.average, choice
 
     def _fit_exact(
         self,
-        loss: PairLoss,
         rows: Rows,
         y: NDArray[np.float64],
-        classes: NDArray[Any],
-        sample_weight: ArrayLike | None,
+        weight: NDArray[np.float64],
         rng: np.random.Generator,
-    ) -> Self:
-        if sample_weight is not None:
-            raise ValueError('solver="exact" takes no sample_weight; use solver="sgd".')
-        ridge = None if self.ridge == "auto" else float(self.ridge)
+    ) -> tuple[NDArray[np.float64], Choice]:
+        """Return the exact minimiser, and how its ridge was chosen."""
         fit = fit_exact(
             rows,
             y,
-            loss=smooth_relative(loss),
-            ridge=ridge,
-            validation_fraction=check_fraction("validation_fraction", self.validation_fraction),
+            loss=self.loss_,
+            ridge=None if self.ridge == "auto" else float(self.ridge),
+            weight=weight,
+            validation_fraction=self.validation_fraction,
+            n_jobs=self.n_jobs,
             rng=rng,
         )
-        self.classes_, self.ridge_, self.held_out_auc_ = classes, fit.ridge, fit.auc
-        self.step_size_, self.radius_ = None, np.inf
         self.trace_ = fit.trace
-        self.n_steps_, self.n_gradients_ = fit.trace.n_steps, fit.trace.n_gradients
-        self.n_examples_ = len(y)
-        self.data_fingerprint_ = data_fingerprint(rows, y.astype(np.int8))
-        self._online = None
-        self.coef_ = fit.w[np.newaxis]
-        self._decide_from(rows, y, np.empty(0), rng)
-        return self
+        if self.verbose:
+            chosen = f"exact solver, {type(self.loss_).__name__}, ridge {fit.choice.ridge:g}"
+            told = "" if fit.choice.auc is None else f", {_evidence(fit.choice)}"
+            print(f"{chosen}{told}", file=sys.stderr)
+        return fit.w, fit.choice
+
+    def _warm_start(self, n_features: int, scaling: Scaling | None) -> NDArray[np.float64] | None:
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        start = self.coef_[0]
+        if len(start) != n_features:
+            raise ValueError(
+                f"warm_start: X has {n_features} features, the model has {len(start)}."
+            )
+        return start if scaling is None else scaling.from_user(start)
+
+    def _solver_for(self, rows: Rows, y: NDArray[np.float64]) -> str:
+        """Return "sgd" or "exact"; what was asked for by name decides before the data do."""
+        if self.solver != "auto":
+            return self.solver
+        asked = self._asks_for_sgd()
+        if asked and self.ridge != "auto":
+            raise ValueError(
+                f"ridge={self.ridge!r} is for the exact solver, but {asked[0]} asks for stochastic "
+                "gradient descent; leave one of them at its default, or name the solver."
+            )
+        known = self.loss == "auto" or is_exact(get_loss(self.loss))
+        if self.ridge != "auto" and known:
+            return "exact"
+        return (
+            "exact" if not asked and known and is_cheap(rows, y, self._loss_for("exact")) else "sgd"
+        )
+
+    def _loss_for(self, solver: str) -> PairLoss:
+        if self.loss == "auto":
+            return get_loss("squared_hinge" if solver == "exact" else "hinge")
+        return get_loss(self.loss)
 
     def partial_fit(
         self,
@@ -420,8 +486,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     ) -> NDArray[np.float64]:
         """Learn a chunk as `partial_fit` does; return the ``X @ coef_[0]`` that it had before."""
         first = not hasattr(self, "classes_")
-        if self.solver != "sgd":
-            raise ValueError(f'partial_fit needs solver="sgd", got {self.solver!r}.')
+        if self.solver == "exact":
+            raise ValueError('partial_fit needs solver="sgd" or "auto", got "exact".')
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         try:
@@ -443,7 +509,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         first: bool,
         finite: bool,
     ) -> NDArray[np.float64]:
-        problem = self._problem()
+        problem = self._online_problem()
         rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
         if classes is not None:
             known = np.unique(np.asarray(classes))
@@ -526,18 +592,55 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
-            online = OnlineGrid.from_state(state, self._problem(), **self._online_parts())
+            online = OnlineGrid.from_state(state, self._online_problem(), **self._online_parts())
             self._adopt(online, np.asarray(state["classes"]))
 
     # ------------------------------------------------------------------------- parameters
 
-    def _problem(self) -> Problem:
+    def _check_parameters(self) -> None:
+        """Refuse parameters that mean nothing, alone or together."""
         self._check_decisions()
         if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
-        if self.solver not in ("sgd", "exact"):
-            raise ValueError(f'solver must be "sgd" or "exact", got {self.solver!r}.')
-        return Problem(LinearScore(), get_loss(self.loss))
+        if self.solver not in ("auto", "sgd", "exact"):
+            raise ValueError(f'solver must be "auto", "sgd" or "exact", got {self.solver!r}.')
+        if self.scaling not in ("auto", None):
+            raise ValueError(f'scaling must be "auto" or None, got {self.scaling!r}.')
+        wrong = ["ridge"] if self.solver == "sgd" and self.ridge != "auto" else []
+        if self.solver == "exact":
+            wrong = self._asks_for_sgd()
+        if wrong:
+            listed = ", ".join(f"{name}={getattr(self, name)!r}" for name in wrong)
+            other = "exact" if self.solver == "sgd" else "sgd"
+            raise ValueError(
+                f'solver="{self.solver}" would ignore {listed}; leave it at its default, or pass '
+                f'solver="{other}".'
+            )
+        check_fraction("validation_fraction", self.validation_fraction)
+        if self.loss != "auto":
+            get_loss(self.loss)
+
+    def _asks_for_sgd(self) -> list[str]:
+        """Return the parameters that only stochastic gradient descent looks at, if given."""
+        defaults = {
+            "step_size": "auto",
+            "radius": "auto",
+            "n_passes": "auto",
+            "schedule": "auto",
+            "averaging": "step_size",
+            "pairing": "previous",
+            "callbacks": None,
+            "warm_start": False,
+        }
+        return [
+            name
+            for name, default in defaults.items()
+            if (value := getattr(self, name)) is not default and value != default
+        ]
+
+    def _online_problem(self) -> Problem:
+        self._check_parameters()
+        return Problem(LinearScore(), self._loss_for("sgd"))
 
     def _given_step_size(self) -> float | None:
         if self.step_size in ("auto", "theory"):
@@ -598,6 +701,14 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 "both classes need a positive sample_weight and class_weight."
             )
         return np.asarray(weight / np.sqrt(means[0] * means[1]))
+
+
+def _evidence(choice: Choice) -> str:
+    """Return how good the chosen candidate was, for a person."""
+    found = choice.evidence
+    assert found is not None
+    error = "" if found.n_folds == 1 else f" +- {found.standard_error:.4f}"
+    return f"held-out AUC {found.auc:.4f}{error}"
 
 
 register_storable(AUCClassifier)

@@ -12,7 +12,7 @@ the largest norm of a row, which stands for the bound B of the theorems.
 from __future__ import annotations
 
 import math
-import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from pairlearn.metrics import roc_auc
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
-from pairlearn.solvers.rows import DenseRows, Rows
+from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Choice",
+    "Tried",
     "advice_for",
     "choose",
     "hold_out",
@@ -41,7 +42,6 @@ __all__ = [
     "relative_radii",
     "relative_steps",
     "two_classes",
-    "uneven_scales",
 ]
 
 
@@ -90,52 +90,6 @@ def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(classes)
 
 
-#: Ratio of standard deviations from which gradient descent hardly sees the small features.
-_UNEVEN = 1e3
-
-
-def uneven_scales(
-    rows: Rows, rng: np.random.Generator, *, copes: bool
-) -> NDArray[np.float64] | None:
-    """Return the scale of each feature if they differ by more than 1000, with a warning.
-
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-        Examples; sparse ones are left alone.
-    rng : numpy.random.Generator
-        Chooses the 1000 rows that are looked at.
-    copes : bool
-        Whether the caller divides by the scales, which the warning then says.
-
-    Returns
-    -------
-    ndarray of shape (d,) or None
-        Standard deviations, 1 for a feature that does not vary.
-    """
-    if not isinstance(rows, DenseRows):
-        return None
-    n = rows.shape[0]
-    part = rows.X if n <= 1000 else rows.X[rng.integers(0, n, 1000)]
-    deviation = part.std(axis=0, dtype=np.float64)
-    moving = deviation[deviation > 0]
-    if len(moving) < 2 or moving.max() <= _UNEVEN * moving.min():
-        return None
-    what = (
-        "step sizes follow the scale of each feature in this fit"
-        if copes
-        else "gradient descent hardly sees the small ones"
-    )
-    warnings.warn(
-        f"The standard deviations of the features range from {moving.min():.2g} to "
-        f"{moving.max():.2g}; {what}. Better scale the features yourself, for example with "
-        "sklearn.preprocessing.StandardScaler.",
-        UserWarning,
-        stacklevel=3,
-    )
-    return np.where(deviation > 0, deviation, 1.0)
-
-
 #: Relative step sizes c, half a decade apart.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
 #: Relative radii rho.
@@ -149,12 +103,41 @@ _ENOUGH = 200
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A chosen step size and radius, and the AUC that chose them."""
+class Tried:
+    """One candidate and what it was worth on held-out examples."""
 
-    step_size: float
-    radius: float
+    #: What was tried, by name.
+    values: dict[str, float]
+    #: Mean AUC over the folds.
     auc: float
+    #: Its standard error over the folds; NaN for a single one.
+    standard_error: float
+    n_folds: int
+
+    @classmethod
+    def of(cls, values: dict[str, float], aucs: Sequence[float]) -> Tried:
+        """Return the candidate with the AUC that it reached on each fold."""
+        n = len(aucs)
+        error = float(np.std(aucs, ddof=1) / np.sqrt(n)) if n > 1 else math.nan
+        return cls(values, float(np.mean(aucs)), error, n)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a fit chose, and on what evidence."""
+
+    step_size: float | None = None
+    radius: float = np.inf
+    ridge: float | None = None
+    #: The chosen candidate; None where nothing was to be chosen.
+    evidence: Tried | None = None
+    #: All candidates, in the order in which they were tried.
+    tried: tuple[Tried, ...] = ()
+
+    @property
+    def auc(self) -> float | None:
+        """The held-out AUC of the chosen candidate."""
+        return None if self.evidence is None else self.evidence.auc
 
 
 def opposite_scale(rows: Rows, y: NDArray[np.float64], rng: np.random.Generator) -> float:
@@ -227,7 +210,7 @@ def choose(
     """
     grid = [(step, radius) for step in step_sizes for radius in radii]
     folds = hold_out(y, validation_fraction, rng)
-    total = np.zeros(len(grid))
+    aucs: list[list[float]] = [[] for _ in grid]
     n_active = n_steps * 2.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
     shrink = 1.0
     for train, held in folds:
@@ -253,10 +236,13 @@ def choose(
         scores = rows.take(held).scores(solution.averages)
         for model, model_scores in enumerate(scores):
             lost = solution.diverged[model] or not np.isfinite(model_scores).all()
-            total[model] += 0.0 if lost else roc_auc(y[held], model_scores)
-    best = int(np.argmax(total))
-    step, radius = grid[best]
-    return Choice(step, radius, float(total[best] / len(folds)))
+            aucs[model].append(0.0 if lost else roc_auc(y[held], model_scores))
+    tried = tuple(
+        Tried.of({"step_size": step, "radius": radius}, found)
+        for (step, radius), found in zip(grid, aucs, strict=True)
+    )
+    chosen = max(tried, key=lambda one: one.auc)
+    return Choice(**chosen.values, evidence=chosen, tried=tried)
 
 
 def hold_out(

@@ -23,7 +23,7 @@ from pairlearn.estimators.storage import Storable
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 
 __all__ = ["ScoreDecisions", "StoredDecisions"]
@@ -77,7 +77,11 @@ class ScoreDecisions:
         weights = np.concatenate(weight)
         if len(example_weight):
             weights = weights * example_weight[index] / example_weight.mean()
-        self._decide(rows.take(index).scores(self.coef_[0]), y[index] > 0, weights)
+        part = rows.take(index)
+        if isinstance(part, DenseRows):
+            # In single precision the scores of data far from zero would drown in rounding.
+            part = DenseRows(part.X.astype(np.float64, copy=False))
+        self._decide(part.scores(self.coef_[0]), y[index] > 0, weights)
 
     def _decide(
         self, scores: NDArray[np.float64], positive: NDArray[np.bool_], weight: NDArray[np.float64]
@@ -167,6 +171,7 @@ class StoredDecisions(Storable, ScoreDecisions):
     """A linear scorer with its decisions, to and from arrays."""
 
     step_size_: float | None
+    ridge_: float | None
     radius_: float
     n_steps_: int
     n_gradients_: int
@@ -177,6 +182,7 @@ class StoredDecisions(Storable, ScoreDecisions):
         "threshold": ArraySpec(()),
         "step_size": ArraySpec((), required=False),
         "radius": ArraySpec((), required=False),
+        "ridge": ArraySpec((), required=False),
         "held_out_auc": ArraySpec((), required=False),
         "n_steps": ArraySpec((), ("int64",)),
         "n_gradients": ArraySpec((), ("int64",)),
@@ -204,6 +210,7 @@ class StoredDecisions(Storable, ScoreDecisions):
         for name in ("n_steps", "n_gradients", "n_examples"):
             setattr(self, f"{name}_", arrays[name].item())
         self.step_size_ = arrays["step_size"].item() if "step_size" in arrays else None
+        self.ridge_ = arrays["ridge"].item() if "ridge" in arrays else None
         held_out = arrays.get("held_out_auc")
         self.held_out_auc_ = None if held_out is None else held_out.item()
         self.radius_ = arrays["radius"].item() if "radius" in arrays else np.inf

@@ -1,59 +1,115 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact training for data in memory: the minimiser of the pair risk, its ridge by held-out AUC."""
+"""Exact training for data in memory: the minimiser of the pair risk, its ridge by held-out AUC.
+
+Ridges from strong to weak are tried on stratified folds, three times over if the rarer class is
+small: the choice on a handful of positives is noise, and repetition is the only cure. A fold starts
+from its own last model, never from one that has seen its held-out part. Two ridges without gain end
+the search. At most 2,000 examples of each class take part; the model is trained on all.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.auc_choice import hold_out
-from pairlearn.losses import Hinge, PairLoss, Square, SquaredHinge
+from pairlearn.estimators.auc_choice import Choice, Tried
+from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
 from pairlearn.metrics import roc_auc
-from pairlearn.solvers.batch import ExactSolver
-from pairlearn.solvers.moments import ClassMoments
-from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.batch import ExactSolver, PairObjective
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 
-__all__ = ["ExactFit", "fit_exact", "smooth_relative"]
+__all__ = ["ExactFit", "fit_exact", "is_cheap", "is_exact", "threads"]
 
-#: Ridges of the grid, relative to the mean variance of a feature.
-_RIDGES = tuple(10.0**exponent for exponent in range(-7, 3))
-#: Losses whose risk needs all pairs are tried on so many examples of each class at most.
-_ALL_PAIRS_CAP = 500
+Vector = NDArray[np.float64]
+
+#: The exact solver is taken for a loss by sorting if n d min(d, 100) is at most this, or a sparse
+#: matrix has at most so many numbers; for a loss that visits all pairs, up to so many of them.
+_CHEAP_PRODUCTS, _CHEAP_WIDTH, _CHEAP_NUMBERS, _CHEAP_PAIRS = 5e7, 100, 4_000_000, 250_000
+#: Ridges for rows whose mean variance is 1, from strong to weak.
+_RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
+#: At most so many examples of each class choose the ridge; for a loss that visits all pairs, fewer.
+_CAP, _ALL_PAIRS_CAP = 2_000, 500
+#: With fewer examples of the rarer class the folds are dealt three times.
+_FEW, _REPEATS = 60, 3
+#: With so many of the rarer class two of the folds are enough.
+_MANY = 1_000
+#: Ridges without gain that end the search.
+_PATIENCE = 2
+#: The precision of the models that are only compared.
+_ROUGH = 1e-4
 
 
 @dataclass(frozen=True)
 class ExactFit:
-    """A trained model, the ridge used, the held-out AUC that chose it, and the trace."""
+    """A trained model, what chose its ridge, and the trace."""
 
-    w: NDArray[np.float64]
-    ridge: float
-    auc: float | None
+    w: Vector
+    choice: Choice
     trace: Trace
 
 
-def smooth_relative(loss: PairLoss) -> PairLoss:
-    """Return the loss, or the squared hinge for the hinge, which has no exact solver here.
+def is_exact(loss: PairLoss) -> bool:
+    """Whether the exact solver takes a loss: convex, smooth, of opposite pairs.
 
     Examples
     --------
-    >>> smooth_relative(Hinge(margin=2.0))
-    SquaredHinge(one_sided=False, margin=2.0)
+    >>> from pairlearn import Hinge, SquaredHinge
+    >>> is_exact(Hinge()), is_exact(SquaredHinge())
+    (False, True)
     """
-    if type(loss) is Hinge:
-        return SquaredHinge(loss.margin, one_sided=loss.one_sided)
-    return loss
+    try:
+        ExactSolver(loss)
+    except ValueError:
+        return False
+    return True
+
+
+def is_cheap(rows: Rows, y: Vector, loss: PairLoss) -> bool:
+    """Whether the exact solution costs no more than a few hundred thousand steps do."""
+    n, d = rows.shape
+    if _visits_pairs(loss):
+        n_positive = int(np.count_nonzero(y > 0))
+        return n_positive * (n - n_positive) <= _CHEAP_PAIRS
+    if isinstance(rows, CsrRows):
+        return len(rows.data) <= _CHEAP_NUMBERS
+    return n * d * min(d, _CHEAP_WIDTH) <= _CHEAP_PRODUCTS
+
+
+def _visits_pairs(loss: PairLoss) -> bool:
+    return not isinstance(loss, SquaredHinge | Square | SmoothedHinge)
+
+
+@contextmanager
+def threads(n_jobs: int | None) -> Iterator[Callable[..., Any]]:
+    """Yield `map`, by so many threads; -1 for all processors. Results come in order."""
+    if n_jobs is None or n_jobs == 1:
+        yield map
+        return
+    import os
+    from concurrent.futures import ThreadPoolExecutor
+
+    if n_jobs == 0 or n_jobs < -1:
+        raise ValueError(f"n_jobs must be a number of threads, -1 for all, or None, got {n_jobs}.")
+    with ThreadPoolExecutor(os.cpu_count() if n_jobs == -1 else n_jobs) as pool:
+        yield pool.map
 
 
 def fit_exact(
     rows: Rows,
-    y: NDArray[np.float64],
+    y: Vector,
     *,
     loss: PairLoss,
     ridge: float | None,
+    weight: Vector,
     validation_fraction: float,
+    n_jobs: int | None,
     rng: np.random.Generator,
 ) -> ExactFit:
     """Minimise the mean loss over opposite pairs plus ridge times the squared norm.
@@ -61,7 +117,7 @@ def fit_exact(
     Parameters
     ----------
     rows : DenseRows or CsrRows
-        Training examples.
+        Training examples, scaled.
     y : ndarray of shape (n,)
         Labels -1 and +1, both present.
     loss : PairLoss
@@ -69,64 +125,110 @@ def fit_exact(
     ridge : float, optional
         The ridge; by default the best of a grid by AUC on held-out training data. Of equals, the
         largest.
+    weight : ndarray of shape (n,) or (0,)
+        Weights of the examples; held-out pairs all count the same.
     validation_fraction : float
-        The share of each class that is held out.
+        The share of a fold; 0.2 makes five.
+    n_jobs : int, optional
+        Threads for the folds.
     rng : numpy.random.Generator
-        Deals the held-out data.
+        Deals the folds.
 
     Returns
     -------
     ExactFit
         The model trained on all examples.
     """
-    auc = None
+    ExactSolver(loss, 0.0 if ridge is None else ridge)
+    if len(weight) and not weight.all():
+        # An example of weight zero is as good as absent; a fold of such would have no pair.
+        kept = np.flatnonzero(weight)
+        rows, y, weight = rows.take(kept), y[kept], weight[kept]
+    start = None
+    choice = Choice(ridge=ridge)
     if ridge is None:
-        ridge, auc = _choose_ridge(rows, y, loss, validation_fraction, rng)
-    solution = ExactSolver(loss, ridge=ridge).solve(rows, y)
-    return ExactFit(solution.w, ridge, auc, solution.trace)
+        choice, start = _choose_ridge(rows, y, loss, weight, validation_fraction, n_jobs, rng)
+    assert choice.ridge is not None
+    objective = PairObjective(_float64(rows), y, loss, weight if len(weight) else None)
+    w, n_evaluations = objective.minimise(choice.ridge, start, tolerance=1e-6)
+    n_positive = int(np.count_nonzero(y > 0))
+    n_pairs = n_positive * (len(y) - n_positive)
+    return ExactFit(w, choice, Trace(n_evaluations, n_evaluations * n_pairs))
 
 
 def _choose_ridge(
     rows: Rows,
-    y: NDArray[np.float64],
+    y: Vector,
     loss: PairLoss,
+    weight: Vector,
     validation_fraction: float,
+    n_jobs: int | None,
     rng: np.random.Generator,
-) -> tuple[float, float]:
-    """Return the ridge with the best held-out AUC, and that AUC."""
-    _, spread = rows.spread()
-    scale = spread / rows.shape[1]
-    ridges = [relative * scale if scale > 0 else relative for relative in reversed(_RIDGES)]
-    folds = hold_out(y, validation_fraction, rng)
-    totals = np.zeros(len(ridges))
-    for train, held in folds:
-        if not isinstance(loss, SquaredHinge):
-            train = _first_of_each(train, y, _ALL_PAIRS_CAP)
-        part, part_y = _float64(rows.take(train)), y[train]
-        held_rows, w = rows.take(held), None
-        moments = None
-        if type(loss) is Square:
-            moments = ClassMoments(rows.shape[1]).add(part, part_y)
-        for index, ridge in enumerate(ridges):
-            if moments is not None:
-                w = moments.solve(ridge=ridge)
+) -> tuple[Choice, Vector]:
+    """Return the ridge with the best held-out AUC, and a model to start from."""
+    cap = _ALL_PAIRS_CAP if _visits_pairs(loss) else _CAP
+    kept = np.concatenate(
+        [rng.permutation(np.flatnonzero(y == sign))[:cap] for sign in (-1.0, 1.0)]
+    )
+    part, part_y = _float64(rows.take(kept)), y[kept]
+    part_weight = weight[kept] if len(weight) else None
+    folds = _folds(part_y, max(round(1.0 / validation_fraction), 2), rng)
+    held = [(part.take(test), part_y[test]) for _, test in folds]
+    objectives = [
+        PairObjective(
+            part.take(train), part_y[train], loss,
+            None if part_weight is None else part_weight[train],
+        )
+        for train, _ in folds
+    ]  # fmt: skip
+    models: list[Vector | None] = [None] * len(folds)
+    tried: list[Tried] = []
+    best, start, without_gain = -1.0, np.zeros(rows.shape[1]), 0
+
+    def train(ridge: float, k: int) -> Vector:
+        return objectives[k].minimise(ridge, models[k], tolerance=_ROUGH)[0]
+
+    with threads(n_jobs) as run:
+        for ridge in _RIDGES:
+            found: list[Vector] = list(run(partial(train, ridge), range(len(folds))))
+            models[:] = found
+            aucs = [
+                roc_auc(labels, test.scores(w))
+                for (test, labels), w in zip(held, found, strict=True)
+            ]
+            tried.append(Tried.of({"ridge": ridge}, aucs))
+            if tried[-1].auc > best:
+                best, without_gain = tried[-1].auc, 0
+                start = np.mean(found, axis=0)
             else:
-                # From strong to weak: the last model is a good start for the next.
-                solver = ExactSolver(loss, ridge=ridge, tolerance=1e-4)
-                w = solver.solve(part, part_y, w_start=w).w
-            totals[index] += roc_auc(y[held], held_rows.scores(w)) / len(folds)
-    best = int(np.argmax(totals))
-    return ridges[best], float(totals[best])
+                without_gain += 1
+            if without_gain == _PATIENCE:
+                break
+    chosen = max(tried, key=lambda one: one.auc)
+    return Choice(ridge=chosen.values["ridge"], evidence=chosen, tried=tuple(tried)), start
 
 
-def _first_of_each(
-    index: NDArray[np.int64], y: NDArray[np.float64], count: int
-) -> NDArray[np.int64]:
-    return np.concatenate([index[y[index] == sign][:count] for sign in (-1.0, 1.0)])
+def _folds(y: Vector, n_folds: int, rng: np.random.Generator) -> list[tuple[Any, Any]]:
+    """Return (train, held-out) positions of stratified folds, dealt anew when there are few."""
+    members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
+    rarer = min(map(len, members))
+    if rarer == 1:
+        # A class of one example cannot be divided: it is both trained on and scored.
+        everything = np.arange(len(y))
+        return [(everything, everything)]
+    n_folds = min(n_folds, rarer)
+    folds = []
+    for _ in range(_REPEATS if rarer < _FEW else 1):
+        fold = np.empty(len(y), dtype=np.int64)
+        for places in members:
+            fold[rng.permutation(places)] = np.arange(len(places)) % n_folds
+        for k in range(2 if rarer >= _MANY else n_folds):
+            folds.append((np.flatnonzero(fold != k), np.flatnonzero(fold == k)))
+    return folds
 
 
 def _float64(rows: Rows) -> Rows:
     """Return the rows as they are, dense ones in float64: they are multiplied many times."""
     if isinstance(rows, CsrRows):
         return rows
-    return type(rows)(rows.X.astype(np.float64, copy=False))
+    return DenseRows(rows.X.astype(np.float64, copy=False))

@@ -59,12 +59,14 @@ def order_by_buckets(places, order, begins, longest):
 
 
 @kernel
-def squared_hinge_walk(places, order, positive, gradient):
-    """Return the sum of the squared hinge over all pairs; fill its derivatives by score.
+def squared_hinge_walk(places, order, positive, weight, gradient):
+    """Return the weighted sum of the squared hinge over all pairs; fill its derivatives by score.
 
     `places` are p_i - margin and q_j, `order` sorts them upward, `positive` says which are which.
+    A pair weighs the product of the weights of both, 1 if `weight` is empty.
     """
     n = len(places)
+    weighted = len(weight) > 0
     count = 0.0
     ramp = 0.0
     bowl = 0.0
@@ -76,11 +78,12 @@ def squared_hinge_walk(places, order, positive, gradient):
         last = places[i]
         bowl += drop * (ramp + 0.5 * drop * count)
         ramp += drop * count
+        own = weight[i] if weighted else 1.0
         if positive[i]:
-            total += 2.0 * bowl
-            gradient[i] = -2.0 * ramp
+            total += 2.0 * own * bowl
+            gradient[i] = -2.0 * own * ramp
         else:
-            count += 1.0
+            count += own
     count = 0.0
     ramp = 0.0
     last = places[order[0]]
@@ -88,8 +91,9 @@ def squared_hinge_walk(places, order, positive, gradient):
         i = order[r]
         ramp += (places[i] - last) * count
         last = places[i]
+        own = weight[i] if weighted else 1.0
         if positive[i]:
-            count += 1.0
+            count += own
         else:
-            gradient[i] = 2.0 * ramp
+            gradient[i] = 2.0 * own * ramp
     return total

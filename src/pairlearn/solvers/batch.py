@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.losses import PairLoss, Square, SquaredHinge, get_loss
 from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.moments import ClassMoments
-from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.newton import SquaredHingeNewton
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_two_classes
-from pairlearn.validation import check_count, check_positive
+from pairlearn.validation import check_count, check_positive, check_weights
 
-__all__ = ["ExactSolver", "pair_mean"]
+__all__ = ["ExactSolver", "PairObjective", "pair_mean"]
 
 Vector = NDArray[np.float64]
 #: A function of the scores: the mean loss over opposite pairs, and its derivatives.
@@ -37,6 +39,9 @@ ScoreLoss = Callable[[Vector], tuple[float, Vector]]
 
 #: With more features than this the closed form is not used as a preconditioner.
 _MOST_PRECONDITIONED = 1_000
+#: With at most so many features the squared hinge is left to Newton's method: one iteration is then
+#: as cheap as a few of L-BFGS.
+_NEWTON = 32
 #: A bucket of more places than this is left to a general sort.
 _LONGEST_BUCKET = 64
 
@@ -91,7 +96,14 @@ class ExactSolver:
                 '"smoothed_hinge" or "squared_hinge", or pairwise SGD.'
             )
 
-    def solve(self, X: Any, y: ArrayLike, *, w_start: ArrayLike | None = None) -> Solution:
+    def solve(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        w_start: ArrayLike | None = None,
+        example_weight: ArrayLike | None = None,
+    ) -> Solution:
         """Return the minimiser.
 
         Parameters
@@ -101,7 +113,9 @@ class ExactSolver:
         y : array-like of shape (n,)
             Labels -1 and +1.
         w_start : array-like of shape (d,), optional
-            Where L-BFGS starts; by default at the minimiser for the square loss.
+            Where the search starts; by default at the minimiser for the square loss.
+        example_weight : array-like of shape (n,), optional
+            A pair weighs the product of the weights of its two examples.
 
         Returns
         -------
@@ -109,77 +123,157 @@ class ExactSolver:
             The minimiser, as both average and last iterate. The trace counts evaluations of the
             risk as steps and all opposite pairs of each as gradients.
         """
+        begin = time.perf_counter()
         rows, y = check_two_classes(X, y)
-        loss, begin = get_loss(self.loss), time.perf_counter()
-        positive = y > 0
-        n_pairs = int(np.count_nonzero(positive)) * int(np.count_nonzero(~positive))
-        d = rows.shape[1]
-        moments = None
-        if type(loss) is Square or d <= _MOST_PRECONDITIONED:
-            moments = ClassMoments(d).add(rows, y)
-        if type(loss) is Square:
-            assert moments is not None
-            w = moments.solve(ridge=self.ridge, margin=loss.margin)
-            trace = Trace(1, n_pairs, seconds=time.perf_counter() - begin)
-            return Solution(w, w, trace)
-        return self._descend(rows, loss, positive, moments, w_start, n_pairs, begin)
+        weight = None if example_weight is None else check_weights(example_weight, len(y))
+        objective = PairObjective(rows, y, get_loss(self.loss), weight)
+        w, n_evaluations = objective.minimise(
+            self.ridge,
+            None if w_start is None else np.asarray(w_start, dtype=np.float64),
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+        )
+        n_positive = int(np.count_nonzero(y > 0))
+        n_gradients = n_evaluations * n_positive * (len(y) - n_positive)
+        trace = Trace(n_evaluations, n_gradients, seconds=time.perf_counter() - begin)
+        return Solution(w, w, trace)
+
+
+class PairObjective:
+    """The mean loss over opposite pairs of one data set, to be minimised for any ridge.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+        Examples.
+    y : ndarray of shape (n,)
+        Labels -1 and +1, both present.
+    loss : PairLoss
+        A smooth convex loss of opposite pairs.
+    weight : ndarray of shape (n,), optional
+        Weights of the examples.
+
+    Examples
+    --------
+    >>> rows, y = DenseRows(np.array([[0.0], [1.0]])), np.array([-1.0, 1.0])
+    >>> PairObjective(rows, y, SquaredHinge()).minimise(1.0)[0]
+    array([0.5])
+    """
+
+    def __init__(self, rows: Rows, y: Vector, loss: PairLoss, weight: Vector | None = None) -> None:
+        self._rows, self._y, self._loss, self._weight = rows, y, loss, weight
+
+    @cached_property
+    def _moments(self) -> ClassMoments | None:
+        d = self._rows.shape[1]
+        if type(self._loss) is not Square and d > _MOST_PRECONDITIONED:
+            return None
+        return ClassMoments(d).add(self._rows, self._y, example_weight=self._weight)
+
+    @cached_property
+    def _newton(self) -> SquaredHingeNewton | None:
+        d, loss = self._rows.shape[1], self._loss
+        if type(loss) is SquaredHinge and isinstance(self._rows, DenseRows) and d <= _NEWTON:
+            X = self._rows.X.astype(np.float64, copy=False)
+            return SquaredHingeNewton(X, self._y > 0, weight=self._weight, margin=loss.margin)
+        return None
+
+    @cached_property
+    def _products(self) -> _Products:
+        return _Products(self._rows)
+
+    @cached_property
+    def _mean(self) -> ScoreLoss:
+        return pair_mean(self._loss, self._y > 0, self._weight)
+
+    def minimise(
+        self,
+        ridge: float,
+        w_start: Vector | None = None,
+        *,
+        tolerance: float = 1e-9,
+        max_iterations: int = 200,
+    ) -> tuple[Vector, int]:
+        """Return the minimiser of the mean loss plus ridge ||w||^2, and what it took.
+
+        Parameters
+        ----------
+        ridge : float
+            The weight of ||w||^2.
+        w_start : ndarray of shape (d,), optional
+            Where the search starts; by default at the minimiser for the square loss.
+        tolerance : float, default=1e-9
+            Stop when an iteration lowers the objective by less than this share of it.
+        max_iterations : int, default=200
+            Most iterations.
+
+        Returns
+        -------
+        w : ndarray of shape (d,)
+            The minimiser.
+        n_evaluations : int
+            How often the risk was evaluated.
+        """
+        if type(self._loss) is Square:
+            assert self._moments is not None
+            return self._moments.solve(ridge=ridge, margin=self._loss.margin), 1
+        if self._newton is not None:
+            w, n_evaluations = self._newton.minimise(
+                ridge, w_start, tolerance=tolerance, max_iterations=max_iterations
+            )
+            stopped = n_evaluations == max_iterations
+        else:
+            w, n_evaluations, stopped = self._descend(ridge, w_start, tolerance, max_iterations)
+        if stopped:
+            warnings.warn(
+                f"The search stopped after {max_iterations} iterations; raise max_iterations.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return w, n_evaluations
 
     def _descend(
-        self,
-        rows: Rows,
-        loss: PairLoss,
-        positive: NDArray[np.bool_],
-        moments: ClassMoments | None,
-        w_start: ArrayLike | None,
-        n_pairs: int,
-        begin: float,
-    ) -> Solution:
+        self, ridge: float, w_start: Vector | None, tolerance: float, max_iterations: int
+    ) -> tuple[Vector, int, bool]:
+        """Run L-BFGS in the coordinates in which the square loss has the identity as Hessian."""
+        from scipy import linalg
         from scipy.optimize import minimize
 
-        d = rows.shape[1]
-        evaluate, products = pair_mean(loss, positive), _Products(rows)
-        root = None if moments is None else _root(moments, self.ridge)
-        start = np.zeros(d)
-        if w_start is not None:
-            start = np.asarray(w_start, dtype=np.float64)
-        elif moments is not None:
-            start = moments.solve(ridge=self.ridge)
+        moments, mean, products = self._moments, self._mean, self._products
+        lower = None if moments is None else _lower(moments, ridge)
+
+        def of_w(w: Vector) -> Vector:
+            return w if lower is None else np.asarray(w @ lower)
+
+        def to_w(v: Vector, *, transposed: bool = True) -> Vector:
+            if lower is None:
+                return v
+            trans = "T" if transposed else "N"
+            return np.asarray(
+                linalg.solve_triangular(lower, v, lower=True, trans=trans, check_finite=False)
+            )
+
+        if w_start is None:
+            d = self._rows.shape[1]
+            w_start = np.zeros(d) if moments is None else moments.solve(ridge=ridge)
         n_evaluations = 0
 
         def objective(v: Vector) -> tuple[float, Vector]:
             nonlocal n_evaluations
             n_evaluations += 1
-            w = v if root is None else root @ v
-            value, slopes = evaluate(products.scores(w))
-            gradient = products.combine(slopes) + (2.0 * self.ridge) * w
-            value += self.ridge * float(w @ w)
-            return value, gradient if root is None else root.T @ gradient
+            w = to_w(v)
+            value, slopes = mean(products.scores(w))
+            gradient = products.combine(slopes) + (2.0 * ridge) * w
+            return value + ridge * float(w @ w), to_w(gradient, transposed=False)
 
-        v_start = start if root is None else np.linalg.lstsq(root, start, rcond=None)[0]
-        found = minimize(
-            objective,
-            v_start,
-            jac=True,
-            method="L-BFGS-B",
-            options={
-                "maxiter": self.max_iterations,
-                "ftol": self.tolerance,
-                "gtol": 1e-12,
-                "maxcor": 20,
-            },
-        )
-        if found.status == 1:
-            warnings.warn(
-                f"L-BFGS stopped after {self.max_iterations} iterations; raise max_iterations.",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-        w = found.x if root is None else root @ found.x
-        trace = Trace(n_evaluations, n_evaluations * n_pairs, seconds=time.perf_counter() - begin)
-        return Solution(w, w, trace)
+        options = {"maxiter": max_iterations, "ftol": tolerance, "gtol": 1e-12, "maxcor": 20}
+        found = minimize(objective, of_w(w_start), jac=True, method="L-BFGS-B", options=options)
+        return to_w(found.x), n_evaluations, found.status == 1
 
 
-def pair_mean(loss: PairLoss, positive: NDArray[np.bool_]) -> ScoreLoss:
+def pair_mean(
+    loss: PairLoss, positive: NDArray[np.bool_], weight: Vector | None = None
+) -> ScoreLoss:
     """Return a function of scores: the mean loss over opposite pairs, and its derivatives.
 
     Parameters
@@ -188,6 +282,8 @@ def pair_mean(loss: PairLoss, positive: NDArray[np.bool_]) -> ScoreLoss:
         A loss of opposite pairs.
     positive : ndarray of bool of shape (n,)
         Which examples are positive.
+    weight : ndarray of shape (n,), optional
+        Weights of the examples; a pair weighs the product of both.
 
     Returns
     -------
@@ -201,16 +297,17 @@ def pair_mean(loss: PairLoss, positive: NDArray[np.bool_]) -> ScoreLoss:
     (0.25, array([-1.,  1.]))
     """
     if (loss.value, loss.derivative) == (SquaredHinge.value, SquaredHinge.derivative):
-        return _SquaredHingeMean(positive, loss.parameter)
-    n, n_positive = len(positive), int(np.count_nonzero(positive))
+        return _SquaredHingeMean(positive, loss.parameter, weight)
     y = np.where(positive, 1.0, -1.0)
+    w = np.ones(len(y)) if weight is None else weight
+    w = w / w.sum()
     orders = 1.0 if loss.one_sided else 2.0
     # From the mean over all ordered pairs to the mean over opposite ones.
-    factor = n * (n - 1) / (orders * n_positive * (n - n_positive))
+    factor = (1.0 - float(w @ w)) / (orders * float(w[positive].sum()) * float(w[~positive].sum()))
 
     def evaluate(scores: Vector) -> tuple[float, Vector]:
-        value = factor * pair_risk(loss, scores, y)
-        return value, factor * pair_risk_gradient(loss, scores, y)
+        value = factor * pair_risk(loss, scores, y, sample_weight=weight)
+        return value, factor * pair_risk_gradient(loss, scores, y, sample_weight=weight)
 
     return evaluate
 
@@ -218,11 +315,12 @@ def pair_mean(loss: PairLoss, positive: NDArray[np.bool_]) -> ScoreLoss:
 class _SquaredHingeMean:
     """The squared hinge by one sort and two walks."""
 
-    def __init__(self, positive: NDArray[np.bool_], margin: float) -> None:
+    def __init__(self, positive: NDArray[np.bool_], margin: float, weight: Vector | None) -> None:
         n = len(positive)
         self._positive, self._margin = positive, margin * positive
-        n_positive = int(np.count_nonzero(positive))
-        self._scale = 1.0 / (n_positive * (n - n_positive))
+        self._weight = np.empty(0) if weight is None else weight
+        w = np.ones(n) if weight is None else weight
+        self._scale = 1.0 / (float(w[positive].sum()) * float(w[~positive].sum()))
         self._order = np.empty(n, dtype=np.int64)
         self._begins = np.empty(2 * n + 2, dtype=np.int64)
 
@@ -233,7 +331,7 @@ class _SquaredHingeMean:
         if not order_by_buckets(places, order, self._begins, _LONGEST_BUCKET):
             order = np.argsort(places)
         gradient = np.empty(len(scores))
-        value = squared_hinge_walk(places, order, self._positive, gradient)
+        value = squared_hinge_walk(places, order, self._positive, self._weight, gradient)
         gradient *= self._scale
         return self._scale * float(value), gradient
 
@@ -258,8 +356,8 @@ class _Products:
         return np.asarray(slopes @ self._X, dtype=np.float64)
 
 
-def _root(moments: ClassMoments, ridge: float) -> Vector:
-    """Return R with R' A R = I for the matrix A of the square loss (regularised if singular)."""
+def _lower(moments: ClassMoments, ridge: float) -> Vector:
+    """Return L with L L' = A for the matrix A of the square loss (regularised if singular)."""
     from scipy import linalg
 
     u, matrix = moments.difference, moments.covariance
@@ -267,6 +365,4 @@ def _root(moments: ClassMoments, ridge: float) -> Vector:
     # Directions without variance have no gradient either; they only must not blow up.
     floor = 1e-10 * max(float(np.trace(matrix)) / len(u), float(np.finfo(float).tiny))
     matrix.flat[:: len(u) + 1] += ridge + floor
-    lower = linalg.cholesky(matrix, lower=True, check_finite=False)
-    inverse = linalg.solve_triangular(lower, np.eye(len(u)), lower=True, check_finite=False)
-    return np.asarray(inverse.T)
+    return np.asarray(linalg.cholesky(matrix, lower=True, check_finite=False))

@@ -33,7 +33,7 @@ from pairlearn.solvers.two_classes import (
     draw_path,
     n_steps_of,
 )
-from pairlearn.validation import check_count, check_generator, check_labels
+from pairlearn.validation import check_count, check_generator, check_labels, check_weights
 
 __all__ = ["OPAUC", "ClassMoments", "solve_square_auc"]
 
@@ -75,7 +75,7 @@ class ClassMoments:
         #: Their sums of (x - mean)(x - mean)'.
         self.scatters = np.zeros((2, d, d))
 
-    def add(self, X: Any, y: ArrayLike) -> Self:
+    def add(self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None) -> Self:
         """Add a chunk of examples with labels -1 and +1.
 
         Parameters
@@ -84,6 +84,8 @@ class ClassMoments:
             Examples.
         y : array-like of shape (m,)
             Labels.
+        example_weight : array-like of shape (m,), optional
+            How often each example counts; any numbers of at least 0.
 
         Returns
         -------
@@ -102,7 +104,8 @@ class ClassMoments:
             raise ValueError("y must hold the labels -1 and +1.")
         if not len(y):
             return self
-        for kind, (count, mean, scatter) in enumerate(_moments_of(rows, y > 0)):
+        weight = None if example_weight is None else check_weights(example_weight, len(y))
+        for kind, (count, mean, scatter) in enumerate(_moments_of(rows, y > 0, weight)):
             self._merge(kind, count, mean, scatter)
         return self
 
@@ -168,39 +171,45 @@ class ClassMoments:
         return np.asarray(w)
 
 
-def _moments_of(rows: Rows, positive: NDArray[np.bool_]) -> list[tuple[float, Vector, Vector]]:
+def _moments_of(
+    rows: Rows, positive: NDArray[np.bool_], weight: Vector | None
+) -> list[tuple[float, Vector, Vector]]:
     """Return number, mean and scatter of the positives and of the negatives.
 
     The products are taken about a point near the mean, so that subtracting the mean later loses
     nothing, and for one class only: the other one is the rest.
     """
     n, d = rows.shape
-    counts = [int(np.count_nonzero(positive)), n - int(np.count_nonzero(positive))]
-    rarer = 0 if counts[0] <= counts[1] else 1
+    rarer = 0 if 2 * int(np.count_nonzero(positive)) <= n else 1
     index = np.flatnonzero(positive if rarer == 0 else ~positive)
+    w = np.ones(n) if weight is None else weight
     if isinstance(rows, CsrRows):
         import scipy.sparse
 
         X = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(n, d))
-        X = X.astype(np.float64)
-        part, origin = X[index], np.zeros(d)
-        sums = [np.asarray(part.sum(axis=0)).ravel(), np.asarray(X.sum(axis=0)).ravel()]
-        products = [(part.T @ part).toarray(), (X.T @ X).toarray()]
+        Z, origin = X.astype(np.float64), np.zeros(d)
+        if weight is not None:
+            root = scipy.sparse.dia_array((np.sqrt(weight)[None], [0]), shape=(n, n)).tocsr()
+            rooted = root @ Z
+        else:
+            rooted = Z
+        part = rooted[index]
+        products = [(part.T @ part).toarray(), (rooted.T @ rooted).toarray()]
     else:
         origin = rows.X[:_FIRST_ROWS].mean(axis=0, dtype=np.float64)
         Z = np.subtract(rows.X, origin, dtype=np.float64)
-        part = Z[index]
-        ones = np.ones(n)
-        sums = [ones[: len(index)] @ part, ones @ Z]
-        products = [part.T @ part, Z.T @ Z]
+        rooted = Z if weight is None else Z * np.sqrt(weight)[:, None]
+        part = rooted[index]
+        products = [part.T @ part, rooted.T @ rooted]
+    sums = [w[index] @ Z[index], w @ Z]
+    counts = [float(w[index].sum()), float(w.sum() - w[index].sum())]
     found: list[tuple[float, Vector, Vector]] = [(0.0, origin, np.zeros((d, d)))] * 2
-    for kind, total, product in (
-        (rarer, sums[0], products[0]),
-        (1 - rarer, sums[1] - sums[0], products[1] - products[0]),
+    for kind, count, total, product in (
+        (rarer, counts[0], sums[0], products[0]),
+        (1 - rarer, counts[1], sums[1] - sums[0], products[1] - products[0]),
     ):
-        count = float(counts[kind])
-        if count:
-            mean = total / count
+        if count > 0.0:
+            mean = np.asarray(total) / count
             found[kind] = (count, origin + mean, product - count * np.outer(mean, mean))
     return found
 

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Units do not matter: changes of scale, shifts and constant columns leave the AUC where it was."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.preprocessing import StandardScaler
+
+from pairlearn import AUCClassifier
+from pairlearn.estimators.scaling import fit_scaling
+from pairlearn.solvers.rows import DenseRows, as_rows
+
+#: What a change of units may move the test AUC by.
+LAW = 0.002
+
+
+def sample(n=600, *, seed=0):
+    """Return features of uneven scales, among them a rare indicator, and noisy labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5)) * [1.0, 30.0, 0.01, 1.0, 1.0]
+    X[:, 4] = rng.random(n) < 0.02
+    y = (X[:, 0] + X[:, 1] / 30.0 + 2.0 * X[:, 4] + rng.normal(size=n) > 0.8).astype(int)
+    return X, y
+
+
+def held_out_auc(model, X, y):
+    return model.fit(X[::2], y[::2]).score(X[1::2], y[1::2])
+
+
+MODELS = {
+    "auto": lambda: AUCClassifier(random_state=0),
+    "sgd": lambda: AUCClassifier(solver="sgd", random_state=0),
+    "exact square": lambda: AUCClassifier("square", solver="exact", random_state=0),
+    "given step": lambda: AUCClassifier(step_size=0.1, n_passes=20, random_state=0),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_law_of_units(kind):
+    X, y = sample()
+    expected = held_out_auc(MODELS[kind](), X, y)
+    assert expected > 0.8
+    changed = {f"times 1e{k}": X * 10.0**k for k in (-6, -3, 1, 6)}
+    changed["each its own"] = X * 10.0 ** np.array([-6, 6, 3, 0, -2])
+    changed["shifted"] = X + np.array([1e4, -1e5, 7.0, 0.0, 3.0])
+    changed["scaled"] = StandardScaler().fit_transform(X)
+    changed["with a constant"] = np.column_stack([X, np.full(len(X), 1e7)])
+    for name, Z in changed.items():
+        assert abs(held_out_auc(MODELS[kind](), Z, y) - expected) < LAW, name
+
+
+@pytest.mark.parametrize("kind", ["auto", "sgd", "given step"])
+def test_sparse_rows_are_scaled_alike(kind):
+    X, y = sample()
+    X[np.abs(X) < 0.3] = 0.0
+    expected = held_out_auc(MODELS[kind](), X, y)
+    for factor in (1.0, 10.0 ** np.array([-6, 6, 3, 0, -2])):
+        found = held_out_auc(MODELS[kind](), scipy.sparse.csr_array(X * factor), y)
+        assert abs(found - expected) < 0.003
+
+
+@pytest.mark.parametrize("factor", [1e150, 1e-150, 1e-300, 1e300])
+def test_extreme_units(factor):
+    X, y = sample()
+    expected = held_out_auc(MODELS["auto"](), X, y)
+    assert abs(held_out_auc(MODELS["auto"](), X * factor, y) - expected) < LAW
+
+
+def test_single_precision_far_below_one():
+    X, y = sample()
+    X = X.astype(np.float32)
+    expected = held_out_auc(MODELS["auto"](), X, y)
+    assert abs(held_out_auc(MODELS["auto"](), X * np.float32(1e-30), y) - expected) < LAW
+
+
+@pytest.mark.parametrize("kind", ["auto", "sgd"])
+def test_constant_data_are_named(kind):
+    y = np.arange(40) % 2
+    with pytest.warns(UserWarning, match=r"None of the 3 features varies.*AUC is 1/2"):
+        model = MODELS[kind]().fit(np.full((40, 3), 1.1), y)
+    assert model.score(np.full((40, 3), 1.1), y) == 0.5
+    assert (model.coef_ == 0.0).all()
+
+
+def test_coefficients_are_in_the_units_of_the_user():
+    X, y = sample()
+    factor = 10.0 ** np.array([-6, 6, 3, 0, -2])
+    w = AUCClassifier(random_state=0).fit(X, y).coef_
+    v = AUCClassifier(random_state=0).fit(X * factor, y).coef_
+    assert np.allclose(w, v * factor, rtol=1e-6)
+
+
+def test_a_rare_indicator_is_not_blown_up():
+    X, _ = sample()
+    scaled = fit_scaling(DenseRows(X)).apply(DenseRows(X)).X
+    assert np.abs(scaled[:, 4]).max() < 12.0
+    assert np.mean(scaled.var(axis=0)) == pytest.approx(1.0)
+
+
+def test_rounding_does_not_pass_for_variance():
+    """A constant that no sum represents exactly, and what a scaler leaves of it."""
+    rng = np.random.default_rng(0)
+    for dtype in (np.float64, np.float32):
+        X = np.column_stack([np.full(1000, 0.1), rng.normal(size=1000)]).astype(dtype)
+        X[:, 0] *= rng.choice([1.0, 1.0 + np.finfo(dtype).eps], 1000)
+        for storage in (X, scipy.sparse.csr_array(X)):
+            assert fit_scaling(as_rows(storage)).factor[0] == 0.0
+
+
+def test_sparse_and_dense_scales_agree():
+    X, _ = sample()
+    X[np.abs(X) < 0.3] = 0.0
+    dense, sparse = fit_scaling(as_rows(X)), fit_scaling(as_rows(scipy.sparse.csr_array(X)))
+    assert np.allclose(dense.factor, sparse.factor, rtol=1e-12)
+    assert (sparse.centre == 0.0).all()
+
+
+def test_the_bare_algorithm_is_one_argument_away():
+    from pairlearn import Constant, Hinge, LinearScore, PairwiseSGD, Problem
+
+    X, y = sample()
+    model = AUCClassifier(scaling=None, step_size=0.01, n_passes=3, random_state=7).fit(X, y)
+    solution = PairwiseSGD(schedule=Constant(0.01)).solve(
+        Problem(LinearScore(), Hinge()), X, np.where(y == 1, 1.0, -1.0), n_passes=3, rng=7
+    )
+    assert np.array_equal(model.coef_[0], solution.average)
+
+
+def test_what_was_chosen_and_why():
+    X, y = sample()
+    exact = AUCClassifier(random_state=0).fit(X, y)
+    assert exact.solver_ == "exact"
+    assert exact.choice_.evidence.n_folds == 15 - 10 * (min(np.bincount(y)) >= 60)
+    best = max(exact.choice_.tried, key=lambda one: one.auc)
+    assert exact.ridge_ == best.values["ridge"]
+    assert exact.held_out_auc_ == best.auc
+    assert 0 < best.standard_error < 0.1
+    sgd = AUCClassifier(solver="sgd", random_state=0).fit(X, y)
+    assert (sgd.solver_, type(sgd.loss_).__name__) == ("sgd", "Hinge")
+    assert len(sgd.choice_.tried) == 32
+
+
+def test_threads_do_not_change_a_bit():
+    X, y = sample()
+    one = AUCClassifier(random_state=0).fit(X, y)
+    two = AUCClassifier(random_state=0, n_jobs=2).fit(X, y)
+    assert np.array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"solver": "exact", "step_size": 0.1}, r'solver="exact" would ignore step_size=0.1'),
+        ({"solver": "exact", "pairing": "fifo"}, "would ignore pairing='fifo'"),
+        ({"solver": "sgd", "ridge": 1.0}, r'solver="sgd" would ignore ridge=1.0'),
+        ({"step_size": 0.1, "ridge": 1.0}, "ridge=1.0 is for the exact solver"),
+        ({"solver": "exact", "loss": "hinge"}, "Hinge has a kink"),
+        ({"scaling": "minmax"}, 'scaling must be "auto" or None'),
+        ({"n_jobs": 0}, "n_jobs must be a number of threads"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(given, message):
+    X, y = sample(n=60)
+    with pytest.raises(ValueError, match=message):
+        AUCClassifier(**given).fit(X, y)
