@@ -42,7 +42,9 @@ demo: $(VENV)/.run
 		--methods ours-auto,ours,sgd-pair,spauc,exact,logistic,sgd --splits 10 \
 		--workers $(WORKERS) --store report/results.sqlite --report report
 
+# What many tests and the processes that they start need is compiled once, before two workers ask for it.
 test: $(VENV)/.test lint
+	$(BIN)/pairlearn warm-cache
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 $(LOWEST)/.test: .ci/lowest.py pyproject.toml
@@ -53,9 +55,10 @@ $(LOWEST)/.test: .ci/lowest.py pyproject.toml
 	touch $@
 
 # Another numba must not throw out the machine code of the usual environment: it has its own folder.
+test-lowest: export NUMBA_CACHE_DIR := $(abspath $(LOWEST))/numba
 test-lowest: $(LOWEST)/.test
-	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/numba \
-		$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal
+	$(LOWEST)/bin/pairlearn warm-cache
+	$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow
