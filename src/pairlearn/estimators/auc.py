@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import validate_data
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
@@ -33,6 +32,7 @@ from pairlearn.estimators.by_name import (
 )
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import fit_exact, smooth_relative
+from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.storage import register_storable
 from pairlearn.losses import PairLoss, get_loss

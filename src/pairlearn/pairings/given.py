@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.pairings.plans import Arrival, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.pairings.sound import check_rows
 
 __all__ = ["GivenPairs", "ListedPairs", "as_rows_of_pairs"]
 
@@ -57,11 +58,8 @@ class ListedPairs(Pairing):
         self, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
     ) -> OfflineSource:
         """Return a source of listed pairs."""
-        if (
-            min(self.left.min(), self.right.min()) < 0
-            or max(self.left.max(), self.right.max()) >= n
-        ):
-            raise ValueError(f"The list of pairs names rows outside 0, ..., {n - 1}.")
+        for side in ("left", "right"):
+            check_rows(f"ListedPairs: {side}", getattr(self, side), 0, n)
         return _Listed(self.left, self.right, rng)
 
 

@@ -33,7 +33,7 @@ from pairlearn.solvers.two_classes import (
     draw_path,
     n_steps_of,
 )
-from pairlearn.validation import check_count, check_generator, check_labels
+from pairlearn.validation import DivergenceError, check_count, check_generator, check_labels
 
 __all__ = ["OPAUC", "ClassMoments", "solve_square_auc"]
 
@@ -102,7 +102,15 @@ class ClassMoments:
             raise ValueError("y must hold the labels -1 and +1.")
         if not len(y):
             return self
-        for kind, (count, mean, scatter) in enumerate(_moments_of(rows, y > 0)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = _moments_of(rows, y > 0)
+        for _, _, scatter in found:
+            if not np.isfinite(scatter).all():
+                raise DivergenceError(
+                    f"The squares of features overflow (the largest is {_largest(rows):.3g}); "
+                    "scale the features (StandardScaler)."
+                )
+        for kind, (count, mean, scatter) in enumerate(found):
             self._merge(kind, count, mean, scatter)
         return self
 
@@ -166,6 +174,10 @@ class ClassMoments:
             pass
         w, *_ = linalg.lstsq(matrix + np.outer(u, u), margin * u)
         return np.asarray(w)
+
+
+def _largest(rows: Rows) -> float:
+    return float(np.abs(rows.data if isinstance(rows, CsrRows) else rows.X).max())
 
 
 def _moments_of(rows: Rows, positive: NDArray[np.bool_]) -> list[tuple[float, Vector, Vector]]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import ball_or_whole
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
+from pairlearn.pairings.sound import sound_source
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
@@ -143,7 +144,7 @@ class Sweep:
         generator = check_generator(rng)
         if not isinstance(rows, DenseRows):
             return self._solve_apart(problem, rows, y, n_steps, generator, example_weight)
-        source = self.pairing.offline(rows.shape[0], generator, y)
+        source = sound_source(self.pairing, rows.shape[0], generator, y)
         run = _Run(self, problem, rows, y, n_steps, example_weight)
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
