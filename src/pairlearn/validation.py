@@ -19,6 +19,7 @@ __all__ = [
     "check_positive",
     "check_vector",
     "check_weights",
+    "real_array",
 ]
 
 
@@ -75,9 +76,28 @@ def check_generator(rng: Any) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
+def real_array(name: str, values: Any) -> NDArray[Any]:
+    """Return `values` as an array of whatever type, refusing complex numbers.
+
+    NumPy would leave out the imaginary parts, with a warning at best.
+
+    >>> real_array("X", [1j])
+    Traceback (most recent call last):
+        ...
+    ValueError: X holds complex numbers; pass X.real, X.imag or abs(X), whichever is meant.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "c":
+        raise ValueError(
+            f"{name} holds complex numbers; pass {name}.real, {name}.imag or abs({name}), "
+            "whichever is meant."
+        )
+    return array
+
+
 def check_vector(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
     """Return `value` as a finite float vector of the given length."""
-    vector = np.asarray(value, dtype=np.float64)
+    vector = np.asarray(real_array(name, value), dtype=np.float64)
     if vector.shape != (length,):
         raise ValueError(f"{name} must have shape ({length},), got {vector.shape}.")
     if not np.isfinite(vector).all():
@@ -87,7 +107,7 @@ def check_vector(name: str, value: ArrayLike, length: int) -> NDArray[np.float64
 
 def check_labels(y: ArrayLike, n: int) -> NDArray[np.float64]:
     """Return `y` as a finite float vector with one entry for each of `n` examples."""
-    labels = np.ascontiguousarray(y, dtype=np.float64)
+    labels = np.ascontiguousarray(real_array("y", y), dtype=np.float64)
     if labels.ndim != 1 or len(labels) != n:
         raise ValueError(
             f"y must hold one number for each of the {n} rows of X, got shape {labels.shape}."
@@ -101,7 +121,7 @@ def check_weights(
     weights: ArrayLike, n: int, *, name: str = "example_weight"
 ) -> NDArray[np.float64]:
     """Return weights as non-negative finite numbers, one for each of `n` examples."""
-    weight = np.ascontiguousarray(weights, dtype=np.float64)
+    weight = np.ascontiguousarray(real_array(name, weights), dtype=np.float64)
     if weight.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {weight.shape}.")
     wrong = ~(np.isfinite(weight) & (weight >= 0))

@@ -330,7 +330,7 @@ def test_lists_of_pairs_are_checked():
     rng = np.random.default_rng(0)
     X, y = task(n=40)
     pairs = neighbor_pairs(X, y.astype(float), 2, np.arange(40), rng)
-    with pytest.raises(ValueError, match="outside 0"):
+    with pytest.raises(ValueError, match="must lie between 0 and"):
         pairs.offline(10, rng)
     with pytest.raises(ValueError, match="as many left as right"):
         ListedPairs(np.array([1]), np.array([1, 2]))

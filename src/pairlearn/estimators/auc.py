@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import validate_data
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
@@ -34,6 +33,7 @@ from pairlearn.estimators.by_name import (
 )
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
+from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.scaling import Scaling, fit_scaling
 from pairlearn.estimators.storage import register_storable

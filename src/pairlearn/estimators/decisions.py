@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.auc_online import OnlineGrid
 from pairlearn.estimators.calibration import (
@@ -19,6 +19,7 @@ from pairlearn.estimators.calibration import (
     fit_isotonic,
     fit_sigmoid,
 )
+from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.storage import Storable
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
+from pairlearn.estimators.examples import validate_data
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.validation import check_count
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, named
+from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.metric_mixin import PairMixin, check_pair_labels, check_pairs
 from pairlearn.estimators.metric_start import (

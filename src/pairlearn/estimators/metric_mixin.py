@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from pairlearn.estimators.calibration import choose_threshold
+from pairlearn.estimators.examples import validate_data
 from pairlearn.metrics import roc_auc
 
 __all__ = ["Metric", "MetricMixin", "PairMixin", "check_pair_labels", "check_pairs"]

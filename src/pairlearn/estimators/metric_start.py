@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing, Plan
+from pairlearn.pairings.sound import sound_source
 from pairlearn.scores import MahalanobisScore
 
 __all__ = ["components_of", "sample_differences", "start_from", "unit_step"]
@@ -22,7 +23,7 @@ _PAIRS = 1000
 
 def sample_differences(X: Vector, pairing: Pairing, rng: np.random.Generator) -> Vector:
     """Return the differences x - x' of 1000 pairs, but for those that are zero."""
-    plan = pairing.offline(len(X), rng).draw(_PAIRS)
+    plan = sound_source(pairing, len(X), rng).draw(_PAIRS)
     if not isinstance(plan, Plan):
         raise ValueError(
             f"A metric is learned from one pair at a step, not from a buffer; got {pairing!r}, use "

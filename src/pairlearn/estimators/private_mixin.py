@@ -15,6 +15,7 @@ from pairlearn.privacy.accounting.certificate import Certificate
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.validation import real_array
 
 __all__ = ["PrivacyWarning", "PrivateMixin", "as_labels", "as_table"]
 
@@ -29,7 +30,7 @@ def as_table(X: Any) -> Vector:
     """Return examples as a dense table, NaN and infinity included."""
     if hasattr(X, "toarray"):
         X = X.toarray()
-    rows = np.asarray(X, dtype=np.float64)
+    rows = np.asarray(real_array("X", X), dtype=np.float64)
     if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
         raise ValueError(f"X must be a table of examples by features, got shape {rows.shape}.")
     return rows

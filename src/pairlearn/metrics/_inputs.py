@@ -6,6 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.validation import real_array
+
 __all__ = ["Vector", "check_scores", "is_positive"]
 
 Vector = NDArray[np.float64]
@@ -13,7 +15,7 @@ Vector = NDArray[np.float64]
 
 def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
     """Return `scores` as a finite float vector (of length `n`, if given)."""
-    vector = np.asarray(scores, dtype=np.float64)
+    vector = np.asarray(real_array(name, scores), dtype=np.float64)
     if vector.ndim != 1:
         raise ValueError(
             f"{name} must be a vector with one number for each example, got shape {vector.shape}."

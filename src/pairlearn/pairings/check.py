@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.pairings.plans import ZERO_POSITIVE, Pairing, Plan, SlotPlan
+from pairlearn.pairings.plans import Pairing, Plan, SlotPlan
 from pairlearn.pairings.queries import GroupedSource
+from pairlearn.pairings.sound import check_keep, check_plan
 from pairlearn.validation import check_count, check_labels
 
 __all__ = ["PairingCheck", "check_pairing"]
 
-_INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
 #: A step: the row of an example and the rows that it meets.
 Step = tuple[int, tuple[int, ...]]
 
@@ -256,7 +256,7 @@ def _stream(
                 f"A copy of the source of {name} does not go on as the source does; keep its "
                 "state, and its generator, in attributes of the source."
             )
-        _check_rows(f"{name}: keep", keep[0], 0, len(known))
+        check_keep(name, keep[0], len(known))
         steps += [
             (int(known[row]), tuple(int(known[q]) if q >= 0 else q for q in partners))
             for row, partners in both[0]
@@ -272,18 +272,8 @@ def _stream(
 def _steps(pairing: Pairing, plan: Plan | SlotPlan, n: int, count: int | None) -> list[Step]:
     """Return the steps of a plan over n rows, refusing one that a kernel could not run."""
     name = type(pairing).__name__
-    if not isinstance(plan, Plan | SlotPlan):
-        raise ValueError(f"{name} gives {plan!r}; return a Plan or a SlotPlan.")
-    if count is not None and len(plan) != count:
-        raise ValueError(
-            f"{name} draws {len(plan)} steps, asked for {count}; a step that meets nobody may name "
-            "its own row twice."
-        )
-    _check_rows(f"{name}: left", plan.left, 0, n)
+    check_plan(name, plan, n, count)
     if isinstance(plan, Plan):
-        _check_rows(f"{name}: right", plan.right, 0, n)
-        if len(plan.right) != len(plan.left):
-            raise ValueError(f"{name}: {len(plan.left)} left and {len(plan.right)} right rows.")
         repeats = int(np.count_nonzero(plan.left == plan.right))
         if plan.n_repeats != repeats:
             raise ValueError(
@@ -293,44 +283,7 @@ def _steps(pairing: Pairing, plan: Plan | SlotPlan, n: int, count: int | None) -
         return [(row, (q,)) for row, q in zip(plan.left.tolist(), plan.right.tolist(), strict=True)]
     if pairing.one_pair_a_step:
         raise ValueError(f"{name} gives a SlotPlan; set one_pair_a_step = False.")
-    _check_slots(name, plan, n)
     offsets, right = plan.offsets.tolist(), plan.right.tolist()
     return [
         (row, tuple(right[offsets[t] : offsets[t + 1]])) for t, row in enumerate(plan.left.tolist())
     ]
-
-
-def _check_slots(name: str, plan: SlotPlan, n: int) -> None:
-    size, n_steps = len(plan.start), len(plan)
-    _check_rows(f"{name}: start", plan.start, ZERO_POSITIVE, n)
-    _check_rows(f"{name}: first", plan.first, 0, size + 1)
-    _check_rows(f"{name}: stop", plan.stop, 0, size + 1)
-    _check_rows(f"{name}: edit_slots", plan.edit_slots, 0, size)
-    _check_rows(f"{name}: edit_rows", plan.edit_rows, 0, n)
-    edges = plan.edit_offsets
-    _check_rows(f"{name}: edit_offsets", edges, 0, len(plan.edit_slots) + 1)
-    lengths = (len(plan.first), len(plan.stop), len(plan.scale), len(edges) - 1)
-    if set(lengths) != {n_steps}:
-        raise ValueError(
-            f"{name}: first, stop, scale and edit_offsets[1:] are of the lengths {lengths} for "
-            f"{n_steps} steps."
-        )
-    ends = (int(edges[0]), int(edges[-1]), len(plan.edit_rows))
-    if ends != (0, len(plan.edit_slots), len(plan.edit_slots)) or (np.diff(edges) < 0).any():
-        raise ValueError(f"{name}: edit_offsets must grow from 0 to the number of edits.")
-    if (plan.first > plan.stop).any():
-        raise ValueError(f"{name}: a range of slots ends before it begins.")
-    if plan.scale.dtype != np.float64 or not (np.isfinite(plan.scale) & (plan.scale >= 0.0)).all():
-        raise ValueError(f"{name}: scale must hold finite float64 numbers of at least 0.")
-
-
-def _check_rows(what: str, rows: Any, low: int, stop: int) -> None:
-    """Refuse anything but a vector of int32 or int64 from `low` to below `stop`."""
-    if not isinstance(rows, np.ndarray) or rows.ndim != 1 or rows.dtype not in _INTEGERS:
-        found = f"{getattr(rows, 'dtype', type(rows).__name__)} of shape {np.shape(rows)}"
-        raise ValueError(f"{what} is {found}; it must be a vector of int32 or int64.")
-    if len(rows) and (rows.min() < low or rows.max() >= stop):
-        at = int(np.argmax((rows < low) | (rows >= stop)))
-        raise ValueError(
-            f"{what} holds {rows[at]} at place {at}; it must lie between {low} and {stop - 1}."
-        )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.pairings.plans import Arrival, Labels, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.pairings.sound import check_rows
 
 __all__ = ["GivenPairs", "ListedPairs", "as_rows_of_pairs"]
 
@@ -53,9 +54,8 @@ class ListedPairs(Pairing):
 
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source of listed pairs."""
-        rows = np.concatenate([self.left, self.right])
-        if rows.min() < 0 or rows.max() >= n:
-            raise ValueError(f"The list of pairs names rows outside 0, ..., {n - 1}.")
+        for side in ("left", "right"):
+            check_rows(f"ListedPairs: {side}", getattr(self, side), 0, n)
         return _Listed(self.left, self.right, rng)
 
 

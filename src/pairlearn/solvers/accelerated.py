@@ -21,6 +21,7 @@ from pairlearn.averaging import Averaging, DelayedByStepSize, LastIterate
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.metrics import pair_risk_gradient
 from pairlearn.pairings import Pairing, Plan, PreviousExample, RandomPair
+from pairlearn.pairings.sound import sound_source
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
@@ -65,13 +66,17 @@ class _Accelerated:
         if self.epoch_passes is not None:
             block = epoch = n_steps_of(self.epoch_passes, n)
             n_steps = math.ceil(n_steps / epoch) * epoch
-        source = self.pairing.offline(n, check_generator(rng), y)
+        source = sound_source(self.pairing, n, check_generator(rng), y)
         shares = iterate_weights(self.averaging, self.schedule, epoch)
         w, velocity, average, gradient = np.zeros((4, d))
         scores, counts, trace = np.empty(0), np.zeros(1, dtype=np.int64), Trace(n_steps)
         for first in range(0, n_steps, block):
             plan = source.draw(min(block, n_steps - first))
-            assert isinstance(plan, Plan)
+            if not isinstance(plan, Plan):
+                raise ValueError(
+                    f"{name} takes one pair a step, but {self.pairing!r} gives a SlotPlan; let it "
+                    "give a Plan."
+                )
             trace.n_repeats += plan.n_repeats
             if self.epoch_passes is not None:
                 scores, average = rows.scores(w), np.zeros(d)

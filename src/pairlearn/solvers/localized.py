@@ -147,7 +147,12 @@ class LocalizedSGD:
         """Return the stages that `solve` runs on these examples."""
         locality = self.locality
         if locality is None:
-            largest = rows.largest_norm()
+            with np.errstate(over="ignore"):
+                largest = rows.largest_norm()
+            if math.isinf(largest):
+                raise DivergenceError(
+                    "The squared norm of an example overflows; scale the features (StandardScaler)."
+                )
             bound = problem.constants(norm_bound=largest, radius=self.radius).lipschitz
             if not bound > 0.0:
                 raise ValueError("All examples are zero; there is nothing to learn from.")

@@ -33,7 +33,13 @@ from pairlearn.solvers.two_classes import (
     draw_path,
     n_steps_of,
 )
-from pairlearn.validation import check_count, check_generator, check_labels, check_weights
+from pairlearn.validation import (
+    DivergenceError,
+    check_count,
+    check_generator,
+    check_labels,
+    check_weights,
+)
 
 __all__ = ["OPAUC", "ClassMoments", "solve_square_auc"]
 
@@ -105,7 +111,15 @@ class ClassMoments:
         if not len(y):
             return self
         weight = None if example_weight is None else check_weights(example_weight, len(y))
-        for kind, (count, mean, scatter) in enumerate(_moments_of(rows, y > 0, weight)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = _moments_of(rows, y > 0, weight)
+        for _, _, scatter in found:
+            if not np.isfinite(scatter).all():
+                raise DivergenceError(
+                    f"The squares of features overflow (the largest is {_largest(rows):.3g}); "
+                    "scale the features (StandardScaler)."
+                )
+        for kind, (count, mean, scatter) in enumerate(found):
             self._merge(kind, count, mean, scatter)
         return self
 
@@ -169,6 +183,10 @@ class ClassMoments:
             pass
         w, *_ = linalg.lstsq(matrix + np.outer(u, u), margin * u)
         return np.asarray(w)
+
+
+def _largest(rows: Rows) -> float:
+    return float(np.abs(rows.data if isinstance(rows, CsrRows) else rows.X).max())
 
 
 def _moments_of(

@@ -16,6 +16,7 @@ from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import CoordinatewiseDomain, Domain, WholeSpace
 from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.queries import GroupedSource
+from pairlearn.pairings.sound import check_keep, check_plan, is_own, sound_source
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.scores import MahalanobisScore
@@ -31,6 +32,7 @@ from pairlearn.validation import (
     check_labels,
     check_positive,
     check_weights,
+    real_array,
 )
 
 __all__ = ["PairwiseSGD", "Stream"]
@@ -153,7 +155,7 @@ class PairwiseSGD:
         descent = _descent_for(
             parts, rows.shape[1], dtype=_iterate_dtype(rows), w_start=w_start, horizon=n_steps
         )
-        source = self.pairing.offline(n, generator, y)
+        source = sound_source(self.pairing, n, generator, y)
         plan: Plan | SlotPlan
 
         def advance(count: int) -> int:
@@ -224,7 +226,10 @@ class Stream:
 
     def __init__(self, pairing: Pairing, descent: Descent, rng: np.random.Generator) -> None:
         self._descent = descent
-        self._meets_previous = isinstance(pairing, PreviousExample)
+        self._meets_previous = type(pairing) is PreviousExample
+        self._pairing_name = type(pairing).__name__
+        #: Whether plans are looked at: not those of this library, unless a state was restored.
+        self._looks = not is_own(pairing)
         #: Says who meets whom; None where each example meets the previous one.
         self.source: OnlineSource | None = None
         if not self._meets_previous:
@@ -281,7 +286,7 @@ class Stream:
     def learn_one(self, x: ArrayLike, y: float) -> Stream:
         """Learn from one dense example, a vector and its label; return the stream itself."""
         descent = self._descent
-        x = np.asarray(x)
+        x = real_array("x", x)
         if x.shape != (descent.n_features,):
             raise ValueError(f"x must have shape ({descent.n_features},), got {x.shape}.")
         if not self._meets_previous or not self._take_turns():
@@ -374,6 +379,7 @@ class Stream:
         self._buffer, self._buffer_y, self._buffer_weight = buffer, y, state["buffer_weight"]
         self.n_examples = int(state["n_examples"])
         self._turn = -1
+        self._looks = True
 
     def _meet(
         self, rows: Any, y: NDArray[np.float64], weight: NDArray[np.float64], qid: ArrayLike | None
@@ -387,6 +393,10 @@ class Stream:
             else:
                 arrival = self.source.arrive(y)
             plan, keep = arrival.plan, arrival.keep
+            if self._looks:
+                n = len(self._buffer_y) + len(y)
+                check_plan(self._pairing_name, plan, n)
+                check_keep(self._pairing_name, keep, n)
         else:
             plan = None
         if self._buffer is not None:
@@ -397,7 +407,8 @@ class Stream:
                 border = self._buffer.followed_by(rows.take(np.array([0])))  # type: ignore[arg-type]
                 descent.advance(border, joined_y, _in_order(2), joined_weight)
             else:
-                rows, y = self._buffer.followed_by(rows), joined_y
+                # What a restored state remembers has not been looked at.
+                rows, y = as_rows(self._buffer.followed_by(rows)), joined_y
                 weight = joined_weight
         if plan is None:
             m = len(y)

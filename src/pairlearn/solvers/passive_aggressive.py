@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike
 from pairlearn.averaging import Averaging, LastIterate
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.pairings import ClassReservoirs, FifoBuffer, Pairing, ReservoirBuffer, SlotPlan
+from pairlearn.pairings.plans import EMPTY
+from pairlearn.pairings.sound import sound_source
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.iterates import Iterates
@@ -107,13 +109,19 @@ class PassiveAggressive:
         rows, y = dense_two_classes(X, y, "PassiveAggressive")
         n, d = rows.shape
         n_steps = n_steps_of(n_passes, n)
-        source = self.pairing.offline(n, check_generator(rng), y)
+        source = sound_source(self.pairing, n, check_generator(rng), y)
         counts = np.zeros(1, dtype=np.int64)
         run = Iterates(self.averaging, self.schedule, n_steps, d, counts)
 
         def advance(count: int) -> int:
             plan, done = source.draw(count), run.n_steps
-            assert isinstance(plan, SlotPlan)
+            if not isinstance(plan, SlotPlan):
+                raise ValueError(
+                    f"PassiveAggressive needs a buffer, but {self.pairing!r} gives a Plan; let it "
+                    "give a SlotPlan."
+                )
+            if (plan.start < EMPTY).any():
+                raise ValueError("PassiveAggressive does not meet zero rows; leave slots EMPTY.")
             caps = 0.5 * self.schedule.step_sizes(done + 1, count) * plan.scale
             slots = plan.start.copy()
 

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples as kernels see them: flat dense rows or CSR arrays."""
+"""Examples as kernels see them: flat dense rows or CSR arrays.
+
+Kernels look at nothing: a row that does not exist is read from wherever it would be. So rows are
+*sound* before they reach one: finite, and with indices that stay inside. That is a linear scan,
+done once for each object (`checked` remembers it), and not at all for rows that are made of sound
+ones.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "is_sparse", "mean_pair_distance"]
+from pairlearn.validation import real_array
+
+__all__ = [
+    "CsrRows",
+    "DenseRows",
+    "Rows",
+    "as_rows",
+    "check_sparse",
+    "is_sparse",
+    "mean_pair_distance",
+]
 
 
 @dataclass(frozen=True)
@@ -24,6 +40,19 @@ class DenseRows:
     def shape(self) -> tuple[int, int]:
         """Number of rows and of features."""
         return (self.X.shape[0], self.X.shape[1])
+
+    def checked(self) -> DenseRows:
+        """Return the rows themselves; raise if a kernel could not read them."""
+        if not _is_sound(self):
+            X = self.X
+            if X.ndim != 2 or X.dtype not in _FLOATS or not X.flags.c_contiguous:
+                raise ValueError(
+                    f"Rows must be a C-contiguous table of float32 or float64, got {X.dtype} of "
+                    f"shape {X.shape}."
+                )
+            _check_finite(X)
+            _mark_sound(self)
+        return self
 
     @property
     def flat(self) -> NDArray[Any]:
@@ -44,11 +73,11 @@ class DenseRows:
 
     def take(self, index: NDArray[np.int64]) -> DenseRows:
         """Return a copy of some rows."""
-        return DenseRows(self.X[index])
+        return _as_sound_as(DenseRows(self.X[index]), self)
 
     def followed_by(self, other: DenseRows) -> DenseRows:
         """Return these rows with others below them."""
-        return DenseRows(np.concatenate([self.X, other.X]))
+        return _as_sound_as(DenseRows(np.concatenate([self.X, other.X])), self, other)
 
     def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return w X' for one parameter or for several in rows."""
@@ -67,13 +96,23 @@ class CsrRows:
     def __post_init__(self) -> None:
         # One type each, whatever made the matrix: another one would compile every kernel anew.
         indices = np.int32 if self.n_features <= 2**31 else np.int64
-        object.__setattr__(self, "indices", self.indices.astype(indices, copy=False))
-        object.__setattr__(self, "indptr", self.indptr.astype(np.int64, copy=False))
+        object.__setattr__(self, "indices", _as_indices("indices", self.indices, indices))
+        object.__setattr__(self, "indptr", _as_indices("indptr", self.indptr, np.int64))
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of features."""
         return (len(self.indptr) - 1, self.n_features)
+
+    def checked(self) -> CsrRows:
+        """Return the rows themselves; raise if a kernel could not read them."""
+        if not _is_sound(self):
+            if self.data.dtype not in _FLOATS:
+                raise ValueError(f"Rows must hold float32 or float64, got {self.data.dtype}.")
+            _check_compressed(self.data, self.indices, self.indptr, *self.shape)
+            _check_finite(self.data)
+            _mark_sound(self)
+        return self
 
     @cached_property
     def norms(self) -> NDArray[np.float64]:
@@ -99,16 +138,18 @@ class CsrRows:
         counts = np.diff(self.indptr)[index]
         indptr = np.concatenate([[0], np.cumsum(counts)])
         position = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1][index] - indptr[:-1], counts)
-        return CsrRows(self.data[position], self.indices[position], indptr, self.n_features)
+        taken = CsrRows(self.data[position], self.indices[position], indptr, self.n_features)
+        return _as_sound_as(taken, self)
 
     def followed_by(self, other: CsrRows) -> CsrRows:
         """Return these rows with others below them."""
-        return CsrRows(
+        joined = CsrRows(
             np.concatenate([self.data, other.data]),
             np.concatenate([self.indices, other.indices]),
             np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]),
             self.n_features,
         )
+        return _as_sound_as(joined, self, other)
 
     def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return w X' for one parameter or for several in rows."""
@@ -120,6 +161,8 @@ class CsrRows:
 
 Rows = DenseRows | CsrRows
 
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
 
 def is_sparse(X: Any) -> bool:
     """Tell a SciPy sparse container without importing SciPy."""
@@ -127,29 +170,108 @@ def is_sparse(X: Any) -> bool:
 
 
 def as_rows(X: Any, *, dtype: Any = None, finite: bool = False) -> Rows:
-    """Return X as rows that a kernel can read, copying only when it must.
+    """Return X as sound rows, copying only when it must: the door before the kernels.
 
     float32 and float64 stay what they are, unless `dtype` says otherwise, everything else becomes
     float64; rows are returned as they are. NaN and infinity are refused, without a look if X is
-    known to be `finite`.
+    known to be `finite`, and so are complex numbers and sparse arrays that point outside.
     """
+    rows: Rows
     if isinstance(X, Rows):
-        return X
-    if is_sparse(X):
+        rows = X
+    elif is_sparse(X):
+        check_sparse(X)
         matrix = X.tocsr()
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
-        data = _real(matrix.data, dtype)
+        used = slice(matrix.indptr[-1])
+        rows = CsrRows(
+            _real(matrix.data[used], dtype), matrix.indices[used], matrix.indptr, matrix.shape[1]
+        )
         if not finite:
-            _check_finite(data)
-        return CsrRows(data, matrix.indices, matrix.indptr, matrix.shape[1])
-    array = np.ascontiguousarray(_real(np.asarray(X), dtype))
-    if array.ndim != 2:
-        raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")
-    if not finite:
-        _check_finite(array)
-    return DenseRows(array)
+            _check_finite(rows.data)
+        _mark_sound(rows)
+    else:
+        array = np.ascontiguousarray(_real(np.asarray(X), dtype))
+        if array.ndim != 2:
+            raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")
+        rows = DenseRows(array)
+        if finite:
+            _mark_sound(rows)
+    return rows.checked()
+
+
+def check_sparse(X: Any) -> None:
+    """Refuse a sparse container whose arrays point outside; SciPy looks when it makes one only.
+
+    A conversion of such a container would write outside already, so this comes before it.
+    """
+    kind = getattr(X, "format", None)
+    if kind in ("csr", "csc"):
+        n, d = X.shape if kind == "csr" else X.shape[::-1]
+        # SciPy allows arrays with room behind the last value.
+        used = slice(X.indptr[-1] if len(X.indptr) else 0)
+        _check_compressed(X.data[used], X.indices[used], X.indptr, n, d)
+    elif kind in ("bsr", "coo"):
+        # Both are converted by compiled code too; SciPy has a scan of its own for them.
+        X.check_format(full_check=True) if kind == "bsr" else _check_coordinates(X)
+
+
+def _check_compressed(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n: int, d: int
+) -> None:
+    """Refuse compressed rows (or columns) that a kernel would leave the arrays with.
+
+    n of them, with indices from 0 to d - 1.
+    """
+    for name, array in (("data", data), ("indices", indices), ("indptr", indptr)):
+        if array.ndim != 1 or (name != "data" and array.dtype.kind not in "iu"):
+            raise ValueError(
+                f"The sparse X is damaged: {name} is {array.dtype} of shape {array.shape}, and "
+                "must be a vector" + ("." if name == "data" else " of whole numbers.")
+            )
+    if len(indptr) != n + 1 or indptr[0] != 0 or indptr[-1] != len(data):
+        ends = f"{indptr[0]} to {indptr[-1]}" if len(indptr) else "nothing"
+        raise ValueError(
+            f"The sparse X is damaged: indptr has {len(indptr)} entries, from {ends}; {n} rows "
+            f"with {len(data)} values need {n + 1}, from 0 to {len(data)}. Build X anew."
+        )
+    if len(indices) != len(data):
+        raise ValueError(
+            f"The sparse X is damaged: {len(data)} values have {len(indices)} indices. Build X "
+            "anew."
+        )
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        at = int(np.argmax(falls))
+        raise ValueError(
+            f"The sparse X is damaged: indptr falls from {indptr[at]} to {indptr[at + 1]} at row "
+            f"{at}; it must never fall. Build X anew."
+        )
+    _check_inside(indices, d)
+
+
+def _check_inside(indices: NDArray[Any], d: int) -> None:
+    # As an unsigned number a negative one is larger than any index: one look instead of two.
+    unsigned = indices.view(indices.dtype.str.replace("i", "u"))
+    if len(indices) and unsigned.max() >= d:
+        at = int(np.argmax(unsigned >= d))
+        raise ValueError(
+            f"The sparse X is damaged: index {indices[at]} at place {at} with {d} features; "
+            f"indices must lie between 0 and {d - 1}. Build X anew."
+        )
+
+
+def _check_coordinates(X: Any) -> None:
+    for axis, side in enumerate(X.shape):
+        indices = (X.row, X.col)[axis]
+        if indices.shape != X.data.shape or indices.dtype.kind not in "iu":
+            raise ValueError(
+                f"The sparse X is damaged: {X.data.shape} values have coordinates of shape "
+                f"{indices.shape} and type {indices.dtype}. Build X anew."
+            )
+        _check_inside(indices, side)
 
 
 def mean_pair_distance(rows: Rows) -> float:
@@ -163,7 +285,42 @@ def mean_pair_distance(rows: Rows) -> float:
     return scale if scale > 0 else 1.0
 
 
+def _as_sound_as(rows: Any, *origins: Rows) -> Any:
+    """Return rows, known to be sound if those are that they are made of."""
+    if all(map(_is_sound, origins)):
+        _mark_sound(rows)
+    return rows
+
+
+def _is_sound(rows: Rows) -> bool:
+    return "_sound" in vars(rows)
+
+
+def _mark_sound(rows: Rows) -> None:
+    # The rows are frozen: what they are does not change by having been looked at.
+    vars(rows)["_sound"] = True
+
+
+def _as_indices(name: str, array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Return indices in another type, refusing those that it does not hold."""
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind not in "iu":
+        raise ValueError(
+            f"The sparse X is damaged: {name} is {array.dtype}; it must hold whole numbers."
+        )
+    if array.dtype.itemsize >= np.dtype(dtype).itemsize and len(array):
+        largest = int(array.max())
+        if largest > np.iinfo(dtype).max or int(array.min()) < np.iinfo(dtype).min:
+            raise ValueError(
+                f"The sparse X is damaged: {name} holds {largest}, which is no index of its "
+                "values. Build X anew."
+            )
+    return array.astype(dtype)
+
+
 def _real(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    array = real_array("X", array)
     if dtype is None:
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.float64
     return array.astype(dtype, copy=False)

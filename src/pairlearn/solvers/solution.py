@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.validation import DivergenceError
+
 __all__ = ["Solution", "Trace"]
 
 
@@ -36,3 +38,10 @@ class Solution:
     #: The last iterate.
     w: NDArray[np.float64]
     trace: Trace
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.average).all() and np.isfinite(self.w).all()):
+            raise DivergenceError(
+                f"The model is not finite after {self.trace.n_steps} steps: a product overflows; "
+                "take a smaller step_size, a radius, or scale the features (StandardScaler)."
+            )

@@ -14,6 +14,7 @@ from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import ball_or_whole
 from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
+from pairlearn.pairings.sound import sound_source
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
@@ -148,7 +149,7 @@ class Sweep:
             seed = int(generator.integers(2**63))
             how = {"n_steps": n_steps, "rng": seed, "example_weight": weight}
             return self._solve_apart(problem, rows, y, **how)
-        source = self.pairing.offline(rows.shape[0], generator, y)
+        source = sound_source(self.pairing, rows.shape[0], generator, y)
         run = _Run(self, problem.loss, rows, y, n_steps, example_weight)
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))

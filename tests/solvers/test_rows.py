@@ -1,0 +1,224 @@
+"""The door before the kernels: rows that would lead one astray are refused, whoever brings them."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pairlearn import (
+    AUCClassifier,
+    Ball,
+    EntropyRegressor,
+    Hinge,
+    LinearScore,
+    PairwiseRanker,
+    PairwiseSGD,
+    Problem,
+)
+from pairlearn.solvers.accelerated import MomentumSGD, VarianceReducedSGD
+from pairlearn.solvers.batch import ExactSolver
+from pairlearn.solvers.localized import LocalizedSGD
+from pairlearn.solvers.moments import OPAUC, ClassMoments, solve_square_auc
+from pairlearn.solvers.passive_aggressive import PassiveAggressive
+from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
+from pairlearn.solvers.saddle import SOLAM, SPAUC
+from pairlearn.solvers.sweep import Sweep
+from pairlearn.validation import DivergenceError
+
+PROBLEM = Problem(LinearScore(), Hinge())
+N, D = 40, 6
+RNG = np.random.default_rng(0)
+DENSE = RNG.normal(size=(N, D)) * (RNG.random((N, D)) < 0.6)
+Y = np.where(np.arange(N) % 2, 1.0, -1.0)
+
+#: Every way by which examples reach a solver.
+ENTRIES = {
+    "PairwiseSGD": lambda X: PairwiseSGD().solve(PROBLEM, X, Y, n_steps=9, rng=0),
+    "Stream": lambda X: PairwiseSGD().start(PROBLEM, D).learn_many(X, Y),
+    "Sweep": lambda X: Sweep((0.1,), (math.inf,)).solve(PROBLEM, X, Y, n_steps=9, rng=0),
+    "LocalizedSGD": lambda X: LocalizedSGD(1.0).solve(PROBLEM, X, Y, rng=0),
+    "MomentumSGD": lambda X: MomentumSGD().solve(PROBLEM, X, Y, n_passes=1, rng=0),
+    "VarianceReducedSGD": lambda X: VarianceReducedSGD().solve(PROBLEM, X, Y, n_passes=1, rng=0),
+    "SPAUC": lambda X: SPAUC().solve(X, Y, n_passes=1, rng=0),
+    "SOLAM": lambda X: SOLAM().solve(X, Y, n_passes=1, rng=0),
+    "OPAUC": lambda X: OPAUC().solve(X, Y, rng=0),
+    "PassiveAggressive": lambda X: PassiveAggressive().solve(X, Y, rng=0),
+    "ExactSolver": lambda X: ExactSolver().solve(X, Y),
+    "ClassMoments": lambda X: ClassMoments(D).add(X, Y),
+    "solve_square_auc": lambda X: solve_square_auc(X, Y),
+    "AUCClassifier": lambda X: AUCClassifier(step_size=0.1).fit(X, Y),
+    "AUCClassifier stream": lambda X: AUCClassifier().partial_fit(X, Y, classes=[-1.0, 1.0]),
+    "PairwiseRanker": lambda X: PairwiseRanker(step_size=0.1).fit(X, Y),
+    "EntropyRegressor": lambda X: EntropyRegressor().fit(X, Y),
+}
+
+
+def broken(what, kind="csr"):
+    X = sp.csr_array(DENSE).asformat(kind)
+    if what == "index beyond":
+        X.indices[3] = max(X.shape) + 3
+    elif what == "index negative":
+        X.indices[3] = -2
+    elif what == "indptr falls":
+        X.indptr[2] = X.indptr[-1] + 1000
+    elif what == "indptr begins late":
+        X.indptr[0] = 1
+    elif what == "indptr ends beyond":
+        X.indptr[-1] += 100_000
+    elif what == "short indices":
+        X.indices = X.indices[:-2]
+    elif what == "float indices":
+        X.indices = X.indices.astype(float)
+    elif what == "short indptr":
+        X.indptr = X.indptr[:-3]
+    return X
+
+
+DAMAGES = [
+    "index beyond",
+    "index negative",
+    "indptr falls",
+    "indptr begins late",
+    "indptr ends beyond",
+    "short indices",
+    "float indices",
+    "short indptr",
+]
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_sparse_arrays_are_refused(damage, kind):
+    with pytest.raises(ValueError, match="The sparse X is damaged"):
+        as_rows(broken(damage, kind))
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("damage", ["index beyond", "indptr falls"])
+def test_every_entry_refuses_them(entry, damage):
+    with pytest.raises(ValueError, match="The sparse X is damaged"):
+        ENTRIES[entry](broken(damage))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("make", [AUCClassifier, PairwiseRanker, EntropyRegressor])
+def test_estimators_look_before_scikit_learn_converts_or_multiplies(make, kind):
+    model = make(step_size=0.1, random_state=0).fit(sp.csr_array(DENSE), Y)
+    for use in (model.fit, model.partial_fit, lambda X, y: model.predict(X)):
+        with pytest.raises(ValueError, match="The sparse X is damaged"):
+            use(broken("index beyond", kind), Y)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_every_entry_refuses_what_is_not_finite(entry, value):
+    X = DENSE.copy()
+    X[5, 2] = value
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        ENTRIES[entry](X)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_every_entry_refuses_complex_numbers(entry):
+    with pytest.raises(ValueError, match=r"[Cc]omplex"):
+        ENTRIES[entry](DENSE + 1j)
+
+
+def test_complex_labels_weights_and_single_examples_are_refused():
+    with pytest.raises(ValueError, match="y holds complex"):
+        PairwiseSGD().solve(PROBLEM, DENSE, Y + 1j, n_steps=3)
+    with pytest.raises(ValueError, match="example_weight holds complex"):
+        PairwiseSGD().solve(PROBLEM, DENSE, Y, n_steps=3, example_weight=np.ones(N) + 1j)
+    with pytest.raises(ValueError, match="x holds complex"):
+        PairwiseSGD().start(PROBLEM, D).learn_one(DENSE[0] + 1j, 1.0)
+
+
+@pytest.mark.parametrize("kind", ["coo", "bsr"])
+def test_other_formats_are_looked_at_before_scipy_converts_them(kind):
+    X = sp.csr_array(DENSE).asformat(kind)
+    (X.indices if kind == "bsr" else X.col)[1] = 1000
+    with pytest.raises(ValueError, match=r"damaged|indices|index"):
+        as_rows(X)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
+def test_sound_containers_pass(kind):
+    rows = as_rows(sp.csr_array(DENSE).asformat(kind))
+    np.testing.assert_allclose(rows.scores(np.eye(D)).T, DENSE)
+
+
+def test_room_behind_the_last_value_is_no_damage():
+    X = sp.csr_array(DENSE)
+    X.data, X.indices = np.append(X.data, [7.0, 7.0]), np.append(X.indices, [99, -1])
+    rows = as_rows(X)
+    assert len(rows.data) == len(rows.indices) == rows.indptr[-1]
+
+
+def test_an_index_that_a_narrow_type_would_wrap_is_refused():
+    with pytest.raises(ValueError, match=f"indices holds {2**32 + 1}"):
+        CsrRows(np.ones(1), np.array([2**32 + 1]), np.array([0, 1]), 5)
+
+
+def test_rows_are_looked_at_once(monkeypatch):
+    looks = []
+    from pairlearn.solvers import rows as module
+
+    true_check = module._check_finite
+    monkeypatch.setattr(module, "_check_finite", lambda X: looks.append(len(X)) or true_check(X))
+    for X in (DENSE, sp.csr_array(DENSE)):
+        looks.clear()
+        rows = as_rows(X)
+        assert len(looks) == 1
+        for other in (rows, rows.take(np.arange(5)), rows.followed_by(rows)):
+            PairwiseSGD().solve(PROBLEM, other, np.resize(Y, other.shape[0]), n_steps=3, rng=0)
+        assert len(looks) == 1
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        CsrRows(np.ones(2), np.array([0, 77]), np.array([0, 2]), D),
+        CsrRows(np.ones(2), np.array([0, 1]), np.array([0, 9, 2]), D),
+        DenseRows(np.full((3, D), math.nan)),
+        DenseRows(np.zeros((3, D), dtype=np.int64)),
+        DenseRows(np.zeros(3)),
+    ],
+)
+def test_rows_that_somebody_made_by_hand_are_looked_at(rows):
+    with pytest.raises(ValueError, match=r"damaged|NaN|float32"):
+        as_rows(rows)
+
+
+def test_a_restored_buffer_is_looked_at():
+    stream = PairwiseSGD().start(PROBLEM, D).learn_many(sp.csr_array(DENSE), Y)
+    state = stream.state()
+    state["buffer"] = CsrRows(np.ones(2), np.array([0, 10**6]), np.array([0, 2]), D)
+    stream.restore(state)
+    before = stream.w
+    with pytest.raises(ValueError, match="damaged"):
+        stream.learn_many(sp.csr_array(DENSE), Y)
+    assert (stream.w == before).all()
+
+
+@pytest.mark.parametrize("scale", [1e153, 1e200, 1e307])
+@pytest.mark.parametrize("entry", list(ENTRIES)[:12])
+def test_overflow_gives_a_finite_model_or_says_so(entry, scale):
+    try:
+        found = ENTRIES[entry](DENSE / np.abs(DENSE).max() * scale)
+    except DivergenceError:
+        return
+    if isinstance(found, ClassMoments):
+        assert np.isfinite(found.covariance).all()
+        return
+    lost = getattr(found, "diverged", np.zeros(1, dtype=bool))
+    average = np.atleast_2d(getattr(found, "averages", getattr(found, "average", None)))
+    assert np.isfinite(average[~lost] if len(lost) == len(average) else average).all()
+
+
+def test_overflow_in_a_ball_ends_inside_the_ball():
+    try:
+        w = PairwiseSGD(domain=Ball(1.0)).solve(PROBLEM, DENSE * 1e200, Y, n_steps=99, rng=0).w
+    except DivergenceError:
+        return
+    assert np.linalg.norm(w) <= 1.0 + 1e-9
