@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 
 import numpy as np
@@ -195,10 +196,8 @@ def refused(text: bytes, reader: CsvReader) -> list[int]:
         return original(refusals, source, line, reason)  # type: ignore[arg-type]
 
     reader.refuse = refuse  # type: ignore[method-assign, assignment]
-    try:
+    with contextlib.suppress(ReadError):
         list(reader)
-    except ReadError:
-        pass
     return found
 
 
