@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import resource
 import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -376,3 +379,61 @@ def test_a_full_disk_leaves_the_old_model(tmp_path):
 
 if __name__ == "__main__":
     make_fixture()
+
+
+class Place(str):
+    """The place of a value, which counts how often it is put into words."""
+
+    said = 0
+
+    def __format__(self, spec):
+        Place.said += 1
+        return str.__format__(self, spec)
+
+
+def test_a_place_is_put_into_words_at_an_error_only():
+    from pairlearn.models.record import check_plain
+
+    for n in (100, 10_000):
+        Place.said = 0
+        value = {"k" * n: [0] * n, "deep": [[[1]]]}
+        assert check_plain(value, Place("the header")) == value
+        assert Place.said == 0
+    with pytest.raises(ModelFileError) as caught:
+        check_plain({"k" * 10_000: [0, float("nan")]}, "parameters")
+    assert str(caught.value).startswith("parameters.kkk")
+    assert str(caught.value).endswith("[1] is nan; a model file holds finite numbers only.")
+    assert len(str(caught.value)) < 300
+
+
+def test_the_checksum_is_checked_before_the_content(monkeypatch):
+    from pairlearn.models import file
+
+    looked = []
+    monkeypatch.setattr(file, "check_plain", lambda *arguments: looked.append(arguments))
+    monkeypatch.setattr(file, "_arrays", lambda *arguments: looked.append(arguments))
+    data = rebuilt(change_description=put("parameters", {"k" * 1000: [0] * 1000}), seal=False)
+    with pytest.raises(ModelFileError, match="checksum"):
+        parse_model(data, allow_unregistered=True)
+    assert looked == []
+
+
+def test_a_device_without_an_end_is_not_read(tmp_path, monkeypatch):
+    from pairlearn.models import file
+
+    with pytest.raises(ModelFileError, match="header has 0 bytes"):
+        read_model("/dev/zero")
+    monkeypatch.setattr(file, "MAX_PIPE_BYTES", 1 << 12)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for size, message in ((1 << 16, "does not end within 4096 bytes"), (40, "not JSON")):
+        writer = threading.Thread(target=_feed, args=(pipe, b"\x08" + bytes(7) + b"x" * size))
+        writer.start()
+        with pytest.raises(ModelFileError, match=message):
+            read_model(pipe)
+        writer.join()
+
+
+def _feed(path, data):
+    with contextlib.suppress(BrokenPipeError), open(path, "wb") as file:
+        file.write(data)

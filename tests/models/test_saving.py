@@ -257,6 +257,9 @@ def test_the_wrong_estimator(data, tmp_path):
         (lambda r: {"parameters": {**r.parameters, "classes_dtype": "V8"}}, "cannot be of type"),
         (lambda r: {"parameters": {**r.parameters, "classes_dtype": "|b1"}, "classes": [0, 7]},
          "do not fit"),
+        (lambda r: {"parameters": {**r.parameters, "classes_dtype": "<U400000000"},
+                    "classes": ["a", "b"]}, "would take 3200000000 bytes"),
+        (lambda r: {"parameters": {**r.parameters, "classes_dtype": "<U4"}}, "must be texts"),
         (lambda r: {"feature_names": ["a"]}, "has shape"),
     ],
 )  # fmt: skip

@@ -593,7 +593,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         if state:
             see_features(self, state)
             online = OnlineGrid.from_state(state, self._online_problem(), **self._online_parts())
-            self._adopt(online, np.asarray(state["classes"]))
+            classes = state["classes"]
+            if not isinstance(classes, np.ndarray) or classes.shape != (2,):
+                raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")
+            self._adopt(online, classes)
 
     # ------------------------------------------------------------------------- parameters
 

@@ -15,6 +15,7 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
+from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
@@ -25,6 +26,8 @@ __all__ = ["OnlineGrid", "relative_to"]
 _WARM_UP = 4096
 #: Relative step sizes of the grid; the schedule is c / sqrt(t).
 _STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+#: Bounds of a positive finite number.
+_SMALLEST, _LARGEST = np.nextafter(0.0, 1.0), np.finfo(np.float64).max
 #: Latest scores that threshold and calibration are found from.
 _WINDOW = 4096
 
@@ -113,12 +116,25 @@ class OnlineGrid:
     @classmethod
     def from_state(cls, state: Mapping[str, Any], problem: Problem, **parts: Any) -> OnlineGrid:
         """Return the grid that `state` described; the other parts are those it was made with."""
+        n_features = restored_count(state, "n_features", minimum=1)
+        steps, streams, dtype = state["step_sizes"], state["streams"], state["dtype"]
+        if dtype not in ("float64", "float32"):
+            raise ValueError(f"the saved dtype is {dtype!r:.60}, it must be float64 or float32.")
+        if not isinstance(steps, list) or not 1 <= len(steps) <= len(_STREAM_STEPS):
+            raise ValueError(f"the saved step sizes are not 1 to {len(_STREAM_STEPS)} numbers.")
+        if not isinstance(streams, list) or len(streams) != len(steps):
+            raise ValueError(f"the saved streams are not one for each of {len(steps)} step sizes.")
+        for step in steps:
+            restored_number({"step size": step}, "step size", low=_SMALLEST, high=_LARGEST)
+        for saved in streams:
+            # The arrays are as large as the file says before others of that size are made.
+            restored_array(saved["descent"], "w", (n_features,), (dtype,))
         grid = cls(
             problem,
-            int(state["n_features"]),
-            dtype=state["dtype"],
-            step_sizes=state["step_sizes"],
-            radius=float(state["radius"]),
+            n_features,
+            dtype=dtype,
+            step_sizes=steps,
+            radius=restored_number(state, "radius", low=_SMALLEST),
             **parts,
         )
         grid.restore(state)
@@ -126,12 +142,21 @@ class OnlineGrid:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state with the same step sizes."""
+        k = len(self._streams)
+        progress = restored_array(state, "progress", (k,))
+        scores = restored_array(state, "scores", (k, None))
+        n = min(scores.shape[1], _WINDOW)
+        positive = restored_array(state, "positive", (n,), ("bool",))
+        weight = restored_array(state, "weight", (n,))
+        restored_array(state, "scores", (k, n))
+        pairs = restored_number(state, "pairs", low=0.0, high=_LARGEST)
+        best = restored_count(state, "best", maximum=k - 1)
         for stream, saved in zip(self._streams, state["streams"], strict=True):
             stream.restore(saved)
         self._averages = np.array([stream.average for stream in self._streams])
-        self._progress, self._pairs = state["progress"].copy(), float(state["pairs"])
-        self._scores, self._best = state["scores"], int(state["best"])
-        self._positive, self._weight = state["positive"], state["weight"]
+        self._progress, self._pairs = progress.copy(), pairs
+        self._scores, self._best = scores, best
+        self._positive, self._weight = positive, weight
 
     @property
     def best(self) -> Stream:

@@ -13,8 +13,10 @@ from pairlearn.estimators.entropy_start import locate, start_from
 from pairlearn.estimators.weights import representatives
 from pairlearn.losses import Epanechnikov, PairLoss, Welsch
 from pairlearn.metrics.entropy import error_entropy
+from pairlearn.restored import restored_array
 from pairlearn.solvers.pairwise_sgd import Stream
 from pairlearn.solvers.rows import DenseRows, Rows
+from pairlearn.validation import check_positive
 
 __all__ = ["Beginning", "OnlineCorrection", "pair_loss"]
 
@@ -71,11 +73,23 @@ class OnlineCorrection:
 
         `start` starts a stream with a bandwidth, a step size and a number of features.
         """
-        self._rows, self._targets = list(state["rows"]), list(state["targets"])
-        self._weights, self._start = list(state["weights"]), state["start"]
-        self.errors, self.error_weight = state["errors"], state["error_weight"]
+        d = len(self._start)
+        begun = state["stream"] is not None
+        rows, targets, weights = (list(state[name]) for name in ("rows", "targets", "weights"))
+        _check_collected(rows, targets, weights, d, begun=begun)
+        self._rows, self._targets, self._weights = rows, targets, weights
+        self._start = restored_array(state, "start", (d,))
+        self.errors = restored_array(state, "errors", (None,))
+        self.error_weight = restored_array(state, "error_weight", (None,))
+        if len(self.errors) > _WINDOW or len(self.error_weight) not in (0, len(self.errors)):
+            raise ValueError(
+                f"the saved window has {len(self.errors)} errors and {len(self.error_weight)} "
+                "weights."
+            )
         self.bandwidth, self.step_size = float(state["bandwidth"]), float(state["step_size"])
-        if state["stream"] is not None:
+        if begun:
+            check_positive("the saved step_size", self.step_size)
+            restored_array(state["stream"]["descent"], "w", (d,))
             self._stream = start(self.bandwidth, self.step_size, len(self._start))
             self._stream.restore(state["stream"])
 
@@ -153,6 +167,30 @@ class OnlineCorrection:
         for rows in self._rows[1:]:
             total = total.followed_by(rows)  # type: ignore[arg-type]
         return total
+
+
+def _check_collected(
+    rows: list[Any], targets: list[Any], weights: list[Any], d: int, *, begun: bool
+) -> None:
+    """Check the examples of a saved state that wait for the start, or tell of which kind they are.
+
+    Once the stream has begun one row is left, without a target.
+    """
+    if not all(isinstance(part, Rows) and part.shape[1] == d for part in rows):
+        raise ValueError(f"the saved examples are not rows of {d} features.")
+    if len({type(part) for part in rows}) > 1:
+        raise ValueError("the saved examples are dense and sparse.")
+    if begun:
+        good = len(rows) == 1 and not targets and not weights
+    else:
+        good = len(rows) == len(targets) == len(weights)
+    for k, (part, y, weight) in enumerate(zip(rows, targets, weights, strict=False)):
+        n = part.shape[0]
+        restored_array({f"target {k}": y}, f"target {k}", (n,))
+        given = restored_array({f"weight {k}": weight}, f"weight {k}", (None,))
+        good = good and len(given) in (0, n) and bool(len(given)) == bool(len(weights[0]))
+    if not good or sum(part.shape[0] for part in rows) >= _WARM_UP:
+        raise ValueError("the saved examples, targets and weights do not belong together.")
 
 
 def pair_loss(loss: PairLoss, errors: Vector, seed: int) -> float:

@@ -39,5 +39,15 @@ def seen_features(model: Any) -> dict[str, Any]:
 def see_features(model: Any, state: Mapping[str, Any]) -> None:
     """Note the features that `seen_features` returned."""
     model.n_features_in_ = check_count("n_features", state["n_features"])
-    if state["feature_names"] is not None:
-        model.feature_names_in_ = np.array(state["feature_names"], dtype=object)
+    names = state["feature_names"]
+    if names is not None:
+        if (
+            not isinstance(names, list)
+            or len(names) != model.n_features_in_
+            or not all(isinstance(name, str) for name in names)
+        ):
+            raise ValueError(
+                f"the saved feature names are not one text for each of {model.n_features_in_} "
+                "features."
+            )
+        model.feature_names_in_ = np.array(names, dtype=object)

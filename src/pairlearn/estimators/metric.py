@@ -38,6 +38,7 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import GivenPairs, Pairing, PreviousExample, RandomPair
 from pairlearn.pairings.given import as_rows_of_pairs
 from pairlearn.problem import Problem
+from pairlearn.restored import restored_array
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
@@ -405,13 +406,20 @@ class MetricLearner(
         if state:
             see_features(self, state)
             self._codes = dict(state["codes"])
-            step_size, paired = float(state["step_size"]), bool(state["paired"])
+            step_size = check_positive("the saved step_size", state["step_size"])
+            paired = bool(state["paired"])
+            # As large as the file says, before an array of that size is made.
+            w = restored_array(state["stream"]["descent"], "w", (None,))
+            if len(w) % self.n_features_in_ or not len(w):
+                raise ValueError(
+                    f"the saved metric has {len(w)} entries for {self.n_features_in_} features."
+                )
             stream = self._start(
                 self.n_features_in_,
                 step_size,
                 self._stream_pairing(paired),
                 check_generator(self.random_state),
-                state["stream"]["descent"]["w"],
+                w,
             )
             stream.restore(state["stream"])
             self._adopt(stream, step_size, paired)

@@ -25,6 +25,7 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.pairings.queries import PreviousOfQuery, number_queries
 from pairlearn.problem import Problem
+from pairlearn.restored import restored_array
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
@@ -391,7 +392,10 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
-            step_size, grouped = float(state["step_size"]), bool(state["grouped"])
+            step_size = check_positive("the saved step_size", state["step_size"])
+            grouped = bool(state["grouped"])
+            # As large as the file says, before an array of that size is made.
+            restored_array(state["stream"]["descent"], "w", (self.n_features_in_,))
             stream = self._start(self._problem(), self.n_features_in_, step_size, grouped=grouped)
             stream.restore(state["stream"])
             self._adopt(stream, step_size)

@@ -27,7 +27,8 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.models.file import read_model, write_model
 from pairlearn.models.parts import decode, encode
 from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec, ModelSpec, register_model
+from pairlearn.models.registry import ArraySpec, ModelSpec, check_record, register_model
+from pairlearn.restored import restored_labels
 
 __all__ = ["Storable", "register_storable"]
 
@@ -64,7 +65,11 @@ class Storable:
                 f"{path} holds a model of {record.estimator[:60]!r}, not of {cls.__name__!r}; "
                 "pairlearn.models.load_model(path) loads either."
             )
-        return cls.from_record(read_model(path))
+        try:
+            check_record(record)
+            return cls.from_record(record)
+        except ModelFileError as error:
+            raise ModelFileError(f"{path}: {error}") from None
 
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
         """Return the fitted model as the plain values that `save` writes."""
@@ -105,7 +110,9 @@ class Storable:
                 model.feature_names_in_ = np.array(  # type: ignore[attr-defined]
                     record.feature_names, dtype=object
                 )
-        except (TypeError, KeyError, AttributeError) as error:
+        except ModelFileError:
+            raise
+        except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"it is no complete {cls.__name__}: {error}.") from None
         model.provenance_ = dict(record.provenance)  # type: ignore[attr-defined]
         return model
@@ -156,14 +163,12 @@ def _as_allowed(value: Any, rule: ArraySpec) -> NDArray[Any]:
 
 def _classes(record: ModelRecord) -> NDArray[Any]:
     kind = record.parameters.get(_CLASS_TYPE, "object")
+    known = list(record.classes or ())
     try:
-        dtype = np.dtype(kind)
-        if dtype.kind not in "biufUO":
-            raise TypeError
-        classes = np.array(list(record.classes or ()), dtype=dtype)
-    except (TypeError, ValueError, OverflowError):
-        raise ModelFileError(f"its classes cannot be of type {str(kind)[:40]!r}.") from None
-    if classes.tolist() != list(record.classes or ()):
+        classes = restored_labels(known, kind)
+    except ValueError as error:
+        raise ModelFileError(f"its classes cannot be restored: {error}") from None
+    if classes.tolist() != known:
         raise ModelFileError(f"its classes do not fit the type {str(kind)[:40]!r}.")
     return classes
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ __all__ = ["FORMAT_VERSION", "MAX_HEADER_BYTES", "dump_model", "load_model", "pa
 FORMAT_VERSION = 1
 MAX_HEADER_BYTES = 1 << 26
 MAX_FILE_BYTES = 1 << 34
+#: Of what is no file, and may have no end.
+MAX_PIPE_BYTES = 1 << 28
 METADATA_KEY = "pairlearn"
 
 _TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
@@ -165,10 +168,7 @@ def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False
     path = Path(path)
     try:
         with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > MAX_FILE_BYTES:
-                raise ModelFileError(f"{path} has {size} bytes, too many for a model file.")
-            data = file.read()
+            data = _read(file)
     except FileNotFoundError:
         raise ModelFileError(f"{path} does not exist; check the path.") from None
     except IsADirectoryError:
@@ -177,10 +177,30 @@ def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False
         raise ModelFileError(
             f"{path} cannot be read: {error.strerror or error}; check its permissions."
         ) from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
     try:
         return parse_model(data, allow_unregistered=allow_unregistered)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
+
+
+def _read(file: BinaryIO) -> bytes:
+    """Return the bytes of a file that may be a model, a pipe or a device without an end."""
+    status = os.fstat(file.fileno())
+    if status.st_size > MAX_FILE_BYTES:
+        raise ModelFileError(f"it has {status.st_size} bytes, too many for a model file.")
+    beginning = file.read(8)
+    _header_length(beginning)
+    if stat.S_ISREG(status.st_mode):
+        return beginning + file.read()
+    rest = file.read(MAX_PIPE_BYTES)
+    if len(rest) == MAX_PIPE_BYTES:
+        raise ModelFileError(
+            f"it is not a file and does not end within {MAX_PIPE_BYTES} bytes; copy the model to "
+            "a file first."
+        )
+    return beginning + rest
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -205,14 +225,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 def parse_model(data: bytes, *, allow_unregistered: bool = False) -> ModelRecord:
     """Return the record in the bytes of a model file, after checking all of them."""
-    if len(data) < 8:
-        raise ModelFileError(f"it has {len(data)} bytes and is not a model file.")
-    length = int.from_bytes(data[:8], "little")
-    if length > MAX_HEADER_BYTES:
-        raise ModelFileError(
-            f"it says its header has {length} bytes, more than {MAX_HEADER_BYTES} allowed; "
-            "it is damaged or not a model file."
-        )
+    length = _header_length(data)
     if 8 + length > len(data):
         raise ModelFileError("it ends inside the header; it was cut short, write it again.")
     header = _load(data[8 : 8 + length], "the header")
@@ -224,16 +237,40 @@ def parse_model(data: bytes, *, allow_unregistered: bool = False) -> ModelRecord
     description = _load(metadata[METADATA_KEY].encode("utf-8", "replace"), "the description")
     _check_version(description)
     if set(description) != set(_FIELDS):
-        odd = sorted(set(description) ^ set(_FIELDS))
-        raise ModelFileError(f"its description has wrong entries ({', '.join(odd)[:200]}).")
+        odd = sorted(name[:60] for name in set(description) ^ set(_FIELDS))
+        raise ModelFileError(f"its description has wrong entries ({', '.join(odd[:8])[:200]}).")
     body = memoryview(data)[8 + length :]
+    # The checksum comes before any look at the content: what it covers was written by a program.
+    _check_digest(description, header, body)
+    check_plain(header, "the header")
+    # The record checks the rest of the description itself.
     arrays = _arrays(header, body)
-    if description["sha256"] != _digest(description, header, body):
-        raise ModelFileError("its checksum is wrong: it is damaged or was edited, write it again.")
     del description["format_version"], description["sha256"]
     record = ModelRecord(arrays=arrays, **description)
     check_record(record, allow_unregistered=allow_unregistered)
     return record
+
+
+def _header_length(data: bytes) -> int:
+    if len(data) < 8:
+        raise ModelFileError(f"it has {len(data)} bytes and is not a model file.")
+    length = int.from_bytes(data[:8], "little")
+    if not 2 <= length <= MAX_HEADER_BYTES:
+        raise ModelFileError(
+            f"it says its header has {length} bytes, less than 2 or more than "
+            f"{MAX_HEADER_BYTES}; "
+            "it is damaged or not a model file."
+        )
+    return length
+
+
+def _check_digest(description: dict[str, Any], tensors: dict[str, Any], body: memoryview) -> None:
+    try:
+        digest = _digest(description, tensors, body)
+    except (ValueError, RecursionError):  # infinite numbers and texts that UTF-8 cannot hold
+        digest = ""
+    if description["sha256"] != digest:
+        raise ModelFileError("its checksum is wrong: it is damaged or was edited, write it again.")
 
 
 def _check_version(description: dict[str, Any]) -> None:
@@ -250,7 +287,7 @@ def _check_version(description: dict[str, Any]) -> None:
 
 
 def _load(text: bytes, what: str) -> dict[str, Any]:
-    """Return a JSON object; refuses what Python's reader lets through."""
+    """Return a JSON object without repeated entries; what is in it is not yet checked."""
 
     def refuse(token: str) -> NoReturn:
         raise ModelFileError(f"{what} contains {token}.")
@@ -269,8 +306,7 @@ def _load(text: bytes, what: str) -> dict[str, Any]:
         raise ModelFileError(f"{what} is not JSON; it is damaged or not a model file.") from None
     if not isinstance(value, dict):
         raise ModelFileError(f"{what} is not a JSON object; it is not a model file.")
-    checked: dict[str, Any] = check_plain(value, what)
-    return checked
+    return value
 
 
 def _is_count(value: Any) -> bool:

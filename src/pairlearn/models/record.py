@@ -15,6 +15,8 @@ __all__ = ["MAX_NAME", "ModelFileError", "ModelRecord", "check_plain"]
 
 MAX_NAME = 200
 MAX_DEPTH = 12
+#: Characters of a place in an error.
+_SHOWN = 200
 _KINDS = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
 
 
@@ -22,39 +24,68 @@ class ModelFileError(ValueError):
     """A model file cannot be written or read; the message is one line and names the cure."""
 
 
-def check_plain(value: Any, where: str, *, depth: int = 0) -> Any:
+def check_plain(value: Any, where: str) -> Any:
     """Return a copy made of None, bool, int, finite float, str, list and dict only.
 
     >>> check_plain({"a": (1, 2.5)}, "parameters")
     {'a': [1, 2.5]}
     """
-    if depth > MAX_DEPTH:
-        raise ModelFileError(f"{where} is nested more than {MAX_DEPTH} deep.")
+    path: list[str | int] = []
+    try:
+        return _plain(value, path)
+    except _FlawError as flaw:
+        # The place is put into words only here: for each element it would cost as much as the
+        # longest key above it.
+        place = where + "".join(f"[{k}]" if isinstance(k, int) else f".{k[:60]}" for k in path)
+        raise ModelFileError(f"{flaw.args[0]}{place[:_SHOWN]} {flaw.args[1]}") from None
+
+
+class _FlawError(Exception):
+    """What is said before and after the place of a value that a file cannot hold."""
+
+
+def _plain(value: Any, path: list[str | int]) -> Any:
+    """Return a plain copy; at an error `path` leads to the value."""
+    if len(path) > MAX_DEPTH:
+        raise _FlawError("", f"is nested more than {MAX_DEPTH} deep.")
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, str):
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            raise ModelFileError(f"{where} is not text that UTF-8 can hold.") from None
-        return value
+        return _utf8(value, "")
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ModelFileError(f"{where} is {value}; a model file holds finite numbers only.")
+            raise _FlawError("", f"is {value}; a model file holds finite numbers only.")
         return value
     if isinstance(value, (list, tuple)):
-        return [check_plain(v, f"{where}[{k}]", depth=depth + 1) for k, v in enumerate(value)]
+        copied = []
+        for k, entry in enumerate(value):
+            path.append(k)
+            copied.append(_plain(entry, path))
+            path.pop()
+        return copied
     if isinstance(value, Mapping):
-        for key in value:
+        named = {}
+        for key, entry in value.items():
             if not isinstance(key, str):
-                raise ModelFileError(f"{where} has the key {key!r}; keys must be texts.")
-            check_plain(key, f"a key of {where}")
-        return {k: check_plain(v, f"{where}.{k}", depth=depth + 1) for k, v in value.items()}
-    raise ModelFileError(
-        f"{where} is a {type(value).__name__}; use numbers, texts, lists and dicts of them."
+                raise _FlawError("", f"has the key {key!r:.60}; keys must be texts.")
+            _utf8(key, "a key of ")
+            path.append(key)
+            named[key] = _plain(entry, path)
+            path.pop()
+        return named
+    raise _FlawError(
+        "", f"is a {type(value).__name__}; use numbers, texts, lists and dicts of them."
     )
+
+
+def _utf8(text: str, what: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _FlawError(what, "is not text that UTF-8 can hold.") from None
+    return text
 
 
 def _check_name(value: Any, where: str) -> str:

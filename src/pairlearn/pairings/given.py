@@ -103,3 +103,7 @@ class _AsTheyCome(OnlineSource):
     def arrive(self, y: NDArray[np.float64]) -> Arrival:
         left = 2 * np.arange(_n_pairs(len(y)))
         return Arrival(Plan(left, left + 1), np.empty(0, dtype=np.int64))
+
+    @property
+    def n_remembered(self) -> int:
+        return 0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from pairlearn.pairings.plans import (
     draw_uniform,
     known_labels,
 )
+from pairlearn.restored import restored_array, restored_count
 
 __all__ = ["FrozenExample", "PreviousExample", "PreviousOpposite", "RandomEarlier", "RandomPair"]
 
@@ -148,11 +150,22 @@ class _Path:
         return Plan(path[1:], path[:-1])
 
 
-class _Arrivals(OnlineSource):
-    """Arrival order, each example paired with the one before it."""
+class _RemembersOne(OnlineSource):
+    """Remembers one example at most."""
 
     def __init__(self) -> None:
         self._n_buffered = 0
+
+    def check_restored(self, before: Any) -> None:
+        restored_count(vars(self), "_n_buffered", maximum=1)
+
+    @property
+    def n_remembered(self) -> int:
+        return self._n_buffered
+
+
+class _Arrivals(_RemembersOne):
+    """Arrival order, each example paired with the one before it."""
 
     def arrive(self, y: Labels) -> Arrival:
         rows = np.arange(self._n_buffered + len(y))
@@ -170,10 +183,7 @@ class _FrozenPath:
         return Plan(left, np.full_like(left, self._frozen[0]))
 
 
-class _FrozenArrivals(OnlineSource):
-    def __init__(self) -> None:
-        self._n_buffered = 0
-
+class _FrozenArrivals(_RemembersOne):
     def arrive(self, y: Labels) -> Arrival:
         left = np.arange(1, self._n_buffered + len(y))
         self._n_buffered = min(self._n_buffered + len(y), 1)
@@ -216,6 +226,15 @@ class _OppositePath:
 class _OppositeArrivals(OnlineSource):
     def __init__(self) -> None:
         self._known_y: Labels = np.empty(0)
+
+    def check_restored(self, before: Any) -> None:
+        known = restored_array(vars(self), "_known_y", (None,))
+        if len(known) > 2 or (len(known) == 2 and known[0] == known[1]):
+            raise ValueError(f"the saved labels {known[:3].tolist()} are not up to two different.")
+
+    @property
+    def n_remembered(self) -> int:
+        return len(self._known_y)
 
     def arrive(self, y: Labels) -> Arrival:
         labels = np.concatenate([self._known_y, y])

@@ -159,7 +159,21 @@ class OnlineSource:
                 f"a state with {sorted(state)} is not one of {type(self).__name__}, which has "
                 f"{sorted(vars(self))}; use the pairing that it was made with."
             )
-        vars(self).update(copy.deepcopy(dict(state)))
+        candidate = copy.copy(self)
+        vars(candidate).update(copy.deepcopy(dict(state)))
+        candidate.check_restored(self)
+        vars(self).update(vars(candidate))
+
+    def check_restored(self, before: Any) -> None:
+        """Raise a ValueError if the attributes, from a file, cannot be those of a source.
+
+        `before` is the source as it was.
+        """
+
+    @property
+    def n_remembered(self) -> int | None:
+        """Number of examples that it expects in the buffer; None if it does not say."""
+        return None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, Slo
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.pairings.sound import check_keep, check_plan, is_own, sound_source
 from pairlearn.problem import Problem
+from pairlearn.restored import restored_array, restored_count
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.coordinatewise import CoordinatewiseDescent
@@ -366,20 +367,51 @@ class Stream:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state returned by `state`."""
-        buffer, y = state["buffer"], state["buffer_y"]
-        if buffer is not None and buffer.shape != (len(y), self._descent.n_features):
+        """Go back to a state returned by `state`; one that no stream can have is refused."""
+        buffer, y, weight = self._checked_buffer(state)
+        saved = state["descent"]
+        n_steps = restored_count(saved, "n_steps")
+        restored_count(saved, "n_gradients")
+        if restored_count(saved, "position") != n_steps % BLOCK:
             raise ValueError(
-                f"the state remembers examples of shape {buffer.shape} with {len(y)} labels, the "
-                f"stream has {self._descent.n_features} features; start it as that one was."
+                f"the saved position {saved['position']} is not that of step {n_steps}."
             )
-        self._descent.restore(state["descent"])
+        n_examples = restored_count(state, "n_examples", minimum=len(y))
         if self.source is not None:
             self.source.restore(state["source"])
-        self._buffer, self._buffer_y, self._buffer_weight = buffer, y, state["buffer_weight"]
-        self.n_examples = int(state["n_examples"])
+            expected = self.source.n_remembered
+        else:
+            expected = min(n_examples, 1)
+        if expected not in (None, len(y)):
+            raise ValueError(
+                f"the saved buffer holds {len(y)} examples, its pairing remembers {expected}."
+            )
+        self._descent.restore(saved)
+        self._buffer, self._buffer_y, self._buffer_weight = buffer, y, weight
+        self.n_examples = n_examples
         self._turn = -1
         self._looks = True
+
+    def _checked_buffer(
+        self, state: Mapping[str, Any]
+    ) -> tuple[Rows | None, NDArray[np.float64], NDArray[np.float64]]:
+        """Return the remembered examples of a state, their labels and their weights."""
+        buffer, d = state["buffer"], self._descent.n_features
+        y = restored_array(state, "buffer_y", (None,))
+        weight = restored_array(state, "buffer_weight", (None,))
+        if len(weight) not in (0, len(y)) or (weight < 0).any():
+            raise ValueError(f"the saved weights are not one for each of {len(y)} examples.")
+        if buffer is None and not len(y):
+            return None, y, weight
+        if not isinstance(buffer, Rows) or buffer.shape != (len(y), d):
+            raise ValueError(
+                f"the state remembers examples of shape {getattr(buffer, 'shape', None)} with "
+                f"{len(y)} labels, the stream has {d} features; start it as that one was."
+            )
+        dtype = buffer.X.dtype if isinstance(buffer, DenseRows) else self._descent.w.dtype
+        if dtype != self._descent.w.dtype:
+            raise ValueError(f"the state remembers examples of {dtype}, the stream has another.")
+        return buffer, y, weight
 
     def _meet(
         self, rows: Any, y: NDArray[np.float64], weight: NDArray[np.float64], qid: ArrayLike | None

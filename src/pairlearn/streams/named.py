@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from pairlearn.domains import ball_or_whole
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.problem import Problem
+from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
@@ -397,6 +398,7 @@ class NamedLearner:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state returned by `state`, also by another learner made alike."""
+        self._check(state)
         self._start_empty()
         self._index = {name: k for k, name in enumerate(state["index"])}
         self._waiting = [dict(x) for x in state["waiting"]]
@@ -410,6 +412,33 @@ class NamedLearner:
         if state["stream"] is not None:
             self._stream = self._make()
             self._stream.restore(state["stream"])
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        """Refuse a state that no learner can have, before anything of its size is made."""
+        index, waiting, labels = state["index"], state["waiting"], state["labels"]
+        if not isinstance(index, list) or len(set(index)) != len(index):
+            raise ValueError("the saved names are not a list of different ones.")
+        if not (isinstance(waiting, list) and isinstance(labels, list)):
+            raise ValueError("the saved examples that wait are not lists.")
+        if len(waiting) != len(labels) or not all(isinstance(x, Mapping) for x in waiting):
+            raise ValueError(
+                f"{len(labels)} saved labels and {len(waiting)} saved examples do not belong "
+                "together."
+            )
+        if not all(label in (1.0, -1.0) for label in labels):
+            raise ValueError("the saved labels are not 1 and -1.")
+        restored_count(state, "room", minimum=-(2**62), maximum=max(_WARM_UP, _BATCH))
+        capacity = restored_count(state, "capacity", minimum=max(1, len(index)))
+        restored_array(state, "coef", (capacity,))
+        if restored_count(state, "by_name") > len(index):
+            raise ValueError(f"the saved coefficients name more than {len(index)} features.")
+        restored_array(state, "moments", (2, 3))
+        n_taken = restored_count(state, "n_taken")
+        restored_count(state, "n_refused", maximum=n_taken)
+        scale = restored_number(state, "scale", low=0.0, high=np.finfo(np.float64).max)
+        if state["stream"] is not None:
+            check_positive("the saved scale", scale)
+            restored_array(state["stream"]["descent"], "w", (capacity,))
 
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
         """Return an `AUCClassifier` with the same coefficients and probabilities.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.atomic import remove_leftovers
+from pairlearn.restored import restored_count, restored_number
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.streams.checkpoint import (
     Checkpoint,
@@ -382,14 +383,27 @@ class OnlineLearner:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state returned by `state`, also by another learner made alike."""
         state = unpack(*pack(dict(state)))
-        self._classes = state["classes"]
+        classes, best, due = state["classes"], state["best"], state["restart_due"]
+        if classes is not None and (
+            not isinstance(classes, np.ndarray) or classes.shape != (2,) or classes[0] == classes[1]
+        ):
+            raise ValueError(f"the saved classes are {classes!r:.60}, they must be two labels.")
+        if best is not None:
+            best = restored_number(state, "best", low=0.0, high=1.0)
+        if not isinstance(due, bool):
+            raise ValueError(f"the saved restart_due is {due!r:.60}, it must be true or false.")
+        n_seen = restored_count(state, "n_seen")
+        n_restarts = restored_count(state, "n_restarts", maximum=n_seen)
+        since_start = restored_count(state, "since_start", maximum=n_seen)
+        progressive = ProgressiveAUC.from_state(state["progressive"], window=self.window)
+        if progressive.n_seen != n_seen * self._driver.ranks_classes:
+            raise ValueError(
+                f"the saved window has seen {progressive.n_seen} examples, the learner {n_seen}."
+            )
         self._driver.restore(state["model"])
-        self._progressive = ProgressiveAUC.from_state(state["progressive"])
-        self.n_seen = int(state["n_seen"])
-        self.n_restarts = int(state["n_restarts"])
-        self._since_start = int(state["since_start"])
-        self._best = state["best"]
-        self._restart_due = bool(state["restart_due"])
+        self._classes, self._progressive = classes, progressive
+        self.n_seen, self.n_restarts, self._since_start = n_seen, n_restarts, since_start
+        self._best, self._restart_due = best, due
 
     def _checkpoint(self, finished: int) -> Checkpoint:
         return Checkpoint(self._settings(), self.state(), self.position, finished)
@@ -410,9 +424,13 @@ class OnlineLearner:
                 )
         try:
             self.restore(found.state)
-        except (AttributeError, KeyError, TypeError, IndexError, ValueError) as error:
+        except (
+            AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError,
+            MemoryError,
+        ) as error:  # fmt: skip
             raise CheckpointError(
-                f"the checkpoint {path} cannot be restored ({error}); delete it to start again."
+                f"the checkpoint {path} cannot be restored ({str(error)[:300]}); delete it to start "
+                "again."
             ) from None
         self.position = found.position
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics.auc import doubled_wins
+from pairlearn.restored import restored_array, restored_count
 from pairlearn.validation import check_count
 
 __all__ = ["ProgressiveAUC"]
@@ -159,9 +160,21 @@ class ProgressiveAUC:
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> ProgressiveAUC:
-        """Return the window saved by `state`; later values are the same as without the break."""
-        auc = cls(state["window"])
-        auc.update(state["scores"], state["is_positive"])
-        auc.n_seen = check_count("n_seen", state["n_seen"], minimum=0)
+    def from_state(cls, state: dict[str, Any], *, window: int | None = None) -> ProgressiveAUC:
+        """Return the window saved by `state`; later values are the same as without the break.
+
+        With `window` given, a state of another size is refused before it is made.
+        """
+        low, high = (1, 2**62) if window is None else (window, window)
+        size = restored_count(state, "window", minimum=low, maximum=high)
+        scores = restored_array(state, "scores", (None,))
+        is_positive = restored_array(state, "is_positive", scores.shape, ("bool",))
+        n_seen = restored_count(state, "n_seen", minimum=len(scores))
+        if len(scores) != min(size, n_seen):
+            raise ValueError(
+                f"the saved window of {size} has {len(scores)} scores after {n_seen} examples."
+            )
+        auc = cls(size)
+        auc.update(scores, is_positive)
+        auc.n_seen = n_seen
         return auc

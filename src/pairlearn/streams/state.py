@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.restored import restored_array, restored_count, restored_labels
 from pairlearn.solvers.rows import CsrRows, DenseRows
 
 __all__ = ["StateError", "pack", "unpack"]
 
+_FLOATS = ("float64", "float32")
 #: What a file holds as an array; labels and others are written as lists.
 _TENSORS = ("float64", "float32", "int64", "int32", "uint8", "bool")
 
@@ -95,23 +97,42 @@ def unpack(plain: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
         if kind == "$generator":
             return _generator(unpack(content, arrays))
         if kind == "$dense":
-            return DenseRows(unpack(content, arrays))
+            return _dense(unpack(content, arrays))
         if kind == "$csr":
-            return CsrRows(**unpack(content[0], arrays), n_features=int(content[1]))
+            return _csr(unpack(content[0], arrays), content[1])
         if kind == "$tuple":
             return tuple(unpack(content, arrays))
         if kind in ("$pairs", "$ordered"):
             found = [(unpack(k, arrays), unpack(v, arrays)) for k, v in content]
             return OrderedDict(found) if kind == "$ordered" else dict(found)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise StateError(f"the state is damaged at {kind} ({error}).") from None
-    raise StateError(f"the state holds {kind!r}, which this version does not know.")
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise StateError(f"the state is damaged at {kind[:20]} ({str(error)[:200]}).") from None
+    raise StateError(f"the state holds {kind[:60]!r}, which this version does not know.")
 
 
-def _listed(values: list[Any], dtype: str) -> NDArray[Any]:
-    if np.dtype(dtype).kind not in "biufUO":
-        raise ValueError(f"an array of {dtype!r:.40}")
-    return np.array(values, dtype=dtype)
+def _listed(values: Any, dtype: str) -> NDArray[Any]:
+    if not isinstance(values, list):
+        raise ValueError(f"an array is written as {type(values).__name__}")
+    return restored_labels(values, dtype)
+
+
+def _dense(X: Any) -> DenseRows:
+    """Return rows that a kernel can read; it trusts their form."""
+    return DenseRows(restored_array({"X": X}, "X", (None, None), _FLOATS))
+
+
+def _csr(parts: dict[str, Any], n_features: Any) -> CsrRows:
+    """Return sparse rows that lie inside their arrays, whatever the file says."""
+    d = restored_count({"n_features": n_features}, "n_features", minimum=1, maximum=2**31 - 2)
+    data = restored_array(parts, "data", (None,), _FLOATS)
+    indices = restored_array(parts, "indices", data.shape, ("int32", "int64"))
+    indptr = restored_array(parts, "indptr", (None,), ("int32", "int64"))
+    whole = len(indptr) and indptr[0] == 0 and indptr[-1] == len(data)
+    if not whole or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError("indptr does not rise from 0 to the number of entries")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < d):
+        raise ValueError(f"an index lies outside the {d} features")
+    return CsrRows(data, indices, indptr, d)
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:
@@ -119,6 +140,6 @@ def _generator(state: dict[str, Any]) -> np.random.Generator:
     kinds = {kind.__name__: kind for kind in (np.random.PCG64, np.random.PCG64DXSM,
                                                np.random.Philox, np.random.SFC64,
                                                np.random.MT19937)}  # fmt: skip
-    bits: Any = kinds[state["bit_generator"]]()
+    bits: Any = kinds[state["bit_generator"]](0)
     bits.state = state
     return np.random.Generator(bits)

@@ -22,11 +22,14 @@ from pairlearn.kernels.parsing.records import (
     DEFERRED_FULL,
     DONE,
     LINE,
+    LONG_LINE,
     N_DEFERRED,
     N_MISSING,
     N_PROBLEMS,
     NEWLINE,
+    NOT_CLOSED,
     OPEN_QUOTE,
+    OPEN_UNTIL,
     POSITION,
     PROBLEMS_FULL,
     QUOTE,
@@ -34,6 +37,7 @@ from pairlearn.kernels.parsing.records import (
     RETURN,
     ROW,
     ROWS_FULL,
+    SCANNED,
     SPACE,
     STATUS,
     TAB,
@@ -165,14 +169,15 @@ def _skip_field(p, delimiter):
 
 
 @inline
-def _quoted_field(p, stop_at):
+def _quoted_field(p, reach, stop_at, one_line):
     """Return where a quoted field ends, whether it has doubled quotes, and its line ends.
 
-    `p` is its first byte, after the quote; the end is `stop_at` if it is not closed.
+    `p` is its first byte, after the quote. If it is not closed before `reach`, or, with `one_line`,
+    before a line end, what is returned lies at or after `reach`.
     """
     doubled = False
     n_breaks = 0
-    while p < stop_at:
+    while p < reach:
         c = byte_at(p)
         if c == QUOTE:
             if byte_at(p + 1) != QUOTE or p + 1 >= stop_at:
@@ -180,6 +185,8 @@ def _quoted_field(p, stop_at):
             doubled = True
             p += 1
         elif c == NEWLINE:
+            if one_line:
+                return reach, doubled, n_breaks
             n_breaks += 1
         p += 1
     return p, doubled, n_breaks
@@ -240,11 +247,11 @@ def _store(begin, stop, quoted, doubled, j, row, base, columns, rows, log):
 
 
 @inline
-def _read_record(p, stop_at, base, delimiter, places, row, columns, rows, log):
-    """Read the fields of a record.
+def _read_record(p, reach, stop_at, one_line, base, delimiter, places, row, columns, rows, log):
+    """Read the fields of a record; see `_quoted_field` for `reach` and `one_line`.
 
-    Returns where it ends (-1: within quotes that are not closed), how many fields and line ends
-    within fields it has, whether a value is missing, and the column where text follows a closing
+    Returns where it ends (negative: within quotes that are not closed), how many fields and line
+    ends within fields it has, whether a value is missing, and the column where text follows a closing
     quote (-1: none).
     """
     n_columns = len(columns.kinds)
@@ -259,9 +266,9 @@ def _read_record(p, stop_at, base, delimiter, places, row, columns, rows, log):
         quoted, doubled = byte_at(p) == QUOTE, False
         if quoted:
             begin = p + 1
-            stop, doubled, n = _quoted_field(begin, stop_at)
+            stop, doubled, n = _quoted_field(begin, reach, stop_at, one_line)
             n_breaks += n
-            if stop == stop_at:
+            if stop >= reach:
                 return -1, j, n_breaks, missing, flawed
             p = stop + 1
             if byte_at(p) != delimiter and not _ends_line(p):
@@ -294,12 +301,29 @@ def _full(row, row_limit, n_columns, log):
     return DONE
 
 
+@inline
+def _reach(start, limit):
+    """Return the place in the source up to which a quote of the record at `start` may stay open.
+
+    It is at least `limit` bytes ahead, and the same for all records within `limit` bytes, so that
+    one look ahead decides for all of them.
+    """
+    return (start // limit + 2) * limit
+
+
 @jit
-def parse_csv(base, end, final, delimiter, places, columns, rows, row_limit, log):
+def parse_csv(base, end, final, origin, limit, delimiter, places, columns, rows, row_limit, log):
     """Parse records from ``base + state[POSITION]`` up to ``base + end``.
 
     `places` is the address of what `_read_numbers` needs to know of the columns. An empty field
-    gives NaN or -1 and sets ``has_missing[row]``.
+    gives NaN or -1 and sets ``has_missing[row]``. The byte at `base` is byte `origin` of the
+    source. A record whose quote stays open for more than `limit` bytes, or to the end of the
+    source, is refused up to the end of its first line.
+
+    Such a record is inside quotes at every line end that it passes, and so is any later one that
+    passes one of them: it stays open as well. Hence `state[OPEN_UNTIL]`: records that would have to
+    be closed by there are read to the end of their line only, and no byte is looked at for every
+    line before it.
     """
     columns, rows, log = Columns(*columns), Rows(*rows), Log(*log)
     n_columns = len(columns.kinds)
@@ -319,16 +343,37 @@ def parse_csv(base, end, final, delimiter, places, columns, rows, row_limit, log
         if status != DONE:
             break
         record, n_deferred = p, state[N_DEFERRED]
+        reach = min(_reach(record - base + origin, limit) - origin + base, stop_at)
+        decided = final or reach < stop_at
+        one_line = decided and state[OPEN_UNTIL] == reach - base + origin
         p, n_fields, n_breaks, missing, flawed = _read_record(
-            p, stop_at, base, delimiter, places, row, columns, rows, log
+            p, reach, stop_at, one_line, base, delimiter, places, row, columns, rows, log
         )
         is_open = p < 0
+        if is_open and decided:
+            if not one_line:
+                state[OPEN_UNTIL] = reach - base + origin
+                state[SCANNED] += reach - record
+            state[N_DEFERRED] = n_deferred
+            p = record
+            while byte_at(p) != NEWLINE:
+                p += 1
+            state[SCANNED] += p - record
+            if p >= stop_at and not final:
+                status, p = OPEN_QUOTE, record
+                break
+            refuse(log, line, NOT_CLOSED, 0, record - base)
+            p = min(p + 1, stop_at)
+            line += 1
+            continue
         if is_open or (not final and p + (byte_at(p) == RETURN) >= stop_at):
             # A record that is cut is read again with what follows.
-            status = OPEN_QUOTE if is_open and final else DONE
+            status = DONE if is_open or stop_at - record <= limit else LONG_LINE
+            state[SCANNED] += stop_at - record
             state[N_DEFERRED] = n_deferred
             p = record
             break
+        state[SCANNED] += p - record
         # p stands on \n or \r\n, or on the guard bytes after a final block
         p = min(p + 1 + (byte_at(p) == RETURN), stop_at)
         if flawed >= 0 or n_fields != n_columns:

@@ -21,12 +21,15 @@ DONE = 0  # the block is used up, to its last complete record
 ROWS_FULL = 1
 DEFERRED_FULL = 2
 PROBLEMS_FULL = 3
-OPEN_QUOTE = 4  # only for a final block: a quoted field never ends
+OPEN_QUOTE = 4  # a quoted field never ends, and its line is not yet complete
 ENTRIES_FULL = 5  # svmlight: no room left for the entries of the next row
+LONG_LINE = 6  # a line is longer than allowed, and not yet complete
 
 # Positions in the state vector that goes in and out of a parser.
 POSITION, ROW, LINE, N_DEFERRED, N_PROBLEMS, N_MISSING, N_ENTRIES, HIGHEST, STATUS = range(9)
-STATE_SIZE = 9
+# CSV: up to where in the source a quote was seen to stay open, and the bytes looked at.
+OPEN_UNTIL, SCANNED = 9, 10
+STATE_SIZE = 11
 
 # Why a row was refused by the parser itself.
 RAGGED = 1
@@ -36,6 +39,7 @@ BAD_QID = 4
 NOT_ASCENDING = 5
 INDEX_TOO_SMALL = 6
 INDEX_TOO_LARGE = 7
+NOT_CLOSED = 8
 
 # A deferred field: row, column (or entry), first byte, byte after the last, and whether the
 # field stood in quotes.

@@ -22,13 +22,16 @@ MAX_LINE_BYTES = 1 << 25
 GUARD = 32
 BLOCK = 1 << 18
 NEWLINE = 10
+#: So often a line may be read again in vain before it waits for more.
+PATIENCE = 8
 
 
 class Blocks:
     """The bytes ``buffer[start:end]`` of a source that are not yet parsed.
 
     Newlines follow `end`, so that a parser which looks some bytes ahead stays inside.
-    The buffer grows only as far as one line of `max_line_bytes` needs.
+    The buffer grows as far as the line needs that is being parsed: whoever parses gives up a line
+    of more than `max_line_bytes`. `scanned` counts the bytes that the parser has looked at.
     """
 
     def __init__(self, source: ByteSource, max_line_bytes: int) -> None:
@@ -37,6 +40,8 @@ class Blocks:
         self.start = 0
         self.end = 0
         self.final = False
+        self.scanned = 0
+        self._vain, self._refilled_at = 0, -1
         self._allocate(BLOCK)
 
     def _allocate(self, size: int) -> None:
@@ -54,74 +59,89 @@ class Blocks:
         """Bytes of the source before the next one to be parsed."""
         return self.source.offset - (self.end - self.start)
 
-    def refill(self) -> bool:
-        """Move what is left to the front and read on; False where the line is too long."""
+    @property
+    def too_long(self) -> bool:
+        """Whether what is not yet parsed is longer than a line may be."""
+        return self.end - self.start > self.max_line_bytes
+
+    def refill(self) -> None:
+        """Move what is left to the front and read on, until there is more to parse or no room.
+
+        A line can be complete only after a line end has come. One that was read again in vain
+        several times, since a slow pipe brings it in small pieces, waits until it has grown by a
+        quarter: so it is read again in proportion to its length.
+        """
         kept = self.end - self.start
-        if kept > self.max_line_bytes:
-            return False
+        self._vain = self._vain + 1 if self.offset == self._refilled_at else 0
+        self._refilled_at = self.offset
+        wanted = kept // 4 if self._vain > PATIENCE else 0
         if kept * 2 > len(self.buffer) - GUARD:
             self._allocate(2 * (len(self.buffer) - GUARD))
         elif self.start:
             self.buffer[:kept] = self.buffer[self.start : self.end].copy()
             self.start, self.end = 0, kept
-        size = self.source.readinto(self._view[self.end : len(self.buffer) - GUARD])
-        self.end += size
-        self.final = size == 0
+        ended = False
+        while self.end < len(self.buffer) - GUARD:
+            size = self.source.readinto(self._view[self.end : len(self.buffer) - GUARD])
+            ended = ended or self._newline(self.end, self.end + size) >= 0
+            self.end += size
+            self.final = size == 0
+            if self.final or (ended and self.end - kept >= wanted):
+                break
         self.buffer[self.end : self.end + GUARD] = NEWLINE
-        return True
 
     def take(self, begin: int, stop: int) -> str:
         """Return bytes of the buffer as text; what is not UTF-8 survives as surrogates."""
         return bytes(self._view[begin:stop]).decode("utf-8", "surrogateescape")
 
-    def find_newline(self) -> int:
-        """Return the index of the first newline not yet parsed, or -1."""
-        step = 1 << 16
-        for begin in range(self.start, self.end, step):
-            found = np.flatnonzero(self.buffer[begin : min(begin + step, self.end)] == NEWLINE)
-            if len(found):
-                return begin + int(found[0])
+    def _newline(self, begin: int, stop: int) -> int:
+        """Return the index of the first newline of ``buffer[begin:stop]``, or -1."""
+        # Short steps first: most lines are, and a step is copied before it is searched.
+        step = 256
+        while begin < stop:
+            found = bytes(self._view[begin : min(begin + step, stop)]).find(b"\n")
+            if found >= 0:
+                return begin + found
+            begin, step = begin + step, min(2 * step, BLOCK)
         return -1
 
-    def skip_line(self) -> bool:
-        """Drop everything up to the next newline; False where the line was longer than allowed."""
-        short = True
-        while (place := self.find_newline()) < 0:
-            if self.final:
-                self.start = self.end
-                return short
-            short = short and self.end - self.start <= self.max_line_bytes
+    def skip_line(self) -> None:
+        """Drop everything up to the next newline."""
+        while (place := self._newline(self.start, self.end)) < 0:
             self.start = self.end
+            if self.final:
+                return
             self.refill()
         self.start = place + 1
-        return short
 
-    def first_record(self) -> str | None:
-        """Consume and return the first record that is not blank; None at the end of the data."""
+    def first_record(self) -> tuple[str, int, int]:
+        """Consume the first record that is not blank.
+
+        Returns it without its line end, the bytes that it takes and its first line; it is empty at
+        the end of the data.
+        """
+        line, seen, quotes = 1, 0, 0
         while True:
-            data = bytes(self._view[self.start : self.end])
-            place, quotes = -1, 0
-            while (found := data.find(b"\n", place + 1)) >= 0:
-                quotes += data.count(b'"', place + 1, found)
-                place = found
-                if quotes % 2 == 0:
-                    break
-            if place >= 0 and quotes % 2 == 0:
-                stop = place + 1
-            elif self.final:
-                stop = len(data)
-            elif self.refill():
+            begin = self.start + seen
+            place = self._newline(begin, self.end)
+            stop = self.end if place < 0 else place + 1
+            quotes += bytes(self._view[begin:stop]).count(b'"')
+            seen = stop - self.start
+            if (place >= 0 and quotes % 2 == 0) or (place < 0 and self.final):
+                text = self.take(self.start, stop).rstrip("\r\n")
+                self.start = stop
+                if text or not seen:
+                    return text, seen, line
+                line, seen, quotes = line + 1, 0, 0
                 continue
-            else:
+            if seen > self.max_line_bytes:
                 raise ReadError(
-                    f"{self.source.name}:1: the first line is longer than "
+                    f"{self.source.name}:{line}: the first line is longer than "
                     f"{self.max_line_bytes} bytes; check its line ends and quotes, or raise "
                     "max_line_bytes."
                 )
-            self.start += stop
-            text = data[:stop].decode("utf-8", "surrogateescape").rstrip("\r\n")
-            if text or not stop:
-                return text or None
+            if place < 0:
+                self.refill()
 
     def skip_to(self, offset: int) -> None:
         """Continue at `offset`, at or after the present one."""

@@ -24,6 +24,8 @@ from pairlearn.streams.readers.schema import Layout, Schema, listed
 
 __all__ = ["CsvReader"]
 
+_NOT_CLOSED = "a quote is opened and never closed"
+
 
 class CsvReader(TextReader):
     r"""Chunks of rows from delimited text: plain, gzip, xz, bzip2 or zstd; files or a pipe.
@@ -51,7 +53,8 @@ class CsvReader(TextReader):
     strict : bool, default False
         Stop at the first row that cannot be used.
     max_line_bytes : int, default 32 MiB
-        Longer lines are refused.
+        Longer lines are refused, and so is a line with a quote that is not closed within about
+        so many bytes.
 
     Examples
     --------
@@ -108,40 +111,40 @@ class CsvReader(TextReader):
         blocks = self._blocks
         if bytes(blocks.buffer[:3]) == b"\xef\xbb\xbf":
             blocks.start = 3
-        start = blocks.start
-        record = blocks.first_record()
+        record, size, self._line = blocks.first_record()
         name = blocks.source.name
-        found = [] if record is None else self._split(record, name)
+        found = self._split(record, name, self._line) if record else []
         if not self.header:
-            blocks.start = start
+            blocks.start -= size
             found = [str(j) for j in range(len(found))]
         else:
-            self._line = 1 + bytes(blocks.buffer[start : blocks.start]).count(b"\n")
+            self._line += 1 + record.count("\n")
             if found and all(_is_number(text) for text in found):
                 raise ReadError(
                     f"{name}: the first line holds numbers ({listed(found)}), not names; "
                     "pass header=False if the file has no header."
                 )
         names = tuple(found) if self._given_names is None else self._given_names
-        if record is not None and len(names) != len(found):
+        if record and len(names) != len(found):
             raise ReadError(
                 f"names has {len(names)} entries and {name} has {len(found)} columns; "
                 "give one name for each."
             )
         if index == 0:
             self._names = names
-        elif record is not None and names != self._names:
+        elif record and names != self._names:
             raise ReadError(
                 f"{name} has other columns than the first file ({listed(names)} instead of "
                 f"{listed(self._names)}); read files of one shape together."
             )
 
-    def _split(self, record: str, name: str) -> list[str]:
+    def _split(self, record: str, name: str, line: int) -> list[str]:
         try:
             return next(csv.reader([record], delimiter=self.delimiter, strict=True), [])
         except csv.Error as error:
             raise ReadError(
-                f"{name}:1: the first line cannot be split into fields ({error}); check its quotes."
+                f"{name}:{line}: the first line cannot be split into fields ({error}); check its "
+                "quotes."
             ) from None
 
     def _fingerprint(self) -> str:
@@ -187,6 +190,7 @@ class _Parser:
         self._delimiter = ord(delimiter)
         self._chunk_rows = chunk_rows
         self.line = 1
+        self._open_until = 0
         n = len(layout.names)
         self._kinds = np.zeros(n, dtype=np.int64)
         self._slots = np.zeros(n, dtype=np.int64)
@@ -257,44 +261,37 @@ class _Parser:
         arrays = (rows.values, rows.extra, rows.codes, rows.lines, rows.has_missing)
         state = np.zeros(records.STATE_SIZE, dtype=np.int64)
         log = self._deferred, self._problems, state
-        state[records.LINE] = line
+        state[records.LINE], state[records.OPEN_UNTIL] = line, self._open_until
         while rows.count < self._chunk_rows:
             state[records.POSITION] = blocks.start
             state[records.ROW] = rows.count
             state[records.N_DEFERRED : records.N_MISSING + 1] = 0
             self._csv.parse_csv(
-                blocks.address, blocks.end, blocks.final, self._delimiter, places.ctypes.data,
-                self._columns, arrays, self._chunk_rows, log,
+                blocks.address, blocks.end, blocks.final, blocks.offset - blocks.start,
+                blocks.max_line_bytes, self._delimiter, places.ctypes.data, self._columns, arrays,
+                self._chunk_rows, log,
             )  # fmt: skip
             blocks.start = int(state[records.POSITION])
             self._collect(blocks, state, rows, checker)
             status = state[records.STATUS]
-            if status == records.OPEN_QUOTE:
-                checker.refuse(int(state[records.LINE]), "a quote is opened and never closed")
+            if status in (records.OPEN_QUOTE, records.LONG_LINE):
+                flaw = _NOT_CLOSED if status == records.OPEN_QUOTE else (
+                    f"the line is longer than {blocks.max_line_bytes} bytes; "
+                    "check the line ends, or raise max_line_bytes"
+                )  # fmt: skip
+                checker.refuse(int(state[records.LINE]), flaw)
                 blocks.skip_line()
                 state[records.LINE] += 1
             elif status == records.DONE:
                 # a full chunk is delivered before waiting for more of a slow pipe
                 if blocks.final or rows.count == self._chunk_rows:
                     break
-                if not blocks.refill():
-                    self._skip_long_line(blocks, int(state[records.LINE]), checker)
-                    state[records.LINE] += 1
+                blocks.refill()
             checker.flush()
         checker.flush()
-        self.line = int(state[records.LINE])
+        self.line, self._open_until = int(state[records.LINE]), int(state[records.OPEN_UNTIL])
+        blocks.scanned += int(state[records.SCANNED])
         return rows
-
-    @staticmethod
-    def _skip_long_line(blocks: Blocks, line: int, checker: RowChecker) -> None:
-        if blocks.skip_line():
-            checker.refuse(line, "a quote is opened and never closed")
-        else:
-            checker.refuse(
-                line,
-                f"the line is longer than {blocks.max_line_bytes} bytes; "
-                "check the line ends, or raise max_line_bytes",
-            )
 
     def _collect(
         self, blocks: Blocks, state: NDArray[np.int64], rows: RowBuffer, checker: RowChecker
@@ -302,7 +299,9 @@ class _Parser:
         """Settle what the kernel left open and drop the rows that cannot be used."""
         records = self._records
         for line, reason, detail, _ in self._problems[: state[records.N_PROBLEMS]].tolist():
-            if reason == records.RAGGED:
+            if reason == records.NOT_CLOSED:
+                checker.refuse(line, _NOT_CLOSED)
+            elif reason == records.RAGGED:
                 checker.refuse(
                     line, f"it has {detail} fields where {len(self._kinds)} are expected"
                 )

@@ -128,7 +128,7 @@ class RowBuffer:
         elif j == layout.qid:
             self.extra[row, 1] = number
         else:
-            slot = layout.numbers.index(j)
+            slot = layout.slots[j]
             self.values[row, slot] = number
             if math.isfinite(number) and not math.isfinite(self.values[row, slot]):
                 raise RefusedFieldError(f"{shown(value)} is too large for float32")
@@ -143,7 +143,7 @@ class RowBuffer:
 
     @staticmethod
     def _code_column(layout: Layout, j: int) -> int:
-        return len(layout.categories) if j == layout.label else layout.categories.index(j)
+        return len(layout.categories) if j == layout.label else layout.slots[j]
 
     @staticmethod
     def unknown(layout: Layout, j: int, value: str) -> None:

@@ -9,6 +9,7 @@ layout assembles them into the feature matrix, so that CSV, Parquet and iterator
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -156,9 +157,9 @@ class Layout:
         self.schema = schema
         self.names = names
         self.source = source
-        repeated = sorted({name for name in names if names.count(name) > 1}) if len(
-            set(names)) != len(names) else []  # fmt: skip
-        if repeated:
+        self._places = {name: j for j, name in enumerate(names)}
+        if len(self._places) != len(names):
+            repeated = sorted(name for name, count in Counter(names).items() if count > 1)
             raise ReadError(
                 f"{source} has more than one column named {listed(repeated)}; "
                 "rename the columns, or give all names with names=."
@@ -172,8 +173,8 @@ class Layout:
             chosen = [j for j in range(len(names)) if j not in taken]
         else:
             chosen = [self._find(name, "feature") for name in schema.features]
-            for j in chosen:
-                if j in taken or chosen.count(j) > 1:
+            for j, count in Counter(chosen).items():
+                if j in taken or count > 1:
                     raise ReadError(f"column {names[j]!r} is used twice; list it once.")
         if not chosen:
             raise ReadError(f"{source} leaves no column for features; its columns: "
@@ -183,13 +184,16 @@ class Layout:
         self.categories = tuple(j for j in chosen if j in self.levels)
         if schema.text_labels and self.label is not None:
             self.levels[self.label] = tuple(str(c) for c in schema.classes or ())
+        #: Where a column stands among the numbers, or among the categories.
+        self.slots = {j: k for columns in (self.numbers, self.categories)
+                      for k, j in enumerate(columns)}  # fmt: skip
         self._choose_missing(chosen)
         self._place_features(chosen)
 
     def _find(self, name: str | int, role: str) -> int:
         if isinstance(name, str):
-            if name in self.names:
-                return self.names.index(name)
+            if name in self._places:
+                return self._places[name]
         elif isinstance(name, int) and -len(self.names) <= name < len(self.names):
             return name % len(self.names)
         raise ReadError(
@@ -300,12 +304,12 @@ class Layout:
         entries: list[NDArray[Any]] = []
         for j in sorted(self.first, key=self.first.__getitem__):
             if j in self.levels:
-                code = codes[:, self.categories.index(j)]
+                code = codes[:, self.slots[j]]
                 absent = code == -1
                 places.append(np.where(code >= 0, self.first[j] + code, -1))
                 entries.append(np.ones(n))
             else:
-                value = numbers[:, self.numbers.index(j)]
+                value = numbers[:, self.slots[j]]
                 absent = np.isnan(value)
                 places.append(np.where(absent | (value == 0.0), -1, self.first[j]))
                 entries.append(value)

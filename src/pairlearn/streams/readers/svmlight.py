@@ -250,7 +250,9 @@ class _Parser:
                 full = rows.count == reader.chunk_rows or rows.indptr[rows.count] >= ENTRIES
                 if blocks.final or full:
                     break
-                if not blocks.refill():
+                if not blocks.too_long:
+                    blocks.refill()
+                else:
                     checker.refuse(
                         int(state[records.LINE]),
                         f"the line is longer than {blocks.max_line_bytes} bytes; "

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of a state that comes from a file: nobody knows who wrote it.
+
+Each takes the state and the name of an entry, and returns the value only if it is what the library
+could have written; nothing is allocated before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["restored_array", "restored_count", "restored_labels", "restored_number"]
+
+#: Bytes that labels may take beyond what their texts need.
+_SLACK = 1 << 20
+
+
+def _entry(state: Mapping[str, Any], name: str) -> Any:
+    if not isinstance(state, Mapping):
+        raise ValueError(f"the saved state is a {type(state).__name__}, not a mapping.")
+    if name not in state:
+        raise ValueError(f"the saved state has no {name}.")
+    return state[name]
+
+
+def restored_count(
+    state: Mapping[str, Any], name: str, *, minimum: int = 0, maximum: int = 2**62
+) -> int:
+    """Return a whole number within bounds.
+
+    >>> restored_count({"n_seen": -1}, "n_seen")
+    Traceback (most recent call last):
+        ...
+    ValueError: the saved n_seen is -1, it must be a whole number from 0 to 4611686018427387904.
+    """
+    value = _entry(state, name)
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not minimum <= value <= maximum:
+        raise ValueError(
+            f"the saved {name} is {value!r:.60}, it must be a whole number from {minimum} to "
+            f"{maximum}."
+        )
+    return int(value)
+
+
+def restored_number(
+    state: Mapping[str, Any], name: str, *, low: float = -math.inf, high: float = math.inf
+) -> float:
+    """Return a number from `low` to `high`; where these are infinite the number may be so too.
+
+    >>> restored_number({"pairs": 3.0}, "pairs", low=0.0)
+    3.0
+    """
+    value = _entry(state, name)
+    real = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not real or not low <= value <= high:
+        raise ValueError(
+            f"the saved {name} is {value!r:.60}, it must be a number from {low:g} to {high:g}."
+        )
+    return float(value)
+
+
+def restored_array(
+    state: Mapping[str, Any],
+    name: str,
+    shape: Sequence[int | None],
+    dtypes: Sequence[str] = ("float64",),
+) -> NDArray[Any]:
+    """Return a finite array of a type; a side of None is free.
+
+    >>> restored_array({"w": np.zeros(3)}, "w", (2,))
+    Traceback (most recent call last):
+        ...
+    ValueError: the saved w is an array of float64 of shape (3,), it must be float64 of shape (2,).
+    """
+    value = _entry(state, name)
+    is_array = isinstance(value, np.ndarray)
+    good = (
+        is_array
+        and value.dtype.name in dtypes
+        and value.ndim == len(shape)
+        and all(want in (None, side) for side, want in zip(value.shape, shape, strict=True))
+    )
+    if not good:
+        got = f"array of {value.dtype} of shape {value.shape}" if is_array else repr(value)[:60]
+        sides = ", ".join("any" if side is None else str(side) for side in shape)
+        wanted = f"({sides},)" if len(shape) == 1 else f"({sides})"
+        raise ValueError(
+            f"the saved {name} is {'an ' * is_array}{got}, it must be {' or '.join(dtypes)} of "
+            f"shape {wanted}."
+        )
+    found: NDArray[Any] = value
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        raise ValueError(f"the saved {name} contains NaN or infinity.")
+    return found
+
+
+def restored_labels(values: Sequence[Any], dtype: Any) -> NDArray[Any]:
+    """Return labels as an array of the type named, which may not ask for absurd memory.
+
+    >>> restored_labels(["no", "yes"], "<U3")
+    array(['no', 'yes'], dtype='<U3')
+    >>> restored_labels(["no", "yes"], "<U400000000")
+    Traceback (most recent call last):
+        ...
+    ValueError: labels of type '<U400000000' would take 3200000000 bytes.
+    """
+    try:
+        kind = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        raise ValueError(f"labels cannot be of type {str(dtype)[:40]!r}.") from None
+    if kind.kind not in "biufUO" or (kind.itemsize == 0 and len(values)):
+        raise ValueError(f"labels cannot be of type {str(dtype)[:40]!r}.")
+    if kind.kind == "U":
+        if not all(isinstance(value, str) for value in values):
+            raise ValueError(f"labels of type {str(dtype)[:40]!r} must be texts.")
+        needed = len(values) * kind.itemsize
+        if needed > _SLACK + 64 * sum(map(len, values)):
+            raise ValueError(f"labels of type {str(dtype)[:40]!r} would take {needed} bytes.")
+    try:
+        return np.array(values, dtype=kind)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"the labels do not fit the type {str(dtype)[:40]!r}.") from None

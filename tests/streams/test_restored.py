@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A checkpoint is untrusted: what no learner can have is refused before a kernel sees it."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairlearn.estimators.auc import AUCClassifier
+from pairlearn.pairings import (
+    AllPrevious,
+    ClassReservoirs,
+    FifoBuffer,
+    FrozenExample,
+    PreviousExample,
+    PreviousOpposite,
+    ReservoirBuffer,
+)
+from pairlearn.pairings.queries import PreviousOfQuery
+from pairlearn.streams.checkpoint import Checkpoint, CheckpointError, write_checkpoint
+from pairlearn.streams.named import NamedLearner
+from pairlearn.streams.online import OnlineLearner
+from pairlearn.streams.readers.iterator import IteratorReader
+from pairlearn.streams.state import StateError, pack, unpack
+
+D = 40
+
+
+def make() -> OnlineLearner:
+    return OnlineLearner(AUCClassifier(step_size=0.1), classes=[0, 1], window=20)
+
+
+@pytest.fixture(scope="module")
+def saved() -> tuple[dict, dict]:
+    """The state of a sparse stream as it is written to a file."""
+    X = scipy.sparse.random(60, D, 0.2, format="csr", random_state=0)
+    learner = make().learn_many(X, np.arange(60) % 2)
+    return pack(learner.state())
+
+
+def at(plain: dict, path: str) -> tuple[dict, object]:
+    """Return what holds the entry at a path, and its key."""
+    *above, last = [int(k) if k.isdigit() else k for k in path.split("/")]
+    for key in above:
+        plain = plain[key]
+    return plain, last
+
+
+STREAM = "model/streams/0/"
+WRONG_VALUES = {
+    STREAM + "descent/n_steps": [-1, 1.5, "3", 10**30],
+    STREAM + "descent/position": [-1, 40_000, 10**15],
+    STREAM + "descent/n_gradients": [-1],
+    STREAM + "n_examples": [-1, 0, None],
+    "model/n_features": [0, 10**12, "40"],
+    "model/dtype": ["complex128", "<U400000000"],
+    "model/step_sizes": [[], [0.1] * 100, [-1.0], ["a"], [0.1, 0.2]],
+    "model/radius": [-1.0, "a"],
+    "model/pairs": [-1.0],
+    "model/best": [1, -1],
+    "model/classes": [None, [0, 1]],
+    "model/feature_names": [["a"], "abc"],
+    "progressive/window": [10**12, 19],
+    "progressive/n_seen": [0, 10**6],
+    "classes": [[0, 1]],
+    "n_seen": [-1, 59, True],
+    "n_restarts": [-1, 10**9],
+    "since_start": [-1, 10**9],
+    "best": [2.0, "a"],
+    "restart_due": ["yes"],
+}
+
+
+@pytest.mark.parametrize("path", WRONG_VALUES)
+def test_values_that_no_learner_has(saved: tuple[dict, dict], path: str) -> None:
+    for value in WRONG_VALUES[path]:
+        plain, arrays = copy.deepcopy(saved)
+        holder, key = at(plain, path)
+        holder[key] = value
+        with pytest.raises((ValueError, TypeError)):
+            make().restore(unpack(plain, arrays))
+
+
+def longer(a: np.ndarray) -> np.ndarray:
+    return np.concatenate([a, a[-1:]], axis=-1) if a.ndim == 1 else np.hstack([a, a[:, :1]])
+
+
+def test_arrays_of_another_size_or_type(saved: tuple[dict, dict]) -> None:
+    plain, arrays = saved
+    assert {name.rpartition(".")[2] for name in arrays} >= {
+        "indptr", "indices", "data", "buffer_y", "buffer_weight", "w", "scores", "is_positive",
+        "positive", "weight", "progress", "classes",
+    }  # fmt: skip
+    for name, array in arrays.items():
+        for change in (longer, lambda a: a[..., :-1], lambda a: a[np.newaxis],
+                       lambda a: a.astype(np.uint8) if a.dtype != np.uint8 else a[:0]):  # fmt: skip
+            changed = change(array)
+            if changed.shape == array.shape and changed.dtype == array.dtype:
+                continue
+            if changed.shape == array.shape and name.rpartition(".")[2] in (
+                "weighted_sum", "left_iterate", "total", "state", "classes",
+            ):  # fmt: skip
+                continue  # copied into an array of the right type; labels are of any
+            with pytest.raises((ValueError, TypeError)):
+                make().restore(unpack(plain, {**arrays, name: changed}))
+
+
+def test_sparse_rows_outside_their_arrays(saved: tuple[dict, dict]) -> None:
+    plain, arrays = saved
+    [indptr] = [name for name in arrays if name.endswith("indptr")]
+    [indices] = [name for name in arrays if name.endswith("indices")]
+    n = len(arrays[indices])
+    assert n > 1
+    for name, value in (
+        (indptr, [0, 10**9]),
+        (indptr, [-5, n]),
+        (indptr, [1, n]),
+        (indptr, [0, n + 5, n]),
+        (indices, np.full(n, D)),
+        (indices, np.full(n, -1)),
+        (indices, np.full(n, 2**31 - 1)),
+    ):
+        changed = {**arrays, name: np.array(value, dtype=arrays[name].dtype)}
+        with pytest.raises(StateError):
+            unpack(plain, changed)
+    for width in (0, -1, 2**40, "9"):
+        changed_plain = copy.deepcopy(plain)
+        changed_plain["model"]["streams"][0]["buffer"]["$csr"][1] = width
+        with pytest.raises(StateError):
+            unpack(changed_plain, arrays)
+
+
+def test_labels_cannot_ask_for_gigabytes() -> None:
+    with pytest.raises(StateError, match="would take 3200000000 bytes"):
+        unpack({"$listed": [["a", "b"], "<U400000000"]}, {})
+    with pytest.raises(StateError):
+        unpack({"$listed": ["ab", "<U2"]}, {})
+    with pytest.raises(StateError):
+        unpack({"$listed": [[1, 2], "V9"]}, {})
+
+
+def test_a_checkpoint_with_a_right_checksum_is_refused(tmp_path) -> None:
+    examples = [({"a": float(k % 7), "b": 1.0}, k % 2) for k in range(50)]
+
+    def train(checkpoint) -> OnlineLearner:
+        learner = OnlineLearner(AUCClassifier(step_size=0.1), classes=[0, 1], window=20)
+        return learner.fit_stream(IteratorReader(examples), checkpoint=checkpoint)
+
+    learner = train(tmp_path / "good")
+    for change in ({"n_seen": -3}, {"restart_due": 3}, {"model": {"n_features": 3}}, {"best": [1]}):
+        state = {**learner.state(), **change}
+        settings = learner._settings()
+        write_checkpoint(tmp_path / "bad", Checkpoint(settings, state, learner.position))
+        with pytest.raises(CheckpointError) as caught:
+            train(tmp_path / "bad")
+        assert "\n" not in str(caught.value)
+    assert train(tmp_path / "good").n_seen == 50
+
+
+SOURCES = {
+    "arrivals": (PreviousExample(), {"_n_buffered": [2, -1, "1"]}),
+    "frozen": (FrozenExample(), {"_n_buffered": [5]}),
+    "opposite": (
+        PreviousOpposite(),
+        {"_known_y": [np.ones(3), np.ones(2), [1.0], np.ones((1, 1))]},
+    ),
+    "fifo": (
+        FifoBuffer(4),
+        {
+            "_size": [5, None, 10**12],
+            "_seen": [0, -1, 3, 1.0],
+            "slots": [np.zeros(4, np.int32), np.arange(9), np.full(4, -9), np.array([0, 1, -1, 2])],
+            "_started": [None],
+        },
+    ),
+    "all": (AllPrevious(), {"_seen": [0, 7], "slots": [np.arange(3)]}),
+    "reservoir": (
+        ReservoirBuffer(4),
+        {"_seen": [-1], "_random": [np.zeros(1), np.zeros(2, np.uint64)], "slots": [np.arange(3)]},
+    ),
+    "classes": (
+        ClassReservoirs(2, 3),
+        {
+            "_sizes": [np.array([3, 2]), np.array([10**9, 3])],
+            "_seen": [np.array([9, 9]), np.array([-1, 0]), np.zeros(2), np.zeros(3, np.int64)],
+            "_sums": [True],
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_sources_that_no_examples_have_made(kind: str) -> None:
+    pairing, wrong = SOURCES[kind]
+    source = pairing.online(np.random.default_rng(0))
+    if kind not in ("reservoir", "classes"):
+        source.arrive(np.array([1.0, -1.0, 1.0, 1.0, -1.0]))
+    state = source.state()
+    source.restore(state)
+    for name, values in wrong.items():
+        for value in values:
+            with pytest.raises(ValueError, match=r"\w"):
+                source.restore({**state, name: value})
+            assert source.state().keys() == state.keys()
+            assert source.n_remembered is not None
+
+
+def test_open_queries_are_those_of_the_buffer() -> None:
+    source = PreviousOfQuery(max_open=2).online(np.random.default_rng(0))
+    source.arrive_grouped(np.ones(3), [7, 8, 7])
+    state = source.state()
+    source.restore(state)
+    assert source.n_remembered == 2
+    for wrong in ({7: 0, 8: 5}, {7: -1}, {7: 0, 8: 1, 9: 2}, {7: 1, 8: 0}):
+        with pytest.raises(ValueError, match="open queries"):
+            source.restore({**state, "open": wrong})
+
+
+def test_a_buffer_is_as_long_as_its_pairing_remembers(saved: tuple[dict, dict]) -> None:
+    plain, arrays = copy.deepcopy(saved)
+    state = unpack(plain, arrays)
+    stream = state["model"]["streams"][0]
+    row, y = stream["buffer"], stream["buffer_y"]
+    stream["buffer"], stream["buffer_y"] = row.followed_by(row), np.concatenate([y, y])
+    with pytest.raises(ValueError, match="holds 2 examples"):
+        make().restore(state)
+
+
+def test_a_learner_of_names() -> None:
+    learner = NamedLearner(step_size=0.1)
+    for k in range(20):
+        learner.learn_one({"a": float(k % 3), "b": 1.0}, k % 2 == 0)
+    state = learner.state()
+    NamedLearner(step_size=0.1).restore(state)
+    for change in (
+        {"index": ["a", "a"]},
+        {"capacity": 10**12},
+        {"capacity": 1},
+        {"labels": [1.0] * 9},
+        {"labels": [0.5], "waiting": [{}]},
+        {"waiting": [3], "labels": [1.0]},
+        {"coef": np.zeros(5)},
+        {"moments": np.zeros((2, 4))},
+        {"by_name": 9},
+        {"n_taken": -1},
+        {"n_refused": 10**6},
+        {"scale": 0.0},
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            NamedLearner(step_size=0.1).restore({**state, **change})
