@@ -7,13 +7,14 @@ import errno
 import os
 import resource
 import signal
+import stat
 import subprocess
 import sys
 import time
 
 import pytest
 
-from pairlearn.atomic import atomic_write, previous_of, read_newest
+from pairlearn.atomic import atomic_open, atomic_write, previous_of, read_newest
 
 
 def files_in(folder):
@@ -124,3 +125,65 @@ def test_kill_at_random_moments(tmp_path):
         value, complaint = read_newest(path, load)
         assert complaint is None
         assert value.endswith(b".")
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "b").mkdir()
+    link, target = tmp_path / "a", tmp_path / "b" / "real"
+    link.symlink_to(target)
+    for data in (b"1", b"2"):  # at first the link leads nowhere
+        atomic_write(link, data, keep_previous=True)
+        assert link.is_symlink()
+        assert target.read_bytes() == data
+    assert read_newest(link, lambda p: p.read_bytes()) == (b"2", None)
+    assert previous_of(link) == target.with_name("real.previous")
+    assert files_in(tmp_path) == ["a", "b"]
+
+
+def test_what_is_no_file_is_written(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        atomic_write(pipe, b"through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    null = tmp_path / "null"
+    null.symlink_to(os.devnull)
+    atomic_write(null, b"gone")
+    assert null.is_symlink()
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    # an open descriptor of a file by its name, as /dev/stdout is
+    with open(tmp_path / "out", "wb") as out:
+        inode = os.fstat(out.fileno()).st_ino
+        atomic_write(f"/dev/fd/{out.fileno()}", b"text")
+    assert (tmp_path / "out").read_bytes() == b"text"
+    assert (tmp_path / "out").stat().st_ino == inode
+    with pytest.raises(IsADirectoryError):
+        atomic_write(tmp_path, b"")
+    assert files_in(tmp_path) == ["null", "out", "pipe"]
+
+
+def test_leftovers_go_and_living_files_stay(tmp_path):
+    path = tmp_path / "a"
+    for name in (".a.0.tmp", ".a.1.tmp.old", ".b.0.tmp"):
+        (tmp_path / name).write_bytes(b"half")
+    with atomic_open(path) as living:
+        living.write(b"one")
+        assert len(files_in(tmp_path)) == 2
+        atomic_write(path, b"two")  # another writer of the same name
+        assert len(files_in(tmp_path)) == 3
+    assert path.read_bytes() == b"one"
+    assert files_in(tmp_path) == [".b.0.tmp", "a"]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_the_umask_is_respected(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        atomic_write(tmp_path / "a", b"1")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o666 & ~mask

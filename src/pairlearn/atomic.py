@@ -4,34 +4,33 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
-import tempfile
-from collections.abc import Callable
+import secrets
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
-__all__ = ["atomic_write", "previous_of", "read_newest", "remove_leftovers"]
+from pairlearn.locking import is_locked, try_lock
+
+__all__ = ["atomic_open", "atomic_write", "is_written_directly", "previous_of", "read_newest",
+           "remove_leftovers"]  # fmt: skip
 
 T = TypeVar("T")
 
 
 def previous_of(path: str | os.PathLike[str]) -> Path:
-    """Return where the file before the last one is kept."""
-    path = Path(path)
+    """Return where the file before the last one is kept: beside the file that is written."""
+    path = _target(Path(path))
     return path.with_name(path.name + ".previous")
 
 
 def atomic_write(
     path: str | os.PathLike[str], data: bytes | memoryview, *, keep_previous: bool = False
 ) -> None:
-    """Replace the file at `path` by `data` in one step that survives a crash.
-
-    The bytes go to a temporary file in the same folder, are forced to the disk, and take the
-    name by a rename; then the folder is forced to the disk. On any error (a full disk, a
-    signal) the old file is untouched and the temporary one is removed. After kill -9 at most a
-    temporary file named ``.NAME.*.tmp`` remains. With `keep_previous` the replaced file stays as
-    ``NAME.previous``; at every moment `path` exists.
+    """Replace the file at `path` by `data` in one step that survives a crash; see `atomic_open`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -41,29 +40,75 @@ def atomic_write(
     ...     path.read_bytes(), previous_of(path).read_bytes()
     (b'two', b'one')
     """
+    with atomic_open(path, keep_previous=keep_previous) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def atomic_open(path: str | os.PathLike[str], *, keep_previous: bool = False) -> Iterator[BinaryIO]:
+    """Open a new file that takes the name `path` when the block ends well.
+
+    The bytes go to a temporary file in the same folder, are forced to the disk, and take the
+    name by a rename; then the folder is forced to the disk. On any error (a full disk, a
+    signal) the old file is untouched and the temporary one is removed. After kill -9 at most a
+    temporary file named ``.NAME.*.tmp`` remains, until the next time. With `keep_previous` the
+    replaced file stays as ``NAME.previous``; at every moment `path` exists. The permissions are
+    those of the replaced file, or what the umask gives a new one.
+
+    A symbolic link stays, and the file it leads to is replaced. What is not a file (a device, a
+    pipe) is written as it is.
+    """
     path = Path(path)
-    folder = path.parent
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=folder)
+    if is_written_directly(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    path = _target(path)
+    if not keep_previous:  # who keeps one writes often, and looks for leftovers once
+        remove_leftovers(path)
+    mode = _mode_of(path)
+    handle, temporary = _temporary(path, 0o666 if mode is None else mode)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _mode(path))
-        if keep_previous and path.exists():
-            _keep(path, temporary + ".old")
-        os.replace(temporary, path)
+            if mode is not None:
+                os.chmod(temporary, mode)
+            if keep_previous and path.exists():
+                _keep(path, temporary + ".old")
+            # still open, and with it locked: nobody takes it for a leftover
+            os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        for name in (temporary, temporary + ".old"):
+            with contextlib.suppress(OSError):
+                os.unlink(name)
         raise
-    _sync_folder(folder)
+    _sync_folder(path.parent)
+
+
+def is_written_directly(path: Path) -> bool:
+    """Whether `path` is no file that could be replaced: a device, a pipe, an open descriptor."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        return True
+    # /dev/stdout leads to /proc/self/fd/1, whose link is no path though it may look like one
+    while path.is_symlink():
+        if os.path.realpath(path.parent).startswith("/proc/"):
+            return True
+        path = path.parent / os.readlink(path)
+    return False
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> int:
     """Remove temporary files that killed processes left beside `path`, and return how many.
 
-    Nobody else may be writing the same file.
+    Those that a living process is writing are locked, and stay.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -71,23 +116,44 @@ def remove_leftovers(path: str | os.PathLike[str]) -> int:
     ...     remove_leftovers(Path(folder, "a"))
     1
     """
-    path = Path(path)
+    path = _target(Path(path))
     count = 0
     for entry in path.parent.glob(f".{glob.escape(path.name)}.*.tmp*"):
+        # The second name of the old file is gone before its temporary file is.
+        owner = str(entry).removesuffix(".old")
         with contextlib.suppress(OSError):
-            entry.unlink()
-            count += 1
+            if not is_locked(owner):
+                entry.unlink()
+                count += 1
     return count
 
 
-def _mode(path: Path) -> int:
-    """Return the permissions of the file to be replaced, or those of a new file."""
+def _temporary(path: Path, mode: int) -> tuple[int, str]:
+    """Return a new file beside `path`, open and locked, and its name."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    while True:
+        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp"))
+        with contextlib.suppress(FileExistsError):
+            handle = os.open(name, flags, mode)
+            with contextlib.suppress(OSError):  # a file system without locks
+                try_lock(handle)
+            # In the moment before it was locked somebody may have taken it for a leftover.
+            if os.path.exists(name):
+                return handle, name
+            os.close(handle)
+
+
+def _target(path: Path) -> Path:
+    """Return the file that a symbolic link leads to, and other paths as they are."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _mode_of(path: Path) -> int | None:
+    """Return the permissions of the file to be replaced, None where there is none."""
     try:
         return path.stat().st_mode & 0o7777
     except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        return None
 
 
 def _keep(path: Path, spare: str) -> None:

@@ -260,7 +260,7 @@ def test_a_bad_newest_checkpoint_gives_way_to_the_one_before(damage, table, tmp_
     interrupted(table, path)
     good = path.read_bytes()
     record = ModelRecord("Other", {"coef": np.ones(1)})
-    later = ModelRecord("OnlineLearner checkpoint", {}, parameters={"checkpoint_version": 3})
+    later = ModelRecord("OnlineLearner checkpoint", {}, parameters={"checkpoint_version": 4})
     path.write_bytes({
         "cut": good[:-100], "empty": b"", "flipped": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
         "model": dump_model(record), "version": dump_model(later),

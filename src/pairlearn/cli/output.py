@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["emit", "json_option", "result_options"]
+from pairlearn.spreadsheet import defused
+
+__all__ = ["csv_cell", "emit", "json_option", "result_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,6 +45,22 @@ def result_options(store: str) -> Callable[[F], F]:
         return function
 
     return add
+
+
+def csv_cell(value: Any, *, raw: bool = False) -> str:
+    """Return a value as a cell of CSV.
+
+    A text that a spreadsheet would run is defused, unless `raw`.
+
+    >>> print(csv_cell("=1+1"), csv_cell(-1.0), csv_cell('a "b", c'))
+    '=1+1 -1.0 "a ""b"", c"
+    """
+    if not isinstance(value, str):
+        return repr(value)
+    text = value if raw else defused(value)
+    if any(c in text for c in ',"\n\r'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
 
 
 def emit(values: Mapping[str, Any], text: str, *, as_json: bool) -> None:

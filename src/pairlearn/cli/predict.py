@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import math
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from pairlearn.cli.output import json_option
+from pairlearn.atomic import atomic_open
+from pairlearn.cli.output import csv_cell, json_option
 from pairlearn.cli.problem_kinds import kind_of
 from pairlearn.cli.reading import Reading, data_argument, reading_options, size_of
 from pairlearn.progress import Progress
@@ -26,17 +31,26 @@ __all__ = ["command"]
 @data_argument
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
               help="Write here instead of to standard output.")  # fmt: skip
+@click.option("--raw", is_flag=True,
+              help="Write labels as they are, even if a spreadsheet would run them.")  # fmt: skip
 @reading_options
 @json_option
 def command(
-    model: str, data: tuple[str, ...], reading: Reading, output: str | None, as_json: bool
+    model: str,
+    data: tuple[str, ...],
+    reading: Reading,
+    output: str | None,
+    raw: bool,
+    as_json: bool,
 ) -> None:
     r"""Score data with a model: one line for each row.
 
     The columns are line (of the file), score, probability and label; for a ranking line and
     score, for a regression line and prediction, for a metric line and the image of the row, in
     which Euclidean distances are the learned ones. Rows that cannot be used are left out, counted
-    and reported on standard error. With --json each line is a JSON object.
+    and reported on standard error. With --json each line is a JSON object. In CSV a label that a
+    spreadsheet would take for a formula (it begins with =, +, - or @, and is no number) gets an
+    apostrophe in front; --raw leaves it as it is.
 
     \b
     Examples:
@@ -49,32 +63,28 @@ def command(
 
     fitted = load_model(model)
     reader = open_for(fitted, data, reading, labelled=False)
-    rows = 0
-    with Progress(size_of(data), label="scoring") as bar:
-        if output is None:
-            rows = _write(fitted, score_chunks(fitted, reader), sys.stdout, as_json, bar)
-        else:
-            # a partial file must not be mistaken for a complete one
-            import os
-            import tempfile
-            from pathlib import Path
-
-            folder = Path(output).resolve().parent
-            handle, name = tempfile.mkstemp(prefix=".predict.", suffix=".tmp", dir=folder)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    rows = _write(fitted, score_chunks(fitted, reader), file, as_json, bar)
-                os.replace(name, output)
-            except BaseException:
-                os.unlink(name)
-                raise
+    with Progress(size_of(data), label="scoring") as bar, _opened(output) as file:
+        rows = _write(fitted, score_chunks(fitted, reader), file, as_json, raw, bar)
     if reader.refusals.count:
         click.echo(f"pairlearn: {reader.refusals}", err=True)
     if output is not None:
         click.echo(f"pairlearn: {output}: {rows} rows", err=True)
 
 
-def _write(model: Any, chunks: Any, file: TextIO, as_json: bool, bar: Progress) -> int:
+@contextlib.contextmanager
+def _opened(output: str | None) -> Iterator[TextIO]:
+    """Open what is written to; a partial file must not be mistaken for a complete one."""
+    if output is None:
+        yield sys.stdout
+        return
+    with atomic_open(output) as binary:
+        text = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
+        yield text
+        text.flush()
+        text.detach()  # the file is not closed before it has its name
+
+
+def _write(model: Any, chunks: Any, file: TextIO, as_json: bool, raw: bool, bar: Progress) -> int:
     rows = 0
     for scored in chunks:
         for entry in _entries(model, scored):
@@ -82,11 +92,22 @@ def _write(model: Any, chunks: Any, file: TextIO, as_json: bool, bar: Progress) 
                 file.write(",".join(entry) + "\n")
             rows += 1
             if as_json:
-                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+                file.write(_json_line(entry))
             else:
-                file.write(",".join(_field(value) for value in entry.values()) + "\n")
+                file.write(",".join(csv_cell(value, raw=raw) for value in entry.values()) + "\n")
         bar.update(rows, done=scored.done)
     return rows
+
+
+def _json_line(entry: dict[str, Any]) -> str:
+    """Return a row as JSON, which has no infinite numbers: they are null."""
+    try:
+        text = json.dumps(entry, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v
+                  for k, v in entry.items()}  # fmt: skip
+        text = json.dumps(finite, ensure_ascii=False, allow_nan=False)
+    return text + "\n"
 
 
 def _entries(model: Any, scored: Scored) -> Any:
@@ -105,10 +126,3 @@ def _entries(model: Any, scored: Scored) -> Any:
         columns["label"] = model.classes_[(scored.scores > 0).astype(int)].tolist()
     for values in zip(*columns.values(), strict=True):
         yield dict(zip(columns, values, strict=True))
-
-
-def _field(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    if any(c in text for c in ',"\n\r'):
-        return '"' + text.replace('"', '""') + '"'
-    return text

@@ -55,7 +55,7 @@ class ProblemKind:
 PROBLEMS = {
     kind.name: kind
     for kind in (
-        ProblemKind("auc", "auc", "AUCClassifier", _MARGINS, "decision_function", "score",
+        ProblemKind("auc", "auc", "AUCClassifier", ("auto", *_MARGINS), "decision_function", "score",
                     free_radius="auto"),
         ProblemKind("ranking", "ranker", "PairwiseRanker", _MARGINS, "predict", "score"),
         ProblemKind("entropy", "entropy", "EntropyRegressor", ("gaussian", "epanechnikov"),

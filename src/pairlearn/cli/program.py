@@ -91,7 +91,7 @@ program = LazyGroup(
     help="""Pairwise learning with one previous example: AUC, ranking, metrics, privacy.
 
     Results go to standard output, messages and progress to standard error. Exit status: 0 done,
-    1 failed, 2 wrong usage, 130 interrupted.
+    1 failed, 2 wrong usage, 130 interrupted, 143 terminated.
     """,
     epilog="""Examples: `pairlearn train clicks.csv --label target -o model.safetensors`, then
     `pairlearn evaluate model.safetensors test.csv` and

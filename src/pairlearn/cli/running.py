@@ -9,9 +9,11 @@ from collections.abc import Sequence
 
 import click
 
-__all__ = ["DONE", "FAILED", "INTERRUPTED", "USAGE", "run"]
+from pairlearn.cli.stopping import Stopping
 
-DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+__all__ = ["DONE", "FAILED", "USAGE", "run"]
+
+DONE, FAILED, USAGE = 0, 1, 2
 
 TRACEBACK = "PAIRLEARN_TRACEBACK"
 
@@ -31,8 +33,15 @@ def _say(message: str) -> None:
 def run(command: click.Command, arguments: Sequence[str]) -> int:
     """Run a command and return the exit status; errors become one line on standard error.
 
+    SIGTERM ends a command as Ctrl-C does, with its own status, 143.
+
     With the environment variable ``PAIRLEARN_TRACEBACK=1`` the traceback is shown as well.
     """
+    with Stopping(always=True) as stop:
+        return _run(command, arguments, stop)
+
+
+def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> int:
     try:
         result = command.main(list(arguments), prog_name="pairlearn", standalone_mode=False)
         sys.stdout.flush()
@@ -45,7 +54,7 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
         return USAGE
     except (KeyboardInterrupt, click.Abort):
         _say("interrupted")
-        return INTERRUPTED
+        return stop.status
     except BrokenPipeError:
         # the reader of our output has left: nothing to say, and nobody to say it to
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

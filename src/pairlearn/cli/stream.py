@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import sys
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from pairlearn.cli.output import json_option
 from pairlearn.cli.reading import number_or_auto
+from pairlearn.cli.stopping import Stopping
 
 if TYPE_CHECKING:
     from pairlearn.streams import ProgressiveAUC
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Conversation", "command"]
 
 _SHOWN = 60
+#: How many refused lines and warnings are told.
+_TOLD = 5
 
 
 class LineError(ValueError):
@@ -31,7 +37,7 @@ class Conversation:
     """Turns input lines into output lines and learns on the way.
 
     `auc` watches the scores that labelled examples got. Of the examples without a label the last
-    `pending` ones are remembered.
+    `pending` ones are remembered. Lines are counted when they have been dealt with.
     """
 
     def __init__(self, learner: NamedLearner, auc: ProgressiveAUC, pending: int) -> None:
@@ -39,6 +45,7 @@ class Conversation:
         self.auc = auc
         self.pending = pending
         self.waiting: OrderedDict[Any, tuple[dict[str, float], float]] = OrderedDict()
+        self.n_lines = 0
         self.n_forgotten = 0
         self.n_refused = 0
 
@@ -46,18 +53,8 @@ class Conversation:
         """Return what to say about a line; None where it only brings a label."""
         from pairlearn.streams.named import check_example, check_label
 
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
-            raise LineError('it is not JSON; write {"id": 1, "x": {"a": 0.5}, "y": 1}') from None
-        if not isinstance(message, dict) or not {"x", "y"} & set(message):
-            raise LineError('it has neither "x" nor "y"')
-        odd = sorted(set(message) - {"id", "x", "y"})
-        if odd:
-            raise LineError(f"it has the entry {odd[0][:_SHOWN]!r}; known are id, x and y")
+        message = _parsed(line)
         key = message.get("id")
-        if isinstance(key, (dict, list)):
-            raise LineError("its id must be a text or a number")
         if "x" not in message:
             self._label(key, message["y"])
             return None
@@ -80,21 +77,78 @@ class Conversation:
         return {"id": key, "score": score, "probability": probability}
 
     def _label(self, key: Any, y: Any) -> None:
+        from pairlearn.streams.named import check_label
+
         if key not in self.waiting:
             raise LineError(
                 f"the id {str(key)[:_SHOWN]!r} is not waiting for a label (never seen, already "
                 "labelled, or forgotten; see --pending)"
             )
-        x, score = self.waiting[key]
-        self._learn(x, score, y)
-        del self.waiting[key]
-
-    def _learn(self, x: dict[str, float], score: float, y: Any) -> None:
         try:
-            self.learner.learn_one(x, y)
+            check_label(y)
         except ValueError as error:
             raise LineError(str(error).rstrip(".")) from None
+        self._learn(*self.waiting.pop(key), y)
+
+    def _learn(self, x: dict[str, float], score: float, y: Any) -> None:
+        from pairlearn.streams.named import RefusedExampleWarning
+        from pairlearn.validation import DivergenceError
+
         self.auc.update([score], [y in (1, True)])
+        try:
+            self.learner.learn_one(x, y)
+        except DivergenceError as error:  # the model is as it was before these examples
+            warnings.warn(str(error), RefusedExampleWarning, stacklevel=2)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the counts: what a producer needs to go on, and what a person wants to know."""
+        learner = self.learner
+        return {
+            "lines": self.n_lines,
+            "learned": learner.n_seen - learner.n_refused,
+            "not_learned": learner.n_refused,
+            "refused": self.n_refused,
+            "waiting": len(self.waiting),
+            "forgotten": self.n_forgotten,
+            "auc": self.auc.value,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next line depends on."""
+        return {"learner": self.learner.state(), "auc": self.auc.state(),
+                "waiting": self.waiting, "forgotten": self.n_forgotten,
+                "lines": self.n_lines, "refused": self.n_refused}  # fmt: skip
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a state returned by `state`."""
+        self.learner.restore(state["learner"])
+        self.auc = type(self.auc).from_state(state["auc"])
+        self.waiting = OrderedDict(state["waiting"])
+        self.n_forgotten = int(state["forgotten"])
+        self.n_lines, self.n_refused = int(state["lines"]), int(state["refused"])
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    """Return the message in a line, in which every text and number is one that JSON can say."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        raise LineError('it is not JSON; write {"id": 1, "x": {"a": 0.5}, "y": 1}') from None
+    if not isinstance(message, dict) or not {"x", "y"} & set(message):
+        raise LineError('it has neither "x" nor "y"')
+    odd = sorted(set(message) - {"id", "x", "y"})
+    if odd:
+        raise LineError(f"it has the entry {odd[0][:_SHOWN]!r}; known are id, x and y")
+    key = message.get("id")
+    if isinstance(key, (dict, list)) or (isinstance(key, float) and not math.isfinite(key)):
+        raise LineError("its id must be a text or a number")
+    # Only an escape can say half of a character, which no file can hold.
+    if "\\u" in line:
+        names = message["x"] if isinstance(message.get("x"), dict) else ()
+        for text in (key, *names):
+            if isinstance(text, str) and any("\ud800" <= c <= "\udfff" for c in text):
+                raise LineError(f"{text[:_SHOWN]!r} has half of a surrogate pair; write UTF-8")
+    return message
 
 
 @click.command("stream")
@@ -111,7 +165,12 @@ class Conversation:
               help="Labelled examples that the AUC looks back on.")  # fmt: skip
 @click.option("--pending", type=click.IntRange(1), default=100_000, show_default=True,
               help="Examples that may wait for a label.")  # fmt: skip
+@click.option("--max-line-bytes", type=click.IntRange(16), default=1 << 20, show_default=True,
+              metavar="BYTES", help="Longer lines are refused.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be used.")
+@click.option("--resume", is_flag=True,
+              help="Read nothing; print how many lines the checkpoint has consumed.")  # fmt: skip
+@json_option
 def command(
     output: str | None,
     checkpoint: str | None,
@@ -120,98 +179,177 @@ def command(
     step_size: str,
     window: int,
     pending: int,
+    max_line_bytes: int,
     strict: bool,
+    resume: bool,
+    as_json: bool,
 ) -> None:
     r"""Learn from standard input and score as it goes: JSON lines in, JSON lines out.
 
     A line {"id": 7, "x": {"age": 31.0}} is answered with the score and the probability of a
     positive label. The label may be in the line ("y": 1), which is then learned after it was
     scored, or come later: {"id": 7, "y": 0}. Features may appear and disappear. A line that
-    cannot be used is answered on standard error. At the end standard error tells the AUC.
+    cannot be used is answered on standard error. At the end, also by Ctrl-C or SIGTERM, standard
+    error tells the counts and the AUC, with --json as JSON.
 
     \b
     Examples:
       producer | pairlearn stream -o model.safetensors > scores.jsonl
       producer | pairlearn stream --checkpoint state.ckpt --step-size 0.1
+      n=$(pairlearn stream --checkpoint state.ckpt --resume)
+      tail -n +$((n + 1)) log.jsonl | pairlearn stream --checkpoint state.ckpt
     """
     from pairlearn.streams import ProgressiveAUC
     from pairlearn.streams.named import NamedLearner
 
+    if resume:
+        _tell_place(checkpoint, as_json)
+        return
     step = number_or_auto("--step-size", step_size)
     talk = Conversation(NamedLearner(loss, step_size=step), ProgressiveAUC(window), pending)
-    if checkpoint is not None:
-        _resume(talk, checkpoint)
-    interrupted = False
-    lines = 0
-    try:
-        for number, line in enumerate(_lines(), start=1):
-            lines = number
-            if line.strip():
-                _reply(talk, number, line, strict)
-            if checkpoint is not None and number % every == 0:
+    with Stopping() as stop, _held(checkpoint), _warnings_told():
+        if checkpoint is not None:
+            _resume(talk, checkpoint, as_json)
+        failure: Exception | None = None
+        ended = False
+        begin = talk.n_lines
+        try:
+            for line in _lines(sys.stdin.buffer, max_line_bytes, stop):
+                _reply(talk, line, strict, max_line_bytes)
+                if checkpoint is not None and talk.n_lines % every == 0:
+                    _save(talk, checkpoint)
+            ended = True
+        except KeyboardInterrupt:
+            pass
+        except Exception as error:
+            # whoever reads our answers has left, say: what was learned is not lost for that
+            failure = error
+        # one that cannot be written must not keep the other from the disk
+        try:
+            if checkpoint is not None and talk.n_lines > begin:
                 _save(talk, checkpoint)
-    except KeyboardInterrupt:
-        interrupted = True
-    if checkpoint is not None and lines:
-        _save(talk, checkpoint)
-    if output is not None:
-        if not talk.learner.n_seen:
-            raise ValueError("no labelled example came, so there is no model to write.")
-        talk.learner.to_model((0, 1)).save(output)
-    value = talk.auc.value
-    auc = "" if value is None else f", AUC {value:.4f} over the last {min(window, talk.auc.n_seen)}"
-    left = f", {len(talk.waiting)} without a label" if talk.waiting else ""
-    dropped = f", {talk.n_forgotten} forgotten" if talk.n_forgotten else ""
-    refused = f", lines refused: {talk.n_refused}" if talk.n_refused else ""
-    click.echo(f"pairlearn: {talk.learner.n_seen} examples learned{auc}{left}{dropped}{refused}",
-               err=True)  # fmt: skip
-    if interrupted:
-        raise click.exceptions.Exit(130)
+        except Exception as error:
+            failure = failure or error
+        try:
+            if output is not None and talk.learner.n_seen:
+                talk.learner.to_model((0, 1)).save(output)
+        except Exception as error:
+            failure = failure or error
+        _tell_end(talk, ended, as_json)
+    if failure is not None:
+        raise failure
+    if not ended:
+        raise click.exceptions.Exit(stop.status)
+    if output is not None and not talk.learner.n_seen:
+        raise ValueError("no labelled example came, so there is no model to write.")
 
 
-def _lines() -> Iterator[str]:
-    for raw in sys.stdin.buffer:
-        yield raw.decode("utf-8", "replace")
+def _lines(file: BinaryIO, limit: int, stop: Stopping) -> Iterator[str | None]:
+    """Yield lines, None for one that is longer than `limit` bytes.
+
+    A signal ends the waiting for a line and nothing else: a line is dealt with, or it is neither
+    learned nor counted.
+    """
+    while True:
+        with stop.opened():
+            raw = file.readline(limit + 1)
+            if not raw:
+                return
+            short = len(raw) <= limit or raw.endswith(b"\n")
+            while len(raw) > limit and not raw.endswith(b"\n"):
+                raw = file.readline(limit + 1)
+        yield raw.decode("utf-8", "replace") if short else None
 
 
-def _reply(talk: Conversation, number: int, line: str, strict: bool) -> None:
+def _reply(talk: Conversation, line: str | None, strict: bool, limit: int) -> None:
+    number = talk.n_lines + 1
+    answer = None
     try:
-        answer = talk.answer(line)
+        if line is None:
+            raise LineError(f"it is longer than {limit} bytes; see --max-line-bytes")
+        if line.strip():
+            answer = talk.answer(line)
     except LineError as error:
         if strict:
             raise ValueError(f"line {number}: {error} (strict: stopped here)") from None
         talk.n_refused += 1
-        if talk.n_refused <= 5:
+        if talk.n_refused <= _TOLD:
             click.echo(f"pairlearn: line {number} refused: {error}", err=True)
-        return
+    talk.n_lines = number
     if answer is not None:
-        # whoever waits for the answer gets it now
-        sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+        # whoever waits for the answer gets it now; JSON is UTF-8, whatever the terminal speaks
+        text = json.dumps(answer, ensure_ascii=False, allow_nan=False)
+        sys.stdout.buffer.write(text.encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _held(checkpoint: str | None) -> contextlib.AbstractContextManager[None]:
+    from pairlearn.streams.checkpoint import hold_checkpoint
+
+    return contextlib.nullcontext() if checkpoint is None else hold_checkpoint(checkpoint)
+
+
+@contextlib.contextmanager
+def _warnings_told() -> Iterator[None]:
+    """Tell the first warnings in a line each."""
+    told = 0
+
+    def tell(message: Any, *_: Any, **__: Any) -> None:
+        nonlocal told
+        told += 1
+        if told <= _TOLD:
+            click.echo(f"pairlearn: warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = tell
+        yield
+
+
+def _tell_end(talk: Conversation, ended: bool, as_json: bool) -> None:
+    facts = talk.facts()
+    if as_json:
+        click.echo(json.dumps({**facts, "ended": ended}, allow_nan=False), err=True)
+        return
+    value = facts["auc"]
+    last = min(talk.auc.window, talk.auc.n_seen)
+    parts = [
+        f"{facts['learned']} examples learned",
+        "" if value is None else f"AUC {value:.4f} over the last {last}",
+        f"{facts['not_learned']} not learned" if facts["not_learned"] else "",
+        f"{facts['waiting']} without a label" if facts["waiting"] else "",
+        f"{facts['forgotten']} forgotten" if facts["forgotten"] else "",
+        f"lines refused: {facts['refused']}" if facts["refused"] else "",
+    ]
+    click.echo(f"pairlearn: {', '.join(part for part in parts if part)}", err=True)
+
+
+def _tell_place(checkpoint: str | None, as_json: bool) -> None:
+    """Print how many lines a checkpoint has consumed, so that a producer sends the next one."""
+    from pairlearn.streams.checkpoint import CheckpointError, read_checkpoint
+
+    if checkpoint is None:
+        raise click.UsageError("--resume needs --checkpoint, whose place it prints.")
+    with _warnings_told():
+        found = read_checkpoint(checkpoint)
+    try:
+        lines = 0 if found is None else int(found.state["lines"])
+    except (KeyError, TypeError, ValueError):
+        raise CheckpointError(f"the checkpoint {checkpoint} is not one of a stream.") from None
+    click.echo(json.dumps({"checkpoint": checkpoint, "lines": lines}) if as_json else lines)
 
 
 def _save(talk: Conversation, path: str) -> None:
     from pairlearn.streams.checkpoint import Checkpoint, write_checkpoint
 
-    state = {"learner": talk.learner.state(), "auc": talk.auc.state(),
-             "waiting": talk.waiting, "forgotten": talk.n_forgotten}  # fmt: skip
-    write_checkpoint(path, Checkpoint(talk.learner.settings(), state, None))
+    write_checkpoint(path, Checkpoint(talk.learner.settings(), talk.state(), None))
 
 
-def _resume(talk: Conversation, path: str) -> None:
-    import warnings
-
-    from pairlearn.streams import CheckpointWarning
+def _resume(talk: Conversation, path: str, as_json: bool) -> None:
     from pairlearn.streams.checkpoint import CheckpointError, read_checkpoint
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", CheckpointWarning)
-        found = read_checkpoint(path)
-    for entry in caught:
-        click.echo(f"pairlearn: warning: {entry.message}", err=True)
+    found = read_checkpoint(path)
     if found is None:
-        if not Path(path).resolve().parent.is_dir():
-            raise click.UsageError(f"the folder of {path} does not exist; make it first.")
         return
     if found.settings != talk.learner.settings():
         raise CheckpointError(
@@ -219,10 +357,15 @@ def _resume(talk: Conversation, path: str) -> None:
             "delete the file to start again."
         )
     try:
-        talk.learner.restore(found.state["learner"])
-        talk.auc = type(talk.auc).from_state(found.state["auc"])
-        talk.waiting = OrderedDict(found.state["waiting"])
-        talk.n_forgotten = int(found.state["forgotten"])
+        talk.restore(found.state)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"the checkpoint {path} is damaged ({error!r}); delete it.") from None
-    click.echo(f"pairlearn: going on from {path}, {talk.learner.n_seen} examples", err=True)
+    facts = talk.facts()
+    if as_json:
+        click.echo(json.dumps({"checkpoint": path, **facts}, allow_nan=False), err=True)
+    else:
+        click.echo(
+            f"pairlearn: going on from {path}: {facts['lines']} lines consumed, "
+            f"{facts['learned']} examples learned",
+            err=True,
+        )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from pairlearn.cli.reading import (
     schema_to_plain,
     size_of,
 )
+from pairlearn.cli.stopping import Stopping
 from pairlearn.progress import Progress, format_count
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ _LOSSES = tuple(dict.fromkeys(loss for kind in PROBLEMS.values() for loss in kin
               help="auc: order two classes; ranking: order grades, within queries; entropy: "
                    "robust regression; metric: distances by label.")  # fmt: skip
 @click.option("--loss", type=click.Choice(_LOSSES), metavar="NAME",
-              help="Pair loss (hinge; entropy: gaussian), see above.")  # fmt: skip
+              help="Pair loss (auto; entropy: gaussian; else hinge), see above.")  # fmt: skip
 @click.option("--step-size", default="auto", show_default=True, metavar="NUMBER|auto",
               help="Scale of the steps.")  # fmt: skip
 @click.option("--radius", default="auto", show_default=True, metavar="NUMBER|auto",
@@ -93,7 +95,8 @@ def command(
 
     \b
     Losses by problem:
-      auc, ranking   hinge, squared_hinge, square, logistic, exponential, loglink, smoothed_hinge
+      auc, ranking   hinge, squared_hinge, square, logistic, exponential, loglink, smoothed_hinge;
+                     auc also auto: hinge, or squared_hinge where the exact solver is taken
       entropy        gaussian, epanechnikov
       metric         hinge, hinge_no_bias, logistic
 
@@ -120,20 +123,23 @@ def command(
         schema = replace(schema, classes=classes, label=_label(schema))
     reader = open_data(data, schema, reading)
     begin = time.perf_counter()
-    if how == "offline":
-        record, facts = _offline(model, reader, passes)
-    else:
-        record, facts = _train_online(
-            model, reader, schema, passes, window=window, forget=_forget(forget), every=every,
-            fresh=fresh, checkpoint=checkpoint or f"{output}.checkpoint", total=size_of(data),
-            strategy=None if "-" not in data or checkpoint else "no checkpoint",
-        )  # fmt: skip
-    seconds = time.perf_counter() - begin
+    path = _checkpoint_of(output, checkpoint, data) if how == "stream" else None
     from pairlearn.models import write_model
 
-    write_model(output, _finished(record, reader, schema))
-    if how == "stream":
-        _forget_checkpoint(checkpoint or f"{output}.checkpoint")
+    # From the end of the data on a signal waits: the model is written, the checkpoint removed.
+    with Stopping() as stop, _held(path):
+        if how == "offline":
+            with stop.opened():
+                record, facts = _offline(model, reader, passes)
+        else:
+            record, facts = _train_online(
+                model, reader, schema, passes, window=window, forget=_forget(forget), every=every, fresh=fresh,
+                path=path, total=size_of(data), stop=stop,
+            )  # fmt: skip
+        seconds = time.perf_counter() - begin
+        write_model(output, _finished(record, reader, schema))
+        if path is not None:
+            _forget_checkpoint(path)
     refusals = reader.refusals
     values: dict[str, Any] = {
         "model": output,
@@ -180,6 +186,28 @@ def _forget(text: str | None) -> int | str | None:
     return int(text)
 
 
+def _checkpoint_of(output: str, checkpoint: str | None, data: tuple[str, ...]) -> str | None:
+    """Return where the state is kept.
+
+    Standard input cannot be read again, and beside a device or a pipe no file belongs: there is no
+    checkpoint then, unless the user names a place.
+    """
+    from pairlearn.atomic import is_written_directly
+
+    if checkpoint is None and ("-" in data or is_written_directly(Path(output))):
+        return None
+    return checkpoint or f"{output}.checkpoint"
+
+
+def _held(path: str | None) -> contextlib.AbstractContextManager[None]:
+    """Keep other processes from the checkpoint until it is removed."""
+    if path is None:
+        return contextlib.nullcontext()
+    from pairlearn.streams.checkpoint import hold_checkpoint
+
+    return hold_checkpoint(path)
+
+
 def _train_online(
     model: Any,
     reader: Reader,
@@ -190,21 +218,24 @@ def _train_online(
     forget: int | str | None,
     every: int,
     fresh: bool,
-    checkpoint: str,
+    path: str | None,
     total: int | None,
-    strategy: str | None,
+    stop: Stopping,
 ) -> tuple[ModelRecord, dict[str, Any]]:
     from pairlearn.streams import CheckpointWarning, OnlineLearner
 
     codes = (0.0, 1.0) if schema.text_labels else schema.classes
     learner = OnlineLearner(model, classes=codes, window=window, forget=forget)
-    path = None if strategy else checkpoint
     if path is not None and not fresh and Path(path).exists():
         click.echo(f"pairlearn: going on from {path} (--fresh starts again)", err=True)
     n_passes = passes or 1
     total = total if n_passes == 1 else None
     try:
-        with Progress(total, label="training") as bar, warnings.catch_warnings():
+        with (
+            stop.opened(),
+            Progress(total, label="training") as bar,
+            warnings.catch_warnings(),
+        ):
             warnings.showwarning = _show
             warnings.simplefilter("always", CheckpointWarning)
             learner.fit_stream(
@@ -214,7 +245,7 @@ def _train_online(
     except KeyboardInterrupt:
         where = "" if path is None else f"; the same command goes on from {path}"
         click.echo(f"pairlearn: interrupted after {learner.n_seen} rows{where}", err=True)
-        raise click.exceptions.Exit(130) from None
+        raise click.exceptions.Exit(stop.status) from None
     facts = {"rows": learner.n_seen, "auc": learner.auc, "auc_of": "progressive"}
     return model.to_record(learner.provenance()), facts
 
@@ -282,5 +313,5 @@ def _finished(record: ModelRecord, reader: Reader, schema: Schema) -> ModelRecor
 def _forget_checkpoint(path: str) -> None:
     from pairlearn.atomic import previous_of
 
-    for name in (Path(path), previous_of(path)):
+    for name in (Path(path).resolve(), previous_of(path)):
         name.unlink(missing_ok=True)

@@ -345,10 +345,10 @@ class Stream:
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
         try:
             self._meet(rows, y, weight, qid)
+            self.n_examples += m
         except BaseException:
             self.restore(saved)
             raise
-        self.n_examples += m
         return self
 
     def state(self) -> dict[str, Any]:

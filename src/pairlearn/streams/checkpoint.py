@@ -8,20 +8,24 @@ at least one complete checkpoint.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairlearn.atomic import atomic_write, read_newest
+from pairlearn.atomic import atomic_write, read_newest, remove_leftovers
+from pairlearn.locking import HeldError, hold
 from pairlearn.streams.readers.base import Position, ReadError
 from pairlearn.streams.state import StateError, pack, unpack
 
 __all__ = ["CHECKPOINT_VERSION", "Checkpoint", "CheckpointError", "CheckpointWarning",
-           "read_checkpoint", "write_checkpoint"]  # fmt: skip
+           "hold_checkpoint", "read_checkpoint", "write_checkpoint"]  # fmt: skip
 
-CHECKPOINT_VERSION = 2
+CHECKPOINT_VERSION = 3
 _NAME = "OnlineLearner checkpoint"
 
 
@@ -30,7 +34,7 @@ class CheckpointError(ValueError):
 
 
 class CheckpointWarning(UserWarning):
-    """The newest checkpoint was passed over for the one before."""
+    """The newest checkpoint was passed over for the one before, or nothing guards it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,45 @@ class Checkpoint:
     state: dict[str, Any]
     position: Position | None
     finished_passes: int = 0
+
+
+#: What systems answer whose folders know no locks.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+@contextlib.contextmanager
+def hold_checkpoint(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep other processes from the checkpoint inside the block.
+
+    A `CheckpointError` names the process that has it; that one is alive, for the system takes the
+    lock from a dead one. What killed processes have left beside the file is removed.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise CheckpointError(f"{path} is not a file, which a checkpoint must be; name another.")
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(hold(path))
+        except HeldError as error:
+            raise CheckpointError(
+                f"the checkpoint {path} is in use by {error.holder}; wait until it ends, or give "
+                "this run a checkpoint of its own."
+            ) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise CheckpointError(
+                    f"the checkpoint {path} cannot be written: {error.strerror or error}; choose "
+                    "another folder."
+                ) from None
+            warnings.warn(
+                f"the file system of {path} has no locks; see to it that no second process uses "
+                "this checkpoint.",
+                CheckpointWarning,
+                stacklevel=3,
+            )
+        else:
+            remove_leftovers(path)
+        yield
 
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:

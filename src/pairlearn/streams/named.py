@@ -35,9 +35,10 @@ from pairlearn.problem import Problem
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
+from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, mean_pair_distance
-from pairlearn.validation import check_positive
+from pairlearn.validation import DivergenceError, check_positive
 
 __all__ = ["NamedLearner", "RefusedExampleWarning", "check_example", "check_label"]
 
@@ -49,6 +50,8 @@ _SHARE = 8
 _DENSE_UP_TO = 512
 #: Examples whose spread gives the scale of the steps, with step_size="auto".
 _WARM_UP = 32
+#: Values and coefficients are at most so large: squares of scores, summed, stay finite.
+_LARGEST = 1e60
 #: How much of the statistics of the scores survives _BATCH examples.
 _FADE = 0.7
 
@@ -75,8 +78,11 @@ class NamedLearner:
     n_seen : int
         Examples received, refused ones included.
     n_refused : int
-        Examples that were not learned because a value was not a finite number. Each batch with
-        such examples gives a `RefusedExampleWarning` that names the first.
+        Examples that were not learned because a value was not a finite number of at most 1e60, or
+        because coefficients would have become larger than that. Each batch with such examples
+        gives a `RefusedExampleWarning` that names the first. Where coefficients would leave the
+        numbers at every example of a batch, `learn_one` raises a `DivergenceError`; the batch is
+        not learned.
 
     Examples
     --------
@@ -138,18 +144,25 @@ class NamedLearner:
             check_label(y)
             raise
         pick = self._pick
-        try:
-            if pick is None or type(x) is not dict or len(x) != self._width:
-                self._keep(x)
-            else:
-                self._values += pick(x)
-        except KeyError:  # as many names as in the last batch, but others
-            self._keep(x)
         labels = self._labels
-        labels.append(label)
+        try:
+            try:
+                if pick is None or type(x) is not dict or len(x) != self._width:
+                    self._keep(x)
+                else:
+                    self._values += pick(x)
+            except KeyError:  # as many names as in the last batch, but others
+                self._keep(x)
+            labels.append(label)
+        except BaseException:
+            self._drop_unlabelled()
+            raise
         if len(labels) >= self._room:
-            self._learn_waiting()
-            self._change_coefficients()
+            with deferred_interrupt():
+                try:
+                    self._learn_waiting()
+                finally:
+                    self._change_coefficients()
 
     def _keep(self, x: Mapping[Any, float]) -> None:
         """Let an example wait with its names, and those after it."""
@@ -159,6 +172,13 @@ class NamedLearner:
             check_example(x)
             raise
         self._pick = None
+
+    def _drop_unlabelled(self) -> None:
+        """Forget an example whose label did not follow: Ctrl-C came in between."""
+        kept = len(self._labels)
+        unnamed = len(self._values) // self._width if self._width else 0
+        del self._waiting[max(0, kept - unnamed) :]
+        del self._values[kept * self._width :]
 
     def _pending(self) -> list[dict[Any, float]]:
         """Return the examples that wait."""
@@ -184,14 +204,49 @@ class NamedLearner:
             self._stream is None and self.step_size == "auto" and len(self._labels) < _WARM_UP
         ):
             return
-        rows, y = self._take_waiting()
-        if not len(y):
-            return
-        if self._stream is None:
-            self._start(rows)
+        with deferred_interrupt():  # what is taken is learned
+            rows, y = self._take_waiting()
+            if not len(y):
+                return
+            if self._stream is None:
+                self._start(rows)
+            self._note(rows.scores(self._coef), y)
+            count, cause = self._learn_rows(rows, y)
+            self.n_refused += count
+        if count == len(y):
+            raise DivergenceError(f"{count} examples not learned: {cause}")
+        if count:
+            warnings.warn(
+                f"{count} of {len(y)} examples not learned: {cause}",
+                RefusedExampleWarning,
+                stacklevel=4,
+            )
+
+    def _learn_rows(self, rows: Rows, y: NDArray[np.float64]) -> tuple[int, str]:
+        """Learn rows but for those that would ruin the model; return how many these are, and why.
+
+        A batch in which there are such rows is learned in halves, down to a single row.
+        """
         assert self._stream is not None
-        self._note(rows.scores(self._coef), y)
-        self._stream.learn_many(rows, y)
+        saved = self._stream.state()
+        try:
+            self._stream.learn_many(rows, y)
+            size = max(np.abs(self._stream.w).max(), np.abs(self._stream.average).max())
+            if size <= _LARGEST:
+                return 0, ""
+            cause = (
+                f"a coefficient would be {size:.3g}, beyond {_LARGEST:g}; take a smaller "
+                "step_size, or scale the features."
+            )
+        except DivergenceError as error:
+            cause = str(error)
+        self._stream.restore(saved)
+        m = len(y)
+        if m == 1:
+            return 1, cause
+        found = [self._learn_rows(rows.take(part), y[part])
+                 for part in (np.arange(m // 2), np.arange(m // 2, m))]  # fmt: skip
+        return sum(count for count, _ in found), found[0][1] or found[1][1]
 
     def _take_waiting(self) -> tuple[Rows, NDArray[np.float64]]:
         """Return the waiting examples as rows, those that can be used, and empty the queue."""
@@ -282,7 +337,8 @@ class NamedLearner:
     def _start(self, rows: Rows) -> None:
         if self.step_size == "auto":
             first = rows.take(np.arange(min(rows.shape[0], _WARM_UP)))
-            self._scale = 1.0 / mean_pair_distance(first)
+            # of features that are hardly more than zero the reciprocal would be infinite
+            self._scale = min(1.0 / mean_pair_distance(first), _LARGEST**2)
         else:
             self._scale = float(self.step_size)
         self._stream = self._make()
@@ -341,8 +397,11 @@ class NamedLearner:
         if gap <= 0:
             return 0.0, prior
         # With hardly any spread the odds would be infinite.
-        slope = gap / max(variance, 1e-3 * gap * gap)
-        return slope, prior - slope * (high + low) / 2
+        spread = max(variance, 1e-3 * gap * gap)
+        slope = gap / spread if spread > 0 else math.inf
+        intercept = prior - slope * (high + low) / 2
+        # scores so small that their squares are nothing tell nothing
+        return (slope, intercept) if isfinite(slope + intercept) else (0.0, prior)
 
     # ------------------------------------------------------------------------- prediction
 
@@ -452,10 +511,11 @@ class NamedLearner:
 
         coef = np.array(list(self.coefficients.values()))
         slope, intercept = self._line()
+        threshold = -intercept / slope if slope > 0 else 0.0
         stream = self._stream
         arrays: dict[str, Any] = {
             "coef": coef,
-            "threshold": np.float64(-intercept / slope if slope > 0 else 0.0),
+            "threshold": np.float64(threshold if isfinite(threshold) else 0.0),
             "step_size": np.float64(self._scale),
             "n_steps": np.int64(0 if stream is None else stream.n_steps),
             "n_gradients": np.int64(0 if stream is None else stream.n_gradients),
@@ -484,19 +544,21 @@ _NONE = np.empty(0, dtype=np.int32)
 
 
 def _values_of(examples: list[dict[Any, float]]) -> NDArray[np.float64] | None:
-    """Return all values one after the other; None where one is not a finite number."""
+    """Return all values one after the other; None where one cannot be learned."""
     return _as_numbers(list(chain.from_iterable(map(dict.values, examples))))
 
 
 def _as_numbers(values: list[float]) -> NDArray[np.float64] | None:
-    """Return a list as an array; None where a value is not a finite number."""
+    """Return a list as an array; None where a value is not a number of a size that is learned."""
     try:
         memory = bytearray(8 * len(values))
         struct.pack_into(f"{len(values)}d", memory, 0, *values)
         flat = np.frombuffer(memory)
     except (struct.error, TypeError, ValueError, OverflowError):
         return None
-    return flat if np.isfinite(flat).all() else None
+    # with a NaN both are NaN, and no comparison holds
+    usable = flat.min(initial=0.0) >= -_LARGEST and flat.max(initial=0.0) <= _LARGEST
+    return flat if usable else None
 
 
 def _is_usable(x: dict[Any, float]) -> bool:
@@ -514,7 +576,7 @@ def check_label(y: Any) -> None:
 
 
 def check_example(x: Any) -> None:
-    """Refuse what is not a mapping of names to finite numbers.
+    """Refuse what is not a mapping of names to finite numbers of at most 1e60.
 
     >>> check_example({"age": None})
     Traceback (most recent call last):
@@ -526,13 +588,18 @@ def check_example(x: Any) -> None:
         raise ValueError(f"an example must be a dict of names and numbers, got {kind}.")
     for name, value in x.items():
         try:
-            good = isfinite(value)
+            good, small = isfinite(value), abs(value) <= _LARGEST
         except (TypeError, ValueError, OverflowError):
-            good = False
+            good = small = False
+        if good and not small:
+            raise ValueError(
+                f"feature {name!r:.60} is {value!r:.60}, beyond {_LARGEST:g}; give it in a larger "
+                "unit."
+            )
         if not good:
             raise ValueError(
-                f"feature {name!r} is {value!r:.60}; leave it out where it is missing, and write "
-                "categories as one feature each with value 1."
+                f"feature {name!r:.60} is {value!r:.60}; leave it out where it is missing, and "
+                "write categories as one feature each with value 1."
             )
 
 

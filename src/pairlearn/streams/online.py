@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.atomic import remove_leftovers
 from pairlearn.restored import restored_count, restored_number
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.streams.checkpoint import (
     Checkpoint,
     CheckpointError,
+    hold_checkpoint,
     read_checkpoint,
     write_checkpoint,
 )
@@ -293,7 +293,8 @@ class OnlineLearner:
         reader : Reader
             Where the data come from, with labels.
         checkpoint : path, optional
-            Where to keep the state. If the file exists, learning goes on from it.
+            Where to keep the state. If the file exists, learning goes on from it. Another process
+            that uses it meanwhile gets an error.
         every : int, default=250000
             Rows after which a checkpoint is written (at the end of a chunk).
         n_passes : int, default=1
@@ -311,10 +312,24 @@ class OnlineLearner:
         """
         every = check_count("every", every)
         n_passes = check_count("n_passes", n_passes)
+        if checkpoint is None:
+            self._fit_stream(reader, None, every, n_passes, resume, progress)
+        else:
+            with hold_checkpoint(checkpoint):
+                self._fit_stream(reader, checkpoint, every, n_passes, resume, progress)
+        return self
+
+    def _fit_stream(
+        self,
+        reader: Reader,
+        checkpoint: str | os.PathLike[str] | None,
+        every: int,
+        n_passes: int,
+        resume: bool,
+        progress: Callable[[OnlineLearner, Chunk], None] | None,
+    ) -> None:
         start = reader.position
         finished = 0
-        if checkpoint is not None:
-            remove_leftovers(checkpoint)
         if checkpoint is not None and resume:
             found = read_checkpoint(checkpoint)
             if found is not None:
@@ -323,6 +338,15 @@ class OnlineLearner:
                 if found.position is not None:
                     reader.restore(found.position)
         written = self.n_seen
+
+        def save() -> None:
+            """Write what is not written yet, whole and once, whoever presses Ctrl-C again."""
+            nonlocal written
+            if checkpoint is not None and self.n_seen > written:
+                with deferred_interrupt():
+                    write_checkpoint(checkpoint, self._checkpoint(finished))
+                    written = self.n_seen
+
         try:
             while finished < n_passes:
                 for chunk in reader:
@@ -334,21 +358,18 @@ class OnlineLearner:
                         self.position = chunk.position
                     if progress is not None:
                         progress(self, chunk)
-                    if checkpoint is not None and self.n_seen - written >= every:
-                        write_checkpoint(checkpoint, self._checkpoint(finished))
-                        written = self.n_seen
+                    if self.n_seen - written >= every:
+                        save()
                 if finished + 1 == n_passes:
                     break
-                finished += 1
+                with deferred_interrupt():
+                    finished += 1
+                    self.position = start
                 reader.restore(start)
-                self.position = start
         except KeyboardInterrupt:
-            if checkpoint is not None and self.n_seen > written:
-                write_checkpoint(checkpoint, self._checkpoint(finished))
+            save()
             raise
-        if checkpoint is not None and self.n_seen > written:
-            write_checkpoint(checkpoint, self._checkpoint(finished))
-        return self
+        save()
 
     def _settings(self) -> dict[str, Any]:
         from pairlearn.models.parts import encode
@@ -429,8 +450,8 @@ class OnlineLearner:
             MemoryError,
         ) as error:  # fmt: skip
             raise CheckpointError(
-                f"the checkpoint {path} cannot be restored ({str(error)[:300]}); delete it to start "
-                "again."
+                f"the checkpoint {path} cannot be restored ({str(error)[:300]}); delete it to "
+                "start again."
             ) from None
         self.position = found.position
 

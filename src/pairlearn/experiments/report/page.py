@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pairlearn.spreadsheet import defused
+
 __all__ = ["Cell", "Facts", "Figure", "Page", "Part", "Table", "Text", "write_page"]
 
 
@@ -270,5 +272,5 @@ def _write_csv(part: Table | Figure, path: Path) -> None:
         rows = [[c.text if c.value is None else c.value for c in row] for row in cells]
     with path.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
-        writer.writerow(columns)
-        writer.writerows(rows)
+        for row in (columns, *rows):
+            writer.writerow([defused(cell) if isinstance(cell, str) else cell for cell in row])

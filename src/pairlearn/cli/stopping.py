@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ctrl-C and SIGTERM (what `docker stop` and a shutdown send) end a command in order."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+__all__ = ["Stopping"]
+
+
+class Stopping(AbstractContextManager["Stopping"]):
+    """Inside its block both signals are noted, and raise KeyboardInterrupt only while `open`.
+
+    A signal that comes while it is not open waits for the next opening; each opening is ended by
+    one signal, so that a second one does not disturb what the first has set going. With `always`
+    every signal raises. SIGTERM does whatever Ctrl-C does: where Ctrl-C is held back
+    (`deferred_interrupt`), so is SIGTERM. Only the main thread can receive signals; elsewhere the
+    block changes nothing.
+    """
+
+    def __init__(self, *, always: bool = False) -> None:
+        self.open = always
+        self._always = always
+        #: The first signal received.
+        self.received: int | None = None
+        self._before: dict[int, Any] = {}
+        self._ignored = False
+
+    @property
+    def status(self) -> int:
+        """The exit status of a program that was stopped by the signal received."""
+        return 128 + (self.received or signal.SIGINT)
+
+    def __enter__(self) -> Stopping:
+        if threading.current_thread() is threading.main_thread():
+            # a program in the background of a shell that knows no jobs ignores Ctrl-C
+            self._ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            # None: installed by C, and Python cannot put it back
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and self._ignored:
+            return
+        holder = signal.getsignal(signal.SIGINT)
+        if callable(holder) and holder != self._receive:
+            holder(number, frame)  # somebody holds Ctrl-C back, and hands it to us later
+            return
+        if self.received is None:
+            self.received = number
+        if self.open:
+            self.open = self._always
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Let a signal end the block, also one that came before it."""
+        self.open = True
+        try:
+            if self.received is not None:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self.open = self._always

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A name that one process holds at a time; the system lets go of it when the process dies.
+
+What is held is a lock of the system on a file beside the name, not the existence of that file: a
+process that was killed leaves the file and no lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["HeldError", "hold", "is_locked", "try_lock"]
+
+#: The longest text of a lock file that is looked at.
+_LOOKED_AT = 64
+
+
+class HeldError(Exception):
+    """Somebody else holds the name; `holder` says who, in words."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(holder)
+        self.holder = holder
+
+
+def try_lock(handle: int) -> bool:
+    """Lock an open file for this process, until it is closed; False where another has it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def is_locked(path: str | os.PathLike[str]) -> bool:
+    """Whether somebody holds the file at `path`; False where there is none."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except FileNotFoundError:
+        return False
+    try:
+        return not try_lock(handle)
+    finally:
+        os.close(handle)
+
+
+#: What this process holds: process and thread, and how many blocks they are in.
+_held: dict[str, tuple[int, int, int]] = {}
+_guard = threading.Lock()
+
+
+@contextlib.contextmanager
+def hold(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold the name `path` inside the block, by a lock on ``PATH.lock``.
+
+    A `HeldError` names the process or thread that holds it. The thread that holds a name may
+    enter again.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, hold(folder + "/a"):
+    ...     os.listdir(folder)
+    ['a.lock']
+    """
+    name = os.path.realpath(path)
+    me = (os.getpid(), threading.get_ident())
+    with _guard:
+        process, thread, depth = _held.get(name, (*me, 0))
+        # A child of a fork has the table of its parent, and none of its locks.
+        if process != me[0]:
+            depth = 0
+        elif depth and thread != me[1]:
+            raise HeldError("another thread of this process")
+        handle = None if depth else _locked(Path(f"{name}.lock"))
+        _held[name] = (*me, depth + 1)
+    try:
+        yield
+    finally:
+        with _guard:
+            if depth:
+                _held[name] = (*me, depth)
+            else:
+                del _held[name]
+        if handle is not None:
+            # The name goes before the lock: who opens it in between sees that it is gone.
+            with contextlib.suppress(OSError):
+                os.unlink(f"{name}.lock")
+            os.close(handle)
+
+
+def _locked(path: Path) -> int:
+    """Return the lock file, open, locked and with our number in it."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        try:
+            if not try_lock(handle):
+                raise HeldError(_holder(handle))
+            if _is_still(handle, path):
+                os.ftruncate(handle, 0)
+                os.write(handle, f"{os.getpid()}\n".encode())
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # whoever held it has removed it: try again
+
+
+def _is_still(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _holder(handle: int) -> str:
+    text = os.pread(handle, _LOOKED_AT, 0).decode("ascii", "replace").strip()
+    return f"process {text}" if text.isdigit() else "another process"
