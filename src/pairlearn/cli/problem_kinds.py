@@ -55,8 +55,8 @@ class ProblemKind:
 PROBLEMS = {
     kind.name: kind
     for kind in (
-        ProblemKind("auc", "auc", "AUCClassifier", ("auto", *_MARGINS), "decision_function", "score",
-                    free_radius="auto"),
+        ProblemKind("auc", "auc", "AUCClassifier", ("auto", *_MARGINS), "decision_function",
+                    "score", free_radius="auto"),
         ProblemKind("ranking", "ranker", "PairwiseRanker", _MARGINS, "predict", "score"),
         ProblemKind("entropy", "entropy", "EntropyRegressor", ("gaussian", "epanechnikov"),
                     "predict", "prediction", loss_parameter="window"),

@@ -133,8 +133,8 @@ def command(
                 record, facts = _offline(model, reader, passes)
         else:
             record, facts = _train_online(
-                model, reader, schema, passes, window=window, forget=_forget(forget), every=every, fresh=fresh,
-                path=path, total=size_of(data), stop=stop,
+                model, reader, schema, passes, window=window, forget=_forget(forget), every=every,
+                fresh=fresh, path=path, total=size_of(data), stop=stop,
             )  # fmt: skip
         seconds = time.perf_counter() - begin
         write_model(output, _finished(record, reader, schema))
