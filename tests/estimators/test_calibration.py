@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
@@ -72,6 +72,14 @@ def test_unknown_criterion():
 
 @pytest.mark.parametrize("fit", [fit_sigmoid, fit_isotonic])
 @given(sample=scored(), points=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20))
+@example(
+    sample=(
+        np.array([-3.0, -3.0, 0.0, 0.0]),
+        np.array([True, False, True, False]),
+        np.array([2.0, 9.0, 7.0, 2.0]),
+    ),
+    points=[-2.225072946712137e-309, 0.0],
+)
 def test_probabilities_are_monotone_and_between_0_and_1(fit, sample, points):
     probability = fit(*sample)(np.sort(points))
     assert (probability >= 0).all()
