@@ -163,7 +163,10 @@ def test_a_checkpoint_with_a_right_checksum_is_refused(tmp_path) -> None:
 SOURCES = {
     "arrivals": (PreviousExample(), {"_n_buffered": [2, -1, "1"]}),
     "frozen": (FrozenExample(), {"_n_buffered": [5]}),
-    "opposite": (PreviousOpposite(), {"_known_y": [np.ones(3), np.ones(2), [1.0], np.ones((1, 1))]}),
+    "opposite": (
+        PreviousOpposite(),
+        {"_known_y": [np.ones(3), np.ones(2), [1.0], np.ones((1, 1))]},
+    ),
     "fifo": (
         FifoBuffer(4),
         {
@@ -199,7 +202,7 @@ def test_sources_that_no_examples_have_made(kind: str) -> None:
     source.restore(state)
     for name, values in wrong.items():
         for value in values:
-            with pytest.raises(ValueError):
+            with pytest.raises(ValueError, match="saved"):
                 source.restore({**state, name: value})
             assert source.state().keys() == state.keys()
             assert source.n_remembered is not None
@@ -246,5 +249,5 @@ def test_a_learner_of_names() -> None:
         {"n_refused": 10**6},
         {"scale": 0.0},
     ):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="saved"):
             NamedLearner(step_size=0.1).restore({**state, **change})

@@ -38,8 +38,8 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import GivenPairs, Pairing, PreviousExample, RandomPair
 from pairlearn.pairings.given import as_rows_of_pairs
 from pairlearn.problem import Problem
-from pairlearn.schedules import Schedule
 from pairlearn.restored import restored_array
+from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive

@@ -24,8 +24,8 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.pairings.queries import PreviousOfQuery, number_queries
 from pairlearn.problem import Problem
-from pairlearn.schedules import Schedule
 from pairlearn.restored import restored_array
+from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows, mean_pair_distance

@@ -130,7 +130,7 @@ def _csr(parts: dict[str, Any], n_features: Any) -> CsrRows:
     whole = len(indptr) and indptr[0] == 0 and indptr[-1] == len(data)
     if not whole or (indptr[1:] < indptr[:-1]).any():
         raise ValueError("indptr does not rise from 0 to the number of entries")
-    if len(indices) and not (0 <= indices.min() and indices.max() < d):
+    if len(indices) and not (indices.min() >= 0 and indices.max() < d):
         raise ValueError(f"an index lies outside the {d} features")
     return CsrRows(data, indices, indptr, d)
 
