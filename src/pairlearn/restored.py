@@ -114,7 +114,7 @@ def restored_labels(values: Sequence[Any], dtype: Any) -> NDArray[Any]:
         kind = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
         raise ValueError(f"labels cannot be of type {str(dtype)[:40]!r}.") from None
-    if kind.kind not in "biufUO" or (kind.itemsize == 0 and len(values)):
+    if kind.kind not in "biufUO":
         raise ValueError(f"labels cannot be of type {str(dtype)[:40]!r}.")
     if kind.kind == "U":
         if not all(isinstance(value, str) for value in values):

@@ -450,8 +450,8 @@ class OnlineLearner:
             MemoryError,
         ) as error:  # fmt: skip
             raise CheckpointError(
-                f"the checkpoint {path} cannot be restored ({str(error)[:300]}); delete it to "
-                "start again."
+                f"the checkpoint {path} cannot be restored ({str(error)[:300]}); "
+                "delete it to start again."
             ) from None
         self.position = found.position
 

@@ -45,7 +45,8 @@ def scanned(source: object, **options: object) -> int:
     """Read everything; return how many bytes the parser has looked at."""
     reader = CsvReader(source, SCHEMA, **options)  # type: ignore[arg-type]
     blocks = reader._blocks
-    with contextlib.suppress(ReadError):  # no row of such a file may be usable
+    # Nothing but rows that are refused is no data.
+    with contextlib.suppress(ReadError):
         list(reader)
     return blocks.scanned
 

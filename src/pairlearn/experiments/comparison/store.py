@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,7 +72,31 @@ class Result:
     warnings: list[str] = field(default_factory=list)
 
 
-_JSON_FIELDS = ("params", "checkpoints", "warnings")
+_JSON_FIELDS = {"params": dict, "checkpoints": list, "warnings": list}
+_TEXTS = ("dataset", "method")
+_NUMBERS = ("auc", "cpu_seconds", "wall_seconds", "tune_cpu_seconds")
+_COUNTS = ("split", "n_train", "n_test")
+
+
+def _plain(text: Any, kind: type) -> Any:
+    """Return what a field holds as JSON, if it is of the kind that was written."""
+    value = json.loads(text)
+    if not isinstance(value, kind):
+        raise TypeError(f"a field holds {str(text)[:40]!r}, not a {kind.__name__}")
+    return value
+
+
+def _check_result(row: Mapping[str, Any]) -> None:
+    """Refuse a result whose fields have other types: SQLite does not."""
+    for names, kind in ((_TEXTS, str), (_NUMBERS, (int, float)), (_COUNTS, int)):
+        for name in names:
+            if not isinstance(row[name], kind):
+                raise TypeError(f"a result has {name}={str(row[name])[:40]!r}")
+
+
+def _said(error: Exception) -> str:
+    """Return what an error says on one line; it may quote the damaged file."""
+    return " ".join(str(error).split())[:200]
 
 
 def make_key(parts: Mapping[str, Any]) -> str:
@@ -98,7 +123,9 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = sqlite3.connect(self.path.with_name(self.path.name + ".lock"), timeout=0.1)
+        lock = self.path.with_name(self.path.name + ".lock")
+        with self._ours():
+            self._lock = sqlite3.connect(lock, timeout=0.1)
         try:
             self._lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
@@ -106,7 +133,18 @@ class Store:
             raise StoreError(
                 f"another run is writing to {self.path}; wait for it or name another store."
             ) from error
-        self._db = sqlite3.connect(self.path)
+        except sqlite3.DatabaseError as error:
+            self._lock.close()
+            raise StoreError(
+                f"{lock} is not a lock ({_said(error)}); delete it, or name another store."
+            ) from error
+        try:
+            self._db = sqlite3.connect(self.path)
+        except sqlite3.Error as error:
+            self._lock.close()
+            raise StoreError(
+                f"{self.path} cannot be opened ({_said(error)}); name another file."
+            ) from error
         try:
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, _VERSION):
@@ -117,10 +155,10 @@ class Store:
             with self._db:
                 self._db.executescript(_SCHEMA)
                 self._db.execute(f"PRAGMA user_version = {_VERSION}")
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, ValueError) as error:  # ValueError: texts that are not UTF-8
             self.close()
             raise StoreError(
-                f"{self.path} is not a store of results ({error}); name another file."
+                f"{self.path} is not a store of results ({_said(error)}); name another file."
             ) from error
         except StoreError:
             self.close()
@@ -145,31 +183,33 @@ class Store:
         row |= {"key": key, "finished_at": _now()}
         columns = ", ".join(row)
         marks = ", ".join(f":{name}" for name in row)
-        with self._db:
+        with self._ours(), self._db:
             self._db.execute(f"INSERT OR REPLACE INTO results ({columns}) VALUES ({marks})", row)
             self._db.execute("DELETE FROM failures WHERE key = ?", (key,))
 
     def get(self, keys: Iterable[str]) -> dict[str, Result]:
         """Return the results that are there, by key."""
         wanted = set(keys)
-        cursor = self._db.execute("SELECT * FROM results")
-        names = [column[0] for column in cursor.description]
         found = {}
-        for values in cursor:
-            row = dict(zip(names, values, strict=True))
-            key = row.pop("key")
-            if key in wanted:
-                del row["finished_at"]
-                for name in _JSON_FIELDS:
-                    row[name] = json.loads(row[name])
-                found[key] = Result(**row)
+        with self._ours():
+            cursor = self._db.execute("SELECT * FROM results")
+            names = [column[0] for column in cursor.description]
+            for values in cursor:
+                row = dict(zip(names, values, strict=True))
+                key = row.pop("key")
+                if key in wanted:
+                    del row["finished_at"]
+                    for name, kind in _JSON_FIELDS.items():
+                        row[name] = _plain(row[name], kind)
+                    _check_result(row)
+                    found[key] = Result(**row)
         return found
 
     def put_tuning(
         self, key: str, *, dataset: str, method: str, params: dict[str, Any], cpu_seconds: float
     ) -> None:
         """File parameters that were chosen once for a data set."""
-        with self._db:
+        with self._ours(), self._db:
             self._db.execute(
                 "INSERT OR REPLACE INTO tunings VALUES (?, ?, ?, ?, ?, ?)",
                 (key, dataset, method, json.dumps(params), cpu_seconds, _now()),
@@ -179,12 +219,13 @@ class Store:
     def get_tunings(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Return the parameters that are there, by key."""
         wanted = set(keys)
-        rows = self._db.execute("SELECT key, params FROM tunings")
-        return {key: json.loads(params) for key, params in rows if key in wanted}
+        with self._ours():
+            rows = self._db.execute("SELECT key, params FROM tunings")
+            return {key: _plain(params, dict) for key, params in rows if key in wanted}
 
     def put_failure(self, key: str, *, dataset: str, split: int, method: str, message: str) -> None:
         """File what went wrong; the cell is tried again by the next run."""
-        with self._db:
+        with self._ours(), self._db:
             self._db.execute(
                 "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?)",
                 (key, dataset, split, method, message, _now()),
@@ -194,7 +235,7 @@ class Store:
         self, *, command: str, settings: Mapping[str, Any], environment: Mapping[str, Any]
     ) -> None:
         """File that a run was started, how and where."""
-        with self._db:
+        with self._ours(), self._db:
             self._db.execute(
                 "INSERT INTO runs VALUES (?, ?, ?, ?)",
                 (_now(), command, json.dumps(settings), json.dumps(environment)),
@@ -202,15 +243,27 @@ class Store:
 
     def runs(self) -> list[dict[str, Any]]:
         """Return all runs, the oldest first."""
-        rows = self._db.execute(
-            "SELECT started_at, command, settings, environment FROM runs ORDER BY rowid"
-        )
-        return [
-            {
-                "started_at": started,
-                "command": command,
-                "settings": json.loads(settings),
-                "environment": json.loads(environment),
-            }
-            for started, command, settings, environment in rows
-        ]
+        with self._ours():
+            rows = self._db.execute(
+                "SELECT started_at, command, settings, environment FROM runs ORDER BY rowid"
+            )
+            return [
+                {
+                    "started_at": started,
+                    "command": command,
+                    "settings": _plain(settings, dict),
+                    "environment": _plain(environment, dict),
+                }
+                for started, command, settings, environment in rows
+            ]
+
+    @contextmanager
+    def _ours(self) -> Iterator[None]:
+        """Let what a damaged file, or a full disk, causes end in an error that names the cure."""
+        try:
+            yield
+        except (sqlite3.Error, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise StoreError(
+                f"{self.path} cannot be used ({type(error).__name__}: {_said(error)}); it is "
+                "damaged or its disk is full. Put back a copy, or name another store."
+            ) from error

@@ -250,9 +250,9 @@ def _store(begin, stop, quoted, doubled, j, row, base, columns, rows, log):
 def _read_record(p, reach, stop_at, one_line, base, delimiter, places, row, columns, rows, log):
     """Read the fields of a record; see `_quoted_field` for `reach` and `one_line`.
 
-    Returns where it ends (negative: within quotes that are not closed), how many fields and line
-    ends within fields it has, whether a value is missing, and the column where text follows a
-    closing quote (-1: none).
+    Returns where it ends (-1: within quotes that are not closed), how many fields and line ends
+    within fields it has, whether a value is missing, and the column where text follows a closing
+    quote (-1: none).
     """
     n_columns = len(columns.kinds)
     n_breaks = 0

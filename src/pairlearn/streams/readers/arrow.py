@@ -121,21 +121,27 @@ class ArrowReader(Reader):
         schema = getattr(file, "schema_arrow", None) or file.schema
         return tuple(schema.names), list(schema.types)
 
-    def _check_types(self, types: list[Any]) -> None:
+    def _check_types(self, types: list[Any], index: int = 0) -> None:
         is_ = self._pa.types
         for j, kind in enumerate(types):
             numeric = is_.is_floating(kind) or is_.is_integer(kind) or is_.is_boolean(kind)
             numeric = numeric or is_.is_decimal(kind) or is_.is_null(kind)
             name = self.layout.names[j]
             if j in self.layout.levels:
+                content = kind.value_type if is_.is_dictionary(kind) else kind
+                if is_.is_nested(content):
+                    raise ReadError(
+                        f"{self.files[index]}: column {name!r} is {str(kind)[:60]}, which has no "
+                        "levels; take its parts out into columns, or leave it out."
+                    )
                 continue
             if not numeric and j == self.layout.label:
                 raise ReadError(
-                    f"{self.files[0]}: label {name!r} is {kind}; list its values with classes=."
+                    f"{self.files[index]}: label {name!r} is {kind}; list its values with classes=."
                 )
             if not numeric and (j in self.layout.numbers or j == self.layout.qid):
                 raise ReadError(
-                    f"{self.files[0]}: column {name!r} is {kind}, not a number; name it in "
+                    f"{self.files[index]}: column {name!r} is {kind}, not a number; name it in "
                     "categorical= or leave it out with features=."
                 )
 
@@ -157,13 +163,14 @@ class ArrowReader(Reader):
         for index in range(self._file, len(self.files)):
             self._file = index
             if index != self.position.file:
-                names, _ = self._columns(index)
+                names, types = self._columns(index)
                 if names != self._names:
                     raise ReadError(
                         f"{self.files[index]} has other columns than the first file "
                         f"({listed(names)} instead of {listed(self._names)}); read files of one "
                         "shape together."
                     )
+                self._check_types(types, index)
                 self.position = replace(
                     self.position,
                     file=index,
@@ -196,6 +203,8 @@ class ArrowReader(Reader):
             return
         for k in range(file.num_record_batches):
             batch = file.get_batch(k)
+            # An Arrow file is mapped as it is: offsets, indices and texts may be anything.
+            batch.validate(full=True)
             taken = min(skip, batch.num_rows)
             skip -= taken
             # a chunk starts at a multiple of chunk_rows in its batch, resumed or not
@@ -234,15 +243,15 @@ class ArrowReader(Reader):
         path = self.files[index]
         batches = self._batches(index, self.position.offset)
         while True:
-            try:
-                batch = next(batches, None)
-            except (self._pa.ArrowException, OSError) as error:
-                raise self._damaged(path, error) from None
-            if batch is None:
-                return
             offset = self.position.offset
             checker = RowChecker(self, self.layout, str(path))
-            rows = self._rows_of(batch, offset, checker)
+            try:
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                rows = self._rows_of(batch, offset, checker)
+            except (self._pa.ArrowException, OSError, UnicodeError) as error:
+                raise self._damaged(path, error) from None
             first_row = self.position.row
             self.position = replace(
                 self.position,

@@ -143,8 +143,8 @@ class CsvReader(TextReader):
             return next(csv.reader([record], delimiter=self.delimiter, strict=True), [])
         except csv.Error as error:
             raise ReadError(
-                f"{name}:{line}: the first line cannot be split into fields ({error}); check its "
-                "quotes."
+                f"{name}:{line}: the first line cannot be split into fields ({error}); "
+                "check its quotes."
             ) from None
 
     def _fingerprint(self) -> str:

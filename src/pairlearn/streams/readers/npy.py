@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import ast
+import math
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +21,10 @@ from pairlearn.streams.readers.row_buffer import RowChecker, chunk_rows_for
 
 __all__ = ["NpyReader"]
 
+#: As numpy has it; it writes 128.
+MAX_HEADER_BYTES = 10_000
+_PLAIN_TYPE = re.compile(r"[<>|=]?[fiub](1|2|4|8|16)|[?]")
+
 
 class _Array:
     """Rows of one ``.npy`` file, mapped piece by piece so that memory does not grow with it."""
@@ -27,21 +34,41 @@ class _Array:
         if sniff(path) != "npy":
             raise ReadError(f"{path} is not a .npy file; write it with numpy.save.")
         try:
-            whole = np.load(path, mmap_mode="r", allow_pickle=False)
+            self._read_header()
         except (ValueError, OSError, EOFError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise ReadError(f"{path} cannot be read: {reason}; write it again.") from None
-        if whole.dtype.kind not in "fiub":
-            raise ReadError(f"{path} holds {whole.dtype}, not numbers; save a plain float array.")
-        if whole.ndim not in (1, 2) or not whole.flags.c_contiguous:
+            if isinstance(error, ReadError):
+                raise
             raise ReadError(
-                f"{path} must hold one array of rows in C order, got shape {whole.shape}; save "
+                f"{path} cannot be read: {str(error).rstrip('.')}; write it again."
+            ) from None
+        self._row_bytes = self._dtype.itemsize * math.prod(self.shape[1:])
+
+    def _read_header(self) -> None:
+        """Find type, shape and first byte of the array; a header says little, and is short."""
+        with open(self.path, "rb") as file:
+            start = file.read(12)
+            if len(start) < 12:
+                raise ValueError("it ends inside its header")
+            wide = start[6:7] != b"\x01"
+            begin = 12 if wide else 10
+            length = int.from_bytes(start[8:begin], "little")
+            if not 1 <= start[6] <= 3 or length > MAX_HEADER_BYTES:
+                raise ValueError(f"its header has version {start[6]} and {length} bytes")
+            file.seek(begin)
+            text = file.read(length)
+            size = os.fstat(file.fileno()).st_size
+        self.shape, self._dtype, in_order = _parse_header(text, self.path)
+        self._offset = begin + length
+        n_bytes = math.prod(self.shape) * self._dtype.itemsize
+        if self._offset + n_bytes > size:
+            raise ValueError(
+                f"its array of shape {self.shape} takes {n_bytes} bytes, and {size} are there"
+            )
+        if len(self.shape) not in (1, 2) or not in_order:
+            raise ReadError(
+                f"{self.path} must hold one array of rows in C order, got shape {self.shape}; save "
                 "it with numpy.save(path, numpy.ascontiguousarray(X))."
             )
-        self.shape = whole.shape
-        self._dtype = whole.dtype
-        self._offset = int(whole.offset)
-        self._row_bytes = int(whole.dtype.itemsize * np.prod(whole.shape[1:], dtype=np.int64))
 
     def rows(self, begin: int, stop: int) -> NDArray[Any]:
         """Return rows ``begin:stop`` as an array of their own (a mapping would stay resident)."""
@@ -56,6 +83,28 @@ class _Array:
     def head(self) -> bytes:
         with open(self.path, "rb") as file:
             return file.read(HEAD)
+
+
+def _parse_header(text: bytes, path: Path) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    """Return shape, type and whether rows follow each other, from the text of a header."""
+    try:
+        found = ast.literal_eval(text.decode("latin1").strip())
+    # Whatever the reader of literals does not like; a deep nesting fills its stack.
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        raise ValueError("its header is not a literal") from None
+    if not isinstance(found, dict) or set(found) != {"descr", "fortran_order", "shape"}:
+        raise ValueError("its header does not say type, order and shape")
+    kind, shape = found["descr"], found["shape"]
+    if not isinstance(kind, str) or not _PLAIN_TYPE.fullmatch(kind):
+        raise ReadError(f"{path} holds {kind!r:.40}, not numbers; save a plain float array.")
+    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(f"its header has the shape {shape!r:.60}")
+    try:
+        dtype = np.dtype(kind)
+    except TypeError:
+        raise ValueError(f"its header has the type {kind!r:.40}") from None
+    in_order = found["fortran_order"] is False or sum(n > 1 for n in shape) < 2
+    return shape, dtype, in_order
 
 
 class NpyReader(Reader):

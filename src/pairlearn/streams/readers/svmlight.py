@@ -18,6 +18,8 @@ from pairlearn.validation import check_count
 __all__ = ["SvmlightReader"]
 
 LARGEST_INDEX = (1 << 31) - 2
+#: A width found in the data is believed up to here, or up to one feature for each byte.
+PLAUSIBLE_WIDTH = 1 << 24
 ENTRIES = 1 << 18  # a chunk ends after the row that brings it to this many entries
 
 
@@ -32,7 +34,8 @@ class SvmlightReader(TextReader):
         Files to read one after the other, plain or compressed; ``"-"`` is standard input.
     n_features : int, optional
         Number of features. Without it the files are read once before to find the largest
-        index, which a pipe does not allow.
+        index, which a pipe does not allow; an index that is absurd for so little text is then
+        an error.
     zero_based : bool, default False
         Whether the first feature has index 0 in the file; LIBSVM files count from 1.
     qid : bool, default False
@@ -99,7 +102,7 @@ class SvmlightReader(TextReader):
                     "pass n_features (any number at least as large as the largest index)."
                 )
         self.n_features = LARGEST_INDEX
-        width = 0
+        width = n_bytes = 0
         for index in range(len(self.sources)):
             self._open_file(index)
             parser = _Parser(self)
@@ -107,7 +110,14 @@ class SvmlightReader(TextReader):
             while parser.fill(self._blocks, 1, checker).count:
                 pass
             width = max(width, parser.highest + 1)
+            n_bytes += self._blocks.source.offset
             self._blocks.source.close()
+        if width > max(PLAUSIBLE_WIDTH, n_bytes):
+            raise ReadError(
+                f"{self._blocks.source.name}: the largest index is {width - self.zero_based}, in "
+                f"{n_bytes} bytes of text; a model would take memory for all features up to it. "
+                f"Correct the index, or pass n_features={width} if it is right."
+            )
         return max(1, width)
 
     def _open_file(self, index: int) -> None:
