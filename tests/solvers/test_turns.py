@@ -95,12 +95,29 @@ def test_a_model_that_teaches_itself_is_told_so_instead_of_waiting_for_ever():
     assert stream.n_examples == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_fork_of_a_learning_process_does_not_wait_for_ever():
-    turns = Turns()
-    turns.__enter__()
-    turns._holder = (os.getpid() + 1, threading.get_ident())
-    with pytest.raises(RuntimeError, match="forked while another thread"), turns:
-        pass
+    turns, held, done = Turns(), threading.Event(), threading.Event()
+
+    def learn():
+        with turns:
+            held.set()
+            done.wait()
+
+    teacher = threading.Thread(target=learn)
+    teacher.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        try:
+            with turns:
+                os._exit(1)
+        except RuntimeError as error:
+            os._exit(7 if "forked while another thread" in str(error) else 2)
+    done.set()
+    teacher.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 @pytest.mark.parametrize("twin", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])

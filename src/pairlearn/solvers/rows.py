@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,6 +161,8 @@ class CsrRows:
 
 Rows = DenseRows | CsrRows
 
+Some = TypeVar("Some", "DenseRows", "CsrRows")
+
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -285,7 +287,7 @@ def mean_pair_distance(rows: Rows) -> float:
     return scale if scale > 0 else 1.0
 
 
-def _as_sound_as(rows: Any, *origins: Rows) -> Any:
+def _as_sound_as(rows: Some, *origins: Rows) -> Some:
     """Return rows, known to be sound if those are that they are made of."""
     if all(map(_is_sound, origins)):
         _mark_sound(rows)
