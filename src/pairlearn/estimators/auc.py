@@ -48,6 +48,7 @@ from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
 
 if TYPE_CHECKING:
@@ -265,6 +266,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
 
     # --------------------------------------------------------------------------- training
 
+    @one_at_a_time
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples (Algorithm 1).
 
@@ -475,6 +477,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.score_and_learn(X, y, classes, sample_weight)
         return self
 
+    @one_at_a_time
     def score_and_learn(
         self,
         X: Any,
@@ -567,20 +570,20 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     def _adopt(self, online: OnlineGrid, classes: NDArray[Any]) -> None:
         """Take over what the streams have learned."""
         self._online = online
-        self.classes_ = classes
         stream = online.best
-        self.coef_ = online.average[np.newaxis]
         self.step_size_, self.radius_ = online.step_size, online.radius
         self.held_out_auc_ = online.progressive_auc
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
         self.n_examples_, self.data_fingerprint_ = stream.n_examples, None
         self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
-        self._stale = True
+        self._publish_stream(online.average, classes, online.window())
 
+    @one_at_a_time
     def restart_stream(self) -> None:
         """Forget step sizes and average; the next chunk starts from the present coefficients."""
         self._online = None
 
+    @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
         """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
         online = self.__dict__.get("_online")
@@ -588,6 +591,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             return {}
         return {**seen_features(self), "classes": self.classes_, **online.state()}
 
+    @one_at_a_time
     def restore_stream(self, state: Mapping[str, Any]) -> None:
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:

@@ -126,7 +126,7 @@ class Isotonic:
         # Just before a knot, a rounded line may come out above the value at the knot.
         after = np.searchsorted(self.knots, scores, side="right")
         ceiling = np.take(self.values, after, mode="clip")
-        return np.minimum(np.interp(scores, self.knots, self.values), ceiling)
+        return np.asarray(np.minimum(np.interp(scores, self.knots, self.values), ceiling))
 
     def score_of_half(self) -> float:
         """Return the largest score whose probability is at most 1/2."""

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.auc_online import OnlineGrid
 from pairlearn.estimators.calibration import (
     THRESHOLDS,
     Isotonic,
@@ -20,6 +19,7 @@ from pairlearn.estimators.calibration import (
     fit_sigmoid,
 )
 from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.published import Part, publish, published
 from pairlearn.estimators.storage import Storable
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
@@ -27,10 +27,29 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 
-__all__ = ["ScoreDecisions", "StoredDecisions"]
+__all__ = ["ScoreDecisions", "StoredDecisions", "Undecided"]
 
 #: Threshold and calibration use at most so many training scores of each class.
 _SCORES_PER_CLASS = 2_500
+
+
+Decision = tuple[float, Sigmoid | Isotonic]
+
+
+class Undecided:
+    """What a stream's threshold and calibration are found from, when somebody asks for them.
+
+    It belongs to one published model. Two threads that ask at once find the same.
+    """
+
+    def __init__(
+        self,
+        scores: NDArray[np.float64],
+        positive: NDArray[np.bool_],
+        weight: NDArray[np.float64],
+    ) -> None:
+        self.window = scores, positive, weight
+        self.found: Decision | None = None
 
 
 class ScoreDecisions:
@@ -38,16 +57,16 @@ class ScoreDecisions:
 
     A mixin: the class that it is mixed into has the parameters `threshold`, `calibrate` and
     `class_weight`, sets `coef_` and `classes_`, and calls `_decide_from` after a fit. After a
-    chunk of a stream it sets `_online` and `_stale`, and decisions are found when they are needed.
+    chunk of a stream it calls `_publish_stream`, and decisions are found when they are needed.
+    Coefficients, classes and decisions stand in one record, so that they belong together.
     """
 
     threshold: float | str
     calibrate: str
     class_weight: Any
-    coef_: NDArray[np.float64]
-    classes_: NDArray[Any]
-    _online: OnlineGrid | None
-    _stale: bool
+    coef_: Any = Part()
+    classes_: Any = Part()
+    _decision: Any = Part()
 
     def _check_decisions(self) -> None:
         """Refuse parameters that name no threshold and no calibration."""
@@ -82,23 +101,48 @@ class ScoreDecisions:
         if isinstance(part, DenseRows):
             # In single precision the scores of data far from zero would drown in rounding.
             part = DenseRows(part.X.astype(np.float64, copy=False))
-        self._decide(part.scores(self.coef_[0]), y[index] > 0, weights)
+        scores = part.scores(self.coef_[0])
+        self._decision = self._decide(scores, y[index] > 0, weights)
+
+    def _publish_stream(
+        self,
+        coef: NDArray[np.float64],
+        classes: NDArray[Any],
+        window: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]],
+    ) -> None:
+        """Let the world see what a stream has learned, with its latest progressive scores."""
+        publish(self, coef_=coef[np.newaxis], classes_=classes, _decision=Undecided(*window))
 
     def _decide(
         self, scores: NDArray[np.float64], positive: NDArray[np.bool_], weight: NDArray[np.float64]
-    ) -> None:
+    ) -> Decision:
+        """Return threshold and calibration."""
+        if not min(weight[positive].sum(), weight[~positive].sum()) > 0:
+            # Only one class so far: the sign of the score is all there is.
+            cut = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
+            return cut, Sigmoid(1.0, -cut)
+        calibrator: Sigmoid | Isotonic
         if self.calibrate == "isotonic":
-            self._calibrator: Sigmoid | Isotonic = fit_isotonic(scores, positive, weight)
+            calibrator = fit_isotonic(scores, positive, weight)
         else:
-            self._calibrator = fit_sigmoid(scores, positive, weight)
+            calibrator = fit_sigmoid(scores, positive, weight)
         if self.threshold == "probability":
-            self._threshold = self._calibrator.score_of_half()
-        elif isinstance(self.threshold, str):
-            self._threshold = choose_threshold(
+            return calibrator.score_of_half(), calibrator
+        if isinstance(self.threshold, str):
+            cut = choose_threshold(
                 scores, positive, weight, self.threshold, importance=self._importance()
             )
-        else:
-            self._threshold = float(self.threshold)
+            return cut, calibrator
+        return float(self.threshold), calibrator
+
+    def _decided(self, model: Mapping[str, Any]) -> Decision:
+        """Return threshold and calibration of a published model."""
+        decision: Decision | Undecided = model["_decision"]
+        if not isinstance(decision, Undecided):
+            return decision
+        if decision.found is None:
+            decision.found = self._decide(*decision.window)
+        return decision.found
 
     def _importance(self) -> tuple[float, float]:
         """How much the recall of each class counts in the balanced accuracy."""
@@ -110,49 +154,45 @@ class ScoreDecisions:
     @property
     def threshold_(self) -> float:
         """The cut on ``X @ coef_[0]``."""
-        check_is_fitted(self, "coef_")
-        self._freshen()
-        return self._threshold
+        return self._decided(self._published())[0]
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
         """Minus the threshold, so that `decision_function` is positive where `predict` is."""
         return np.array([-self.threshold_])
 
-    def _freshen(self) -> None:
-        """Find threshold and calibration of a stream from its latest progressive scores."""
-        if self._online is not None and self._stale:
-            scores, positive, weight = self._online.window()
-            if min(weight[positive].sum(), weight[~positive].sum()) > 0:
-                self._decide(scores, positive, weight)
-            else:
-                # Only one class so far: the sign of the score is all there is.
-                self._threshold = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
-                self._calibrator = Sigmoid(1.0, -self._threshold)
-            self._stale = False
+    @property
+    def _calibrator(self) -> Sigmoid | Isotonic:
+        return self._decided(self._published())[1]
+
+    def _published(self) -> Mapping[str, Any]:
+        """Return the model of this moment; whoever needs more than one part of it asks once."""
+        check_is_fitted(self, "coef_")
+        return published(self)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return scores minus the threshold, one for each of the n_samples rows of `X`.
 
         They are positive where `predict` says positive; the order is that of the scores.
         """
-        check_is_fitted(self, "coef_")
-        self._freshen()
-        return np.asarray(self._scores(X) - self._threshold)
+        return self._over_threshold(X, self._published())
+
+    def _over_threshold(self, X: Any, model: Mapping[str, Any]) -> NDArray[np.float64]:
+        return np.asarray(self._scores(X, model) - self._decided(model)[0])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted labels of the rows of `X`."""
-        decision = self.decision_function(X)
-        return np.asarray(self.classes_[(decision > 0).astype(np.intp)])
+        model = self._published()
+        decision = self._over_threshold(X, model)
+        return np.asarray(model["classes_"][(decision > 0).astype(np.intp)])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return calibrated probabilities of ``classes_``, of shape (n_samples, 2).
 
         They are increasing in the score.
         """
-        check_is_fitted(self, "coef_")
-        self._freshen()
-        positive = self._calibrator(self._scores(X))
+        model = self._published()
+        positive = self._decided(model)[1](self._scores(X, model))
         return np.column_stack([1.0 - positive, positive])
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -160,17 +200,19 @@ class ScoreDecisions:
 
         `y` holds both labels; `sample_weight` may weigh the examples.
         """
-        decision = self.decision_function(X)
-        return roc_auc(np.asarray(y) == self.classes_[1], decision, sample_weight=sample_weight)
+        model = self._published()
+        decision = self._over_threshold(X, model)
+        return roc_auc(np.asarray(y) == model["classes_"][1], decision, sample_weight=sample_weight)
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: Any, model: Mapping[str, Any]) -> NDArray[np.float64]:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_[0], dtype=np.float64)
+        return np.asarray(X @ model["coef_"][0], dtype=np.float64)
 
 
 class StoredDecisions(Storable, ScoreDecisions):
     """A linear scorer with its decisions, to and from arrays."""
 
+    _online: Any
     step_size_: float | None
     ridge_: float | None
     radius_: float
@@ -194,14 +236,15 @@ class StoredDecisions(Storable, ScoreDecisions):
     }
 
     def _pack(self) -> dict[str, NDArray[Any]]:
-        self._freshen()
+        model = self._published()
+        threshold, calibrator = self._decided(model)
         arrays = super()._pack()
-        arrays["coef"] = self.coef_[0]
-        if isinstance(self._calibrator, Sigmoid):
-            arrays["sigmoid"] = np.array([self._calibrator.slope, self._calibrator.intercept])
+        arrays["coef"], arrays["threshold"] = model["coef_"][0], np.array(threshold)
+        if isinstance(calibrator, Sigmoid):
+            arrays["sigmoid"] = np.array([calibrator.slope, calibrator.intercept])
         else:
-            arrays["isotonic_scores"] = self._calibrator.knots
-            arrays["isotonic_values"] = self._calibrator.values
+            arrays["isotonic_scores"] = calibrator.knots
+            arrays["isotonic_values"] = calibrator.values
         return arrays
 
     def _unpack(self, record: ModelRecord) -> None:
@@ -215,14 +258,14 @@ class StoredDecisions(Storable, ScoreDecisions):
         held_out = arrays.get("held_out_auc")
         self.held_out_auc_ = None if held_out is None else held_out.item()
         self.radius_ = arrays["radius"].item() if "radius" in arrays else np.inf
-        self.coef_ = arrays["coef"].copy()[np.newaxis]
-        self._threshold = float(arrays["threshold"])
         self.trace_ = Trace(n_steps=self.n_steps_, n_gradients=self.n_gradients_)
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
         self._online = None
         if "sigmoid" in arrays:
-            self._calibrator = Sigmoid(*arrays["sigmoid"].tolist())
+            calibrator: Sigmoid | Isotonic = Sigmoid(*arrays["sigmoid"].tolist())
         elif "isotonic_scores" in arrays and "isotonic_values" in arrays:
-            self._calibrator = Isotonic(arrays["isotonic_scores"], arrays["isotonic_values"])
+            calibrator = Isotonic(arrays["isotonic_scores"], arrays["isotonic_values"])
         else:
             raise ModelFileError("it holds no calibration; save the fitted model again.")
+        coef, threshold = arrays["coef"].copy()[np.newaxis], float(arrays["threshold"])
+        publish(self, coef_=coef, _decision=(threshold, calibrator))

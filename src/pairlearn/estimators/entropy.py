@@ -19,6 +19,7 @@ from pairlearn.estimators.entropy_online import Beginning, OnlineCorrection, pai
 from pairlearn.estimators.entropy_start import INTERCEPTS, locate, pair_quartile, start_from
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
+from pairlearn.estimators.published import Part, publish, published
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, representatives, weigh
 from pairlearn.losses import PairLoss
@@ -33,6 +34,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import Rows, mean_pair_distance
 from pairlearn.solvers.sweep import Sweep
+from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_generator, check_positive
 
 __all__ = ["EntropyRegressor"]
@@ -176,6 +178,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         self.pairing = pairing
         self.random_state = random_state
 
+    coef_, intercept_ = Part(), Part()
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
@@ -195,6 +198,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
 
     # --------------------------------------------------------------------------- training
 
+    @one_at_a_time
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples (Algorithm 1).
 
@@ -239,8 +243,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             )
         errors = (y - rows.scores(w))[typical]
         self.bandwidth_ = self.bandwidths_[-1]
-        self.coef_ = w
-        self.intercept_ = locate(errors, self.intercept)
+        publish(self, coef_=w, intercept_=locate(errors, self.intercept))
         self.n_steps_ = max(n_steps // len(stages), 1) * len(stages)
         self.entropy_ = self._entropy(errors)
         self.entropy_start_ = self._entropy((y - rows.scores(start))[typical])
@@ -299,6 +302,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 best, step_size, least = change, step, risk
         return w + best, step_size
 
+    @one_at_a_time
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the next chunk of a stream, in order (Algorithm 2).
 
@@ -362,17 +366,18 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
     def _adopt(self, online: OnlineCorrection) -> None:
         """Take over what a stream has learned."""
         self._online = online
-        self.coef_ = online.coef
+        publish(self, coef_=online.coef, intercept_=online.locate(self.intercept))
         self.bandwidth_, self.bandwidths_ = online.bandwidth, [online.bandwidth]
         self.step_size_, self.n_steps_ = online.step_size, online.n_steps
-        self.intercept_ = online.locate(self.intercept)
         self.entropy_ = self.entropy_start_ = float("nan")
 
+    @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
         """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
         online = getattr(self, "_online", None)
         return {} if online is None else {**seen_features(self), **online.state()}
 
+    @one_at_a_time
     def restore_stream(self, state: Mapping[str, Any]) -> None:
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
@@ -412,7 +417,8 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         """
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_ + self.intercept_, dtype=np.float64)
+        model = published(self)
+        return np.asarray(X @ model["coef_"] + model["intercept_"], dtype=np.float64)
 
     # ------------------------------------------------------------------------- parameters
 

@@ -42,6 +42,7 @@ from pairlearn.restored import restored_array
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
 __all__ = ["MetricLearner"]
@@ -227,6 +228,7 @@ class MetricLearner(
 
     # --------------------------------------------------------------------------- training
 
+    @one_at_a_time
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples or pairs (Algorithm 1).
 
@@ -311,6 +313,7 @@ class MetricLearner(
                 self.calibrate_threshold(pairs, signs)
         return self
 
+    @one_at_a_time
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the next chunk of a stream, in order (Algorithm 2).
 
@@ -359,12 +362,14 @@ class MetricLearner(
             else:
                 step_size = self._given_step_size()
             stream = self._start(rows.shape[1], step_size, pairing, rng, start)
-            self._forget_threshold()
         elif paired != self._paired:
             raise ValueError("A stream holds examples or pairs, not both.")
         else:
             step_size = self.step_size_
+        first = getattr(self, "_stream", None) is None
         stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
+        if first:
+            self._forget_threshold()
         self._adopt(stream, step_size, paired)
         return self
 
@@ -388,6 +393,7 @@ class MetricLearner(
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
         self._finish(self._score(), stream.average)
 
+    @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
         """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
         stream = getattr(self, "_stream", None)
@@ -401,6 +407,7 @@ class MetricLearner(
             "stream": stream.state(),
         }
 
+    @one_at_a_time
     def restore_stream(self, state: Mapping[str, Any]) -> None:
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from pairlearn.estimators.calibration import choose_threshold
 from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.published import Part, published
 from pairlearn.metrics import roc_auc
 
 __all__ = ["Metric", "MetricMixin", "PairMixin", "check_pair_labels", "check_pairs"]
@@ -125,7 +126,8 @@ class MetricMixin:
     def get_mahalanobis_matrix(self) -> Vector:
         """Return W, positive semi-definite, of shape (n_features, n_features)."""
         check_is_fitted(self, "components_")
-        return np.asarray(self.components_.T @ self.components_)
+        components = self.components_
+        return np.asarray(components.T @ components)
 
     def get_metric(self) -> Metric:
         """Return the distance as a function of two vectors, to pass as ``metric=`` to scikit-learn.
@@ -141,8 +143,11 @@ class MetricMixin:
         Pairs are an array of shape (n_pairs, 2, n_features), here and in the other methods.
         """
         check_is_fitted(self, "components_")
+        return self._distances(pairs, self.components_)
+
+    def _distances(self, pairs: Any, components: Vector) -> Vector:
         array = self._pairs(pairs)
-        image = (array[:, 0] - array[:, 1]) @ self.components_.T
+        image = (array[:, 0] - array[:, 1]) @ components.T
         return np.asarray(np.sqrt(np.einsum("nk,nk->n", image, image)))
 
     def pair_score(self, pairs: Any) -> Vector:
@@ -151,7 +156,10 @@ class MetricMixin:
 
 
 class PairMixin(MetricMixin):
-    """A metric with decisions on pairs."""
+    """A metric with decisions on pairs; components and threshold stand in one record."""
+
+    components_: Any = Part()
+    threshold_: Any = Part()
 
     def calibrate_threshold(self, pairs: Any, y: ArrayLike, *, strategy: str = "accuracy") -> Self:
         """Choose the distance up to which a pair is predicted to be similar.
@@ -180,7 +188,8 @@ class PairMixin(MetricMixin):
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]
     def decision_function(self, pairs: Any) -> Vector:
         """Return the threshold minus the distance of each pair: positive for similar ones."""
-        return np.asarray(self.pair_score(pairs) + self.threshold_)
+        model = published(self)
+        return np.asarray(model["threshold_"] - self._distances(pairs, model["components_"]))
 
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]
     def predict(self, pairs: Any) -> NDArray[np.int64]:

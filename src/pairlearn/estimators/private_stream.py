@@ -21,6 +21,7 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.single_pass import Pass, SinglePass
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count
 
 __all__ = ["PrivateAUCStream"]
@@ -136,6 +137,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         self._forget()
         return self.partial_fit(X, y).release()
 
+    @one_at_a_time
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCStream:
         """Learn from the next examples of the stream.
 
@@ -162,6 +164,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         self._mechanism().learn(state, setting.to_standard(rows), y, setting=setting)
         return self
 
+    @one_at_a_time
     def release(self) -> PrivateAUCStream:
         """Add noise to the last iterate, keep the model and forget the stream.
 
@@ -208,6 +211,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         # How many came is known to whoever fed the stream; public is the largest number only.
         return {"rows_at_most": self.certificate_.n_examples}
 
+    @one_at_a_time
     def save_checkpoint(
         self, path: str | os.PathLike[str], *, holds_raw_example: bool = False
     ) -> None:
@@ -252,6 +256,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
             os.unlink(temporary)
             raise
 
+    @one_at_a_time
     def load_checkpoint(self, path: str | os.PathLike[str]) -> PrivateAUCStream:
         """Go on from a checkpoint, which must have been made with the same public arguments.
 

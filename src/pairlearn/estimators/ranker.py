@@ -31,6 +31,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.sweep import Sweep
+from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
 __all__ = ["PairwiseRanker"]
@@ -179,6 +180,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
 
     # --------------------------------------------------------------------------- training
 
+    @one_at_a_time
     def fit(
         self,
         X: Any,
@@ -312,6 +314,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         best = int(np.argmax(accuracy))
         return steps[best], float(accuracy[best])
 
+    @one_at_a_time
     def partial_fit(
         self,
         X: Any,
@@ -376,6 +379,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         self.n_forgotten_ = getattr(stream.source, "n_forgotten", 0)
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
 
+    @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
         """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
         stream = getattr(self, "_stream", None)
@@ -388,6 +392,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             "stream": stream.state(),
         }
 
+    @one_at_a_time
     def restore_stream(self, state: Mapping[str, Any]) -> None:
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:

@@ -27,6 +27,7 @@ from pairlearn.solvers.mahalanobis import MahalanobisDescent
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.turns import Turns
 from pairlearn.validation import (
     check_count,
     check_generator,
@@ -227,6 +228,7 @@ class Stream:
 
     def __init__(self, pairing: Pairing, descent: Descent, rng: np.random.Generator) -> None:
         self._descent = descent
+        self._learning = Turns()
         self._meets_previous = type(pairing) is PreviousExample
         self._pairing_name = type(pairing).__name__
         #: Whether plans are looked at: not those of this library, unless a state was restored.
@@ -267,12 +269,14 @@ class Stream:
     @property
     def average(self) -> NDArray[np.float64]:
         """The average of the iterates so far: the output of Algorithm 2."""
-        return self._descent.average
+        with self._learning:
+            return self._descent.average
 
     @property
     def w(self) -> NDArray[np.float64]:
         """The last iterate."""
-        return self._descent.w.astype(np.float64)
+        with self._learning:
+            return self._descent.w.astype(np.float64)
 
     @property
     def n_steps(self) -> int:
@@ -286,12 +290,18 @@ class Stream:
 
     def learn_one(self, x: ArrayLike, y: float) -> Stream:
         """Learn from one dense example, a vector and its label; return the stream itself."""
+        with self._learning:
+            self._learn_one(x, y)
+        return self
+
+    def _learn_one(self, x: ArrayLike, y: float) -> None:
         descent = self._descent
         x = real_array("x", x)
         if x.shape != (descent.n_features,):
             raise ValueError(f"x must have shape ({descent.n_features},), got {x.shape}.")
         if not self._meets_previous or not self._take_turns():
-            return self.learn_many(x[np.newaxis], np.array([y], dtype=np.float64))
+            self._learn_many(x[np.newaxis], np.array([y], dtype=np.float64), None, None)
+            return
         # The other row holds the example before the previous one, which nobody needs any more.
         turn = 1 - self._turn if self._turn >= 0 else 0
         row = self._turn_rows[turn]
@@ -310,7 +320,6 @@ class Stream:
                 descent.step_nothing()
         self._turn = turn
         self.n_examples += 1
-        return self
 
     def learn_many(
         self,
@@ -324,8 +333,15 @@ class Stream:
 
         A pair weighs the product of both `example_weight`; once given they are always needed. `qid`
         names the query of each example, for a pairing within queries. A chunk that fails leaves the
-        stream as it was.
+        stream as it was. Threads that teach one stream take turns.
         """
+        with self._learning:
+            self._learn_many(X, y, example_weight, qid)
+        return self
+
+    def _learn_many(
+        self, X: Any, y: ArrayLike, example_weight: ArrayLike | None, qid: ArrayLike | None
+    ) -> None:
         descent = self._descent
         rows = as_rows(X, dtype=None if hasattr(X, "tocsr") else descent.w.dtype)
         m, d = rows.shape
@@ -336,8 +352,8 @@ class Stream:
         y = check_labels(y, m)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, m)
         if m == 0:
-            return self
-        saved = self.state()
+            return
+        saved = self._state()
         buffered = 0 if self._buffer is None else len(self._buffer_y)
         if buffered and len(self._buffer_weight) != buffered * (len(weight) > 0):
             raise ValueError("Give example_weight for every chunk of a stream or for none.")
@@ -347,15 +363,18 @@ class Stream:
             self._meet(rows, y, weight, qid)
             self.n_examples += m
         except BaseException:
-            self.restore(saved)
+            self._restore(saved)
             raise
-        return self
 
     def state(self) -> dict[str, Any]:
         """Return a copy of everything that the next step depends on, as plain values and arrays.
 
         It is for `restore` of this stream, or of another one that was started with the same parts.
         """
+        with self._learning:
+            return self._state()
+
+    def _state(self) -> dict[str, Any]:
         self._settle()
         return {
             "descent": self._descent.save(),
@@ -368,6 +387,11 @@ class Stream:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state returned by `state`; one that no stream can have is refused."""
+        with self._learning:
+            self._restore(state)
+            self._looks = True
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
         buffer, y, weight = self._checked_buffer(state)
         saved = state["descent"]
         n_steps = restored_count(saved, "n_steps")
@@ -390,7 +414,6 @@ class Stream:
         self._buffer, self._buffer_y, self._buffer_weight = buffer, y, weight
         self.n_examples = n_examples
         self._turn = -1
-        self._looks = True
 
     def _checked_buffer(
         self, state: Mapping[str, Any]

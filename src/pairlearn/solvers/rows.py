@@ -328,8 +328,9 @@ def _real(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
 
 
 def _check_finite(array: NDArray[Any]) -> None:
-    # A finite sum proves that every entry is finite, in one pass and without a mask.
+    # A finite sum of squares proves that every entry is finite, in one pass and without a mask.
+    flat = array.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        total = array.sum(dtype=np.float64)
+        total = flat.dot(flat)
     if not np.isfinite(total) and not np.isfinite(array).all():
         raise ValueError("X contains NaN or infinity; remove these rows or impute the values.")

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.restored import restored_count, restored_number
 from pairlearn.solvers.interrupts import deferred_interrupt
+from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.streams.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -121,6 +122,10 @@ class OnlineLearner:
     @property
     def auc(self) -> float | None:
         """The AUC of the last examples by the scores they got before they were learned."""
+        return self._value_of_window()
+
+    @one_at_a_time
+    def _value_of_window(self) -> float | None:
         return self._progressive.value
 
     @property
@@ -175,6 +180,7 @@ class OnlineLearner:
         self._learn(X, labels, queries)
         return self
 
+    @one_at_a_time
     def _learn(
         self, X: Any, labels: NDArray[Any], queries: NDArray[Any] | None, *, finite: bool = False
     ) -> None:
@@ -238,7 +244,7 @@ class OnlineLearner:
             due = self._since_start >= int(self.forget)
         else:
             due = False
-            value = self.auc
+            value = self._progressive.value
             if self._since_start % self.window == 0 and value is not None:
                 due = self._best is not None and value < self._best - self.drop
                 self._best = value if self._best is None else max(self._best, value)
@@ -388,6 +394,7 @@ class OnlineLearner:
             "drop": self.drop,
         }
 
+    @one_at_a_time
     def state(self) -> dict[str, Any]:
         """Return everything that the next example depends on."""
         return {
@@ -401,6 +408,7 @@ class OnlineLearner:
             "restart_due": self._restart_due,
         }
 
+    @one_at_a_time
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state returned by `state`, also by another learner made alike."""
         state = unpack(*pack(dict(state)))

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fitted attributes that belong together, published by one assignment.
+
+A thread that predicts beside one that learns must not see the coefficients of one model and the
+threshold of another. So what predictions are made of stands in one record, which is replaced as a
+whole and never changed, and a prediction reads that record once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["Part", "publish", "published"]
+
+_RECORD = "_model"
+
+
+def publish(model: Any, **parts: Any) -> None:
+    """Replace these parts of the record, all of them at once."""
+    vars(model)[_RECORD] = {**published(model), **parts}
+
+
+def published(model: Any) -> Mapping[str, Any]:
+    """Return the record as it stands: to be read, never to be written to."""
+    record: Mapping[str, Any] = vars(model).get(_RECORD, {})
+    return record
+
+
+class Part:
+    """A fitted attribute that stands in the record.
+
+    Examples
+    --------
+    >>> class Line:
+    ...     slope_, intercept_ = Part(), Part()
+    >>> line = Line()
+    >>> hasattr(line, "slope_")
+    False
+    >>> publish(line, slope_=2.0, intercept_=1.0)
+    >>> line.slope_, published(line)
+    (2.0, {'slope_': 2.0, 'intercept_': 1.0})
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        if model is None:
+            return self
+        try:
+            return published(model)[self._name]
+        except KeyError:
+            raise AttributeError(
+                f"{owner.__name__!r} object has no attribute {self._name!r}: it is not fitted."
+            ) from None
+
+    def __set__(self, model: Any, value: Any) -> None:
+        publish(model, **{self._name: value})
+
+    def __delete__(self, model: Any) -> None:
+        self.__get__(model, type(model))
+        vars(model)[_RECORD] = {k: v for k, v in published(model).items() if k != self._name}
