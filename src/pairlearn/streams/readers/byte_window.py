@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -10,8 +12,9 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.byte_source import ByteSource
+from pairlearn.streams.readers.consumed import Consumed, parse_marks
 
-__all__ = ["Blocks"]
+__all__ = ["Blocks", "check_earlier"]
 
 GUARD = 32
 BLOCK = 1 << 18
@@ -31,6 +34,9 @@ class Blocks:
         self.start = 0
         self.end = 0
         self.final = False
+        self._consumed = Consumed()
+        #: The bytes of the buffer before this one are in the digest.
+        self._digested = 0
         self._allocate(BLOCK)
 
     def _allocate(self, size: int) -> None:
@@ -41,6 +47,7 @@ class Blocks:
         if old is not None:
             self.buffer[: len(old)] = old
         self.start, self.end = 0, 0 if old is None else len(old)
+        self._digested = 0
         self.buffer[self.end : self.end + GUARD] = NEWLINE
 
     @property
@@ -48,16 +55,29 @@ class Blocks:
         """Bytes of the source before the next one to be parsed."""
         return self.source.offset - (self.end - self.start)
 
+    def _digest(self) -> None:
+        """Take what has been parsed into the digest."""
+        if self.start > self._digested:
+            self._consumed.take(self.buffer[self._digested : self.start])
+            self._digested = self.start
+
+    def consumed(self) -> str:
+        """Return the digest of everything that has been parsed, for a position."""
+        self._digest()
+        return self._consumed.place(self.offset)
+
     def refill(self) -> bool:
         """Move what is left to the front and read on; False where the line is too long."""
         kept = self.end - self.start
         if kept > self.max_line_bytes:
             return False
+        self._digest()
         if kept * 2 > len(self.buffer) - GUARD:
             self._allocate(2 * (len(self.buffer) - GUARD))
         elif self.start:
             self.buffer[:kept] = self.buffer[self.start : self.end].copy()
             self.start, self.end = 0, kept
+            self._digested = 0
         size = self.source.readinto(self._view[self.end : len(self.buffer) - GUARD])
         self.end += size
         self.final = size == 0
@@ -117,11 +137,58 @@ class Blocks:
             if text or not stop:
                 return text or None
 
-    def skip_to(self, offset: int) -> None:
-        """Continue at `offset`, at or after the present one."""
-        ahead = offset - self.offset
-        if 0 <= ahead <= self.end - self.start:
-            self.start += ahead
-            return
-        self.start = self.end
-        self.source.skip_to(offset)
+    def skip_to(self, offset: int, consumed: str) -> None:
+        """Continue at `offset`, after seeing that the bytes before it are those of a position."""
+        if offset < self.offset:
+            raise ReadError(
+                f"{self.source.name} cannot be read again from byte {offset}, it is at byte "
+                f"{self.offset}; a pipe goes forward only: write it to a file."
+            )
+        before = self.offset
+        for mark in parse_marks(consumed):
+            if mark[0] >= self.offset:
+                self._consume(mark[0])
+                self._consumed.check(self.source.name, "byte", mark, before)
+                before = mark[0]
+        if self.offset != offset:
+            self._consume(offset)
+            raise ReadError("the saved position has no digest of its place; start again.")
+
+    def _consume(self, offset: int) -> None:
+        """Go forward to `offset`, unparsed."""
+        while True:
+            self.start += min(offset - self.offset, self.end - self.start)
+            if self.offset == offset:
+                break
+            self.refill()
+            if self.final:
+                raise ReadError(
+                    f"{self.source.name} ends at byte {self.offset}, the checkpoint was made at "
+                    f"byte {offset}; it was cut or replaced, start again without the checkpoint."
+                )
+        self._digest()
+
+    def is_at_end(self) -> bool:
+        """Whether nothing is left to be parsed."""
+        if self.start == self.end and not self.final:
+            self.refill()
+        return self.start == self.end
+
+
+def check_earlier(sources: Sequence[Any], earlier: Sequence[str]) -> None:
+    """Refuse files before the present one that are not those that were consumed."""
+    for target, consumed in zip(sources, earlier, strict=False):
+        source = ByteSource(target) if isinstance(target, (str, os.PathLike)) else None
+        if source is None or not source.can_reopen:
+            continue  # a pipe that has ended cannot be looked at again
+        try:
+            blocks = Blocks(source, BLOCK)
+            marks = parse_marks(consumed)
+            blocks.skip_to(marks[-1][0] if marks else 0, consumed)
+            if not blocks.is_at_end():
+                raise ReadError(
+                    f"{source.name} has grown behind byte {blocks.offset} since it was read to "
+                    "its end; cut it there, or start again without the checkpoint."
+                )
+        finally:
+            source.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from pairlearn.streams.readers.base import (
     nothing_to_read,
 )
 from pairlearn.streams.readers.byte_source import ByteSource
-from pairlearn.streams.readers.byte_window import Blocks
+from pairlearn.streams.readers.byte_window import Blocks, check_earlier
 from pairlearn.streams.readers.row_buffer import (
     RefusedFieldError,
     RowBuffer,
@@ -178,13 +179,15 @@ class CsvReader(Reader):
             line=self._line,
             row=before.row,
             refusals=before.refusals,
+            consumed=self._blocks.consumed(),
+            earlier=before.earlier,
             fingerprint=f"{self._options}:{source.fingerprint()}",
         )
 
     def restore(self, position: Position) -> None:
         """Continue after `position`, which a reader of the same data has saved.
 
-        Plain files are entered at the byte; compressed files and pipes are read again up to it.
+        What comes before it is read again, unparsed, and must be what it was.
         """
         if not 0 <= position.file < len(self.sources):
             raise ReadError("the saved position names a file that is not among the sources.")
@@ -193,7 +196,8 @@ class CsvReader(Reader):
         options, _, head = position.fingerprint.partition(":")
         matches = options == self._options and self._blocks.source.matches(head)
         self._check_position(position, position.fingerprint if matches else "")
-        self._blocks.skip_to(position.offset)
+        check_earlier(self.sources[: position.file], position.earlier)
+        self._blocks.skip_to(position.offset, position.consumed)
         self._line = position.line
         self.position = position
 
@@ -205,8 +209,9 @@ class CsvReader(Reader):
                 yield from self._file_chunks()
                 if self._file + 1 == len(self.sources):
                     break
+                earlier = (*self.position.earlier, self.position.consumed)
                 self._open_file(self._file + 1)
-                self.position = self._place(self.position)
+                self.position = self._place(replace(self.position, earlier=earlier))
         finally:
             self._blocks.source.close()
         if self.position.row == 0:

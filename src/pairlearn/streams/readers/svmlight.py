@@ -19,7 +19,7 @@ from pairlearn.streams.readers.base import (
     nothing_to_read,
 )
 from pairlearn.streams.readers.byte_source import ByteSource
-from pairlearn.streams.readers.byte_window import Blocks
+from pairlearn.streams.readers.byte_window import Blocks, check_earlier
 from pairlearn.streams.readers.row_buffer import RefusedFieldError, RowChecker, parse_number, shown
 from pairlearn.validation import check_count
 
@@ -146,6 +146,7 @@ class SvmlightReader(Reader):
             line=self._line,
             fingerprint=f"{self._fingerprint()}:{self._blocks.source.fingerprint()}",
             width=self.n_features,
+            consumed=self._blocks.consumed(),
         )
 
     def restore(self, position: Position) -> None:
@@ -158,7 +159,8 @@ class SvmlightReader(Reader):
         matches = options == self._fingerprint() and self._blocks.source.matches(head)
         self._check_position(position, position.fingerprint if matches else "")
         self.n_features = position.width
-        self._blocks.skip_to(position.offset)
+        check_earlier(self.sources[: position.file], position.earlier)
+        self._blocks.skip_to(position.offset, position.consumed)
         self._line = position.line
         self.position = position
 
@@ -170,8 +172,9 @@ class SvmlightReader(Reader):
                 yield from self._file_chunks()
                 if self._file + 1 == len(self.sources):
                     break
+                earlier = (*self.position.earlier, self.position.consumed)
                 self._open_file(self._file + 1)
-                self.position = self._place(self.position)
+                self.position = self._place(replace(self.position, earlier=earlier))
         finally:
             self._blocks.source.close()
         if self.position.row == 0:
