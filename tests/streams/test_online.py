@@ -267,7 +267,7 @@ def test_a_bad_newest_checkpoint_gives_way_to_the_one_before(damage, table, tmp_
         "format": good.replace(b'format_version\\":1', b'format_version\\":7'),
     }[damage])  # fmt: skip
     if damage == "version":
-        named = "checkpoint of version 3"
+        named = "checkpoint of version 4"
     else:
         named = "format version 7" if damage == "format" else "cannot be used"
     with pytest.warns(CheckpointWarning, match=named):
@@ -295,7 +295,7 @@ def test_a_checkpoint_of_the_first_version_is_refused(table, tmp_path):
     record = read_model(path, allow_unregistered=True)
     old = {**record.parameters, "checkpoint_version": 1}
     path.write_bytes(dump_model(dataclasses.replace(record, parameters=old)))
-    message = "checkpoint of version 1 .* this library reads version 2; use that library, or delete"
+    message = "checkpoint of version 1 .* this library reads version 3; use that library, or delete"
     with pytest.raises(CheckpointError, match=message):
         LEARNERS["fixed"]().fit_stream(reader_of(table), checkpoint=path)
 

@@ -26,6 +26,8 @@ __all__ = ["ArrowReader"]
 
 #: Bytes, several chunks.
 _LARGE = 1 << 24
+#: Bytes at the end of a file that its fingerprint looks at.
+_FOOTER = 1 << 16
 SUFFIXES = (".parquet", ".arrow", ".feather", ".ipc")
 
 
@@ -147,9 +149,14 @@ class ArrowReader(Reader):
 
     def _fingerprint(self, index: int) -> str:
         path = self.files[index]
+        size = path.stat().st_size
         with open(path, "rb") as file:
             head = file.read(HEAD)
-        return digest(self.schema.key(), self.chunk_rows, path.stat().st_size, head)
+            # Such files cannot grow. At their end they say where every column lies, Parquet also
+            # the smallest and largest values of each.
+            file.seek(max(0, size - _FOOTER))
+            foot = file.read(_FOOTER)
+        return digest(self.schema.key(), self.chunk_rows, size, head, foot)
 
     def restore(self, position: Position) -> None:
         """Continue after `position`, which a reader of the same files has saved."""

@@ -86,6 +86,11 @@ class Position:
         Digest of the reader's options and of the beginning of the data.
     width : int
         Number of features, where the data had to be searched for it; otherwise 0.
+    consumed : str
+        Digest of everything before the place, and of some beginnings of it, see
+        `pairlearn.streams.readers.consumed`.
+    earlier : tuple of str
+        The same at the end of each file before this one.
 
     Examples
     --------
@@ -102,6 +107,8 @@ class Position:
     refusals: Refusals = field(default_factory=Refusals)
     fingerprint: str = ""
     width: int = 0
+    consumed: str = ""
+    earlier: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -115,6 +122,8 @@ class Position:
             refusals = known["refusals"]
             first = tuple(Refusal(**entry) for entry in refusals["first"])
             known["refusals"] = Refusals(int(refusals["count"]), first)
+            known["earlier"] = tuple(str(entry) for entry in known["earlier"])
+            known["consumed"] = str(known["consumed"])
         except (KeyError, TypeError, AttributeError) as error:
             raise ReadError(f"the saved position is incomplete ({error}); start again.") from None
         for name in ("file", "offset", "line", "row", "width"):

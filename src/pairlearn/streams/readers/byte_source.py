@@ -15,7 +15,6 @@ from pairlearn.streams.readers.base import ReadError, digest
 __all__ = ["ByteSource", "check_file", "sniff"]
 
 HEAD = 4096
-_SKIP_BLOCK = 1 << 20
 _MAGIC = {
     b"\x1f\x8b": "gzip",
     b"\xfd7zXZ\x00": "xz",
@@ -217,27 +216,6 @@ class ByteSource:
             view[:size] = part
         self.offset += size
         return size
-
-    def skip_to(self, offset: int) -> None:
-        """Go forward to `offset`: a seek in a plain file, reading otherwise."""
-        if self._plain and offset > self.offset:
-            size = os.fstat(self._raw.fileno()).st_size
-            if offset > size:
-                raise ReadError(
-                    f"{self.name} has {size} bytes, the checkpoint was made at byte {offset}; "
-                    "it was cut or replaced, start again without the checkpoint."
-                )
-            self._raw.seek(offset)
-            self._ahead = memoryview(b"")
-            self.offset = offset
-            return
-        block = memoryview(bytearray(min(_SKIP_BLOCK, max(1, offset - self.offset))))
-        while self.offset < offset:
-            if not self.readinto(block[: offset - self.offset]):
-                raise ReadError(
-                    f"{self.name} ends at byte {self.offset}, the checkpoint was made at byte "
-                    f"{offset}; feed the whole stream again, or start without the checkpoint."
-                )
 
     def close(self) -> None:
         """Release the file; a pipe belongs to whoever opened it and stays open."""

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.readers.byte_source import ByteSource
+from pairlearn.streams.readers.consumed import Consumed, parse_marks
 from pairlearn.validation import check_count
 
 __all__ = ["MAX_LINE_BYTES", "Blocks", "TextReader"]
@@ -42,6 +44,9 @@ class Blocks:
         self.final = False
         self.scanned = 0
         self._vain, self._refilled_at = 0, -1
+        self._consumed = Consumed()
+        #: The bytes of the buffer before this one are in the digest.
+        self._digested = 0
         self._allocate(BLOCK)
 
     def _allocate(self, size: int) -> None:
@@ -52,12 +57,24 @@ class Blocks:
         if old is not None:
             self.buffer[: len(old)] = old
         self.start, self.end = 0, 0 if old is None else len(old)
+        self._digested = 0
         self.buffer[self.end : self.end + GUARD] = NEWLINE
 
     @property
     def offset(self) -> int:
         """Bytes of the source before the next one to be parsed."""
         return self.source.offset - (self.end - self.start)
+
+    def _digest(self) -> None:
+        """Take what has been parsed into the digest."""
+        if self.start > self._digested:
+            self._consumed.take(self.buffer[self._digested : self.start])
+            self._digested = self.start
+
+    def consumed(self) -> str:
+        """Return the digest of everything that has been parsed, for a position."""
+        self._digest()
+        return self._consumed.place(self.offset)
 
     @property
     def too_long(self) -> bool:
@@ -75,11 +92,13 @@ class Blocks:
         self._vain = self._vain + 1 if self.offset == self._refilled_at else 0
         self._refilled_at = self.offset
         wanted = kept // 4 if self._vain > PATIENCE else 0
+        self._digest()
         if kept * 2 > len(self.buffer) - GUARD:
             self._allocate(2 * (len(self.buffer) - GUARD))
         elif self.start:
             self.buffer[:kept] = self.buffer[self.start : self.end].copy()
             self.start, self.end = 0, kept
+            self._digested = 0
         ended = False
         while self.end < len(self.buffer) - GUARD:
             size = self.source.readinto(self._view[self.end : len(self.buffer) - GUARD])
@@ -143,14 +162,42 @@ class Blocks:
             if place < 0:
                 self.refill()
 
-    def skip_to(self, offset: int) -> None:
-        """Continue at `offset`, at or after the present one."""
-        ahead = offset - self.offset
-        if 0 <= ahead <= self.end - self.start:
-            self.start += ahead
-            return
-        self.start = self.end
-        self.source.skip_to(offset)
+    def skip_to(self, offset: int, consumed: str) -> None:
+        """Continue at `offset`, after seeing that the bytes before it are those of a position."""
+        if offset < self.offset:
+            raise ReadError(
+                f"{self.source.name} cannot be read again from byte {offset}, it is at byte "
+                f"{self.offset}; a pipe goes forward only: write it to a file."
+            )
+        before = self.offset
+        for mark in parse_marks(consumed):
+            if mark[0] >= self.offset:
+                self._consume(mark[0])
+                self._consumed.check(self.source.name, "byte", mark, before)
+                before = mark[0]
+        if self.offset != offset:
+            self._consume(offset)
+            raise ReadError("the saved position has no digest of its place; start again.")
+
+    def _consume(self, offset: int) -> None:
+        """Go forward to `offset`, unparsed."""
+        while True:
+            self.start += min(offset - self.offset, self.end - self.start)
+            if self.offset == offset:
+                break
+            self.refill()
+            if self.final:
+                raise ReadError(
+                    f"{self.source.name} ends at byte {self.offset}, the checkpoint was made at "
+                    f"byte {offset}; it was cut or replaced, start again without the checkpoint."
+                )
+        self._digest()
+
+    def is_at_end(self) -> bool:
+        """Whether nothing is left to be parsed."""
+        if self.start == self.end and not self.final:
+            self.refill()
+        return self.start == self.end
 
 
 class TextReader(Reader):
@@ -189,12 +236,13 @@ class TextReader(Reader):
             offset=self._blocks.offset,
             line=self._line,
             fingerprint=f"{self._options}:{self._blocks.source.fingerprint()}",
+            consumed=self._blocks.consumed(),
         )
 
     def restore(self, position: Position) -> None:
         """Continue after `position`, which a reader of the same data has saved.
 
-        Plain files are entered at the byte; compressed files and pipes are read again up to it.
+        What comes before it is read again, unparsed, and must be what it was.
         """
         if not 0 <= position.file < len(self.sources):
             raise ReadError("the saved position names a file that is not among the sources.")
@@ -203,7 +251,8 @@ class TextReader(Reader):
         options, _, head = position.fingerprint.partition(":")
         matches = options == self._options and self._blocks.source.matches(head)
         self._check_position(position, position.fingerprint if matches else "")
-        self._blocks.skip_to(position.offset)
+        _check_earlier(self.sources[: position.file], position.earlier)
+        self._blocks.skip_to(position.offset, position.consumed)
         self._line = position.line
         self.position = position
 
@@ -215,9 +264,29 @@ class TextReader(Reader):
                 yield from self._file_chunks()
                 if self._file + 1 == len(self.sources):
                     break
+                earlier = (*self.position.earlier, self.position.consumed)
                 self._open_file(self._file + 1)
-                self.position = self._place(self.position)
+                self.position = self._place(replace(self.position, earlier=earlier))
         finally:
             self._blocks.source.close()
         if self.position.row == 0:
             raise self._nothing_read(self._blocks.source.name)
+
+
+def _check_earlier(sources: Sequence[Any], earlier: Sequence[str]) -> None:
+    """Refuse files before the present one that are not those that were consumed."""
+    for target, consumed in zip(sources, earlier, strict=False):
+        source = ByteSource(target) if isinstance(target, (str, os.PathLike)) else None
+        if source is None or not source.can_reopen:
+            continue  # a pipe that has ended cannot be looked at again
+        try:
+            blocks = Blocks(source, BLOCK)
+            marks = parse_marks(consumed)
+            blocks.skip_to(marks[-1][0] if marks else 0, consumed)
+            if not blocks.is_at_end():
+                raise ReadError(
+                    f"{source.name} has grown behind byte {blocks.offset} since it was read to "
+                    "its end; cut it there, or start again without the checkpoint."
+                )
+        finally:
+            source.close()

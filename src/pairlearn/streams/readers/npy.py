@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
 from pairlearn.streams.readers.byte_source import HEAD, check_file, sniff
+from pairlearn.streams.readers.consumed import Consumed, parse_marks
 from pairlearn.streams.readers.row_buffer import RowChecker, chunk_rows_for
 
 __all__ = ["NpyReader"]
@@ -174,7 +175,12 @@ class NpyReader(Reader):
             raise ReadError(f"{path} leaves no column for features.")
         self.feature_names = None
         self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
-        self.position = replace(Position(self.format), fingerprint=self._fingerprint())
+        self._consumed = Consumed()
+        self.position = replace(
+            Position(self.format),
+            fingerprint=self._fingerprint(),
+            consumed=self._consumed.place(0),
+        )
 
     def _fingerprint(self) -> str:
         labels = self._y
@@ -187,13 +193,28 @@ class NpyReader(Reader):
     def restore(self, position: Position) -> None:
         """Continue after `position`, which a reader of the same arrays has saved."""
         self._check_position(position, self._fingerprint())
+        self._consumed = Consumed()
+        at = 0
+        for mark in parse_marks(position.consumed):
+            before = at
+            while at < mark[0]:
+                begin, at = at, min(mark[0], at + self.chunk_rows)
+                self._take(self._X.rows(begin, at), self._labels_as_read(begin, at))
+            self._consumed.check(str(self._X.path), "row", mark, before)
+        if at != position.offset:
+            raise ReadError("the saved position has no digest of its place; start again.")
         self.position = position
 
-    def _labels(self, begin: int, stop: int) -> NDArray[np.float64] | None:
-        if self._y is None:
-            return None
-        part = self._y.rows(begin, stop) if isinstance(self._y, _Array) else self._y[begin:stop]
-        return np.array(part, dtype=np.float64)
+    def _take(self, part: NDArray[Any], labels: NDArray[Any] | None) -> None:
+        """Take rows and their labels into the digest."""
+        for array in (part, labels):
+            if array is not None:
+                self._consumed.take(array)
+
+    def _labels_as_read(self, begin: int, stop: int) -> NDArray[Any] | None:
+        if isinstance(self._y, _Array):
+            return self._y.rows(begin, stop)
+        return None if self._y is None else np.ascontiguousarray(self._y[begin:stop])
 
     def __iter__(self) -> Iterator[Chunk]:
         n = self._X.shape[0]
@@ -201,7 +222,9 @@ class NpyReader(Reader):
             begin = self.position.offset
             stop = min(n, begin + self.chunk_rows)
             part = self._X.rows(begin, stop)
-            y = self._labels(begin, stop)
+            labels = self._labels_as_read(begin, stop)
+            self._take(part, labels)
+            y = None if labels is None else np.array(labels, dtype=np.float64)
             if self._label is not None:
                 y = part[:, self._label].astype(np.float64)
                 part = np.delete(part, self._label, axis=1)
@@ -225,6 +248,7 @@ class NpyReader(Reader):
                 line=stop + 1,
                 row=first_row + len(X),
                 refusals=checker.refusals,
+                consumed=self._consumed.place(stop),
             )
             if len(X):
                 yield Chunk(X, y, None, first_row, lines, self.position)

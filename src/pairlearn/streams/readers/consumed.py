@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A digest of everything that a reader has consumed, to see on resuming that it is the same data.
+
+On the way the digest is noted at some places. A reader that resumes reads up to each of them
+again, and the first that differs says where the data have changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.streams.readers.base import ReadError, digest
+
+__all__ = ["Consumed", "parse_marks"]
+
+#: Bytes between two marks at first, and the most marks: beyond that every other one is dropped.
+_SPACING, _MOST = 1 << 20, 32
+
+Marks = tuple[tuple[int, str], ...]
+
+
+class Consumed:
+    """The running digest of the bytes given so far, and of some beginnings of them.
+
+    >>> a, b = Consumed(), Consumed()
+    >>> a.take(np.arange(200, dtype=np.uint8))
+    >>> b.take(np.arange(99, dtype=np.uint8))
+    >>> b.take(np.arange(99, 200, dtype=np.uint8))
+    >>> a.value() == b.value()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._lanes = np.arange(1, 9, dtype=np.uint64)
+        self._address = self._lanes.ctypes.data
+        self._rest = b""
+        self.n_bytes = 0
+        self._marks: list[tuple[int, str]] = []
+        self._spacing = _SPACING
+        self._marked_at = 0
+
+    def take(self, data: NDArray[Any]) -> None:
+        """Take in the bytes of a contiguous array."""
+        from pairlearn.kernels.parsing.running_digest import BLOCK, digest_blocks
+
+        flat = data.reshape(-1).view(np.uint8)
+        self.n_bytes += len(flat)
+        if self._rest:
+            missing = BLOCK - len(self._rest)
+            self._rest += flat[:missing].tobytes()
+            flat = flat[missing:]
+            if len(self._rest) < BLOCK:
+                return
+            digest_blocks(np.frombuffer(self._rest, dtype=np.uint8).ctypes.data, 1, self._address)
+        n = len(flat) // BLOCK
+        digest_blocks(flat.ctypes.data, n, self._address)
+        self._rest = flat[n * BLOCK :].tobytes()
+
+    def value(self) -> str:
+        """Return the digest of all bytes so far."""
+        return digest(self._lanes.tobytes(), self._rest, self.n_bytes)[:16]
+
+    def place(self, offset: int) -> str:
+        """Return the marks so far and that of the present place, which is `offset` for the reader.
+
+        Each is ``OFFSET:DIGEST``, with spaces between them.
+        """
+        here = (offset, self.value())
+        text = " ".join(f"{place}:{value}" for place, value in (*self._marks, here))
+        if self.n_bytes - self._marked_at >= self._spacing:
+            self._marks.append(here)
+            self._marked_at = self.n_bytes
+            if len(self._marks) > _MOST:
+                self._marks = self._marks[1::2]
+                self._spacing *= 2
+        return text
+
+    def check(self, source: str, unit: str, mark: tuple[int, str], before: int) -> None:
+        """Refuse data whose digest at a mark, which has just been reached, is another."""
+        offset, value = mark
+        if self.value() != value:
+            raise ReadError(
+                f"{source} has changed between {unit} {before} and {unit} {offset} since the "
+                "checkpoint was made; restore the data, or start again without the checkpoint."
+            )
+        self.place(offset)
+
+
+def parse_marks(text: str) -> Marks:
+    """Return the marks that `Consumed.place` has written."""
+    marks: list[tuple[int, str]] = []
+    for entry in text.split():
+        offset, _, value = entry.partition(":")
+        if not offset.isdigit() or (marks and int(offset) < marks[-1][0]):
+            raise ReadError("the saved position has a digest that is damaged; start again.")
+        marks.append((int(offset), value))
+    return tuple(marks)
