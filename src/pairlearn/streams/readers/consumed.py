@@ -91,7 +91,7 @@ class Consumed:
 
 def parse_marks(text: str) -> Marks:
     """Return the marks that `Consumed.place` has written."""
-    marks = []
+    marks: list[tuple[int, str]] = []
     for entry in text.split():
         offset, _, value = entry.partition(":")
         if not offset.isdigit() or (marks and int(offset) < marks[-1][0]):
