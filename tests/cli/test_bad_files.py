@@ -201,7 +201,7 @@ def test_models_that_cannot_be_used(command, model, tmp_path, capsys):
     for arguments, message in (
         (["none", "d.csv"], "none does not exist"),
         (["d.csv", "d.csv"], "not a model file"),
-        (["cut", "d.csv"], "does not fit its place"),
+        (["cut", "d.csv"], "its checksum is wrong"),
         (["strange", "d.csv"], "unknown to this version"),
         (["m", "none.csv", "--label", "a"], "none.csv does not exist"),
         (["m", "three.csv", "--label", "q"], "has no label column 'q'"),

@@ -114,7 +114,7 @@ def test_wrong_calls(arguments, status, message, capsys):
 def test_a_damaged_model(model, capsys):
     model.write_bytes(model.read_bytes()[:-1])
     assert run(program, ["inspect", str(model)]) == 1
-    assert "does not fit its place" in capsys.readouterr().err
+    assert "its checksum is wrong" in capsys.readouterr().err
 
 
 def raising(error):

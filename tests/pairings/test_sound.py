@@ -179,9 +179,8 @@ def test_a_restored_source_is_looked_at():
     stream = PairwiseSGD(FrozenExample()).start(PROBLEM, 3).learn_many(X, Y)
     state = stream.state()
     state["source"]["_n_buffered"] = 10**6
-    stream.restore(state)
-    with pytest.raises(ValueError, match=r"^FrozenExample: left holds"):
-        stream.learn_many(X, Y)
+    with pytest.raises(ValueError, match=r"_n_buffered is 1000000, it must be a whole number"):
+        stream.restore(state)
 
 
 class Derived(RandomPair):

@@ -16,10 +16,13 @@ come from suffix sums: O(n log n + n d^2) for what visits n+ n- pairs.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pairlearn.validation import DivergenceError
 
 __all__ = ["SquaredHingeNewton"]
 
@@ -99,6 +102,12 @@ class SquaredHingeNewton:
         n_iterations : int
             Newton steps taken.
         """
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._minimise(ridge, w_start, tolerance, max_iterations)
+
+    def _minimise(
+        self, ridge: float, w_start: Vector | None, tolerance: float, max_iterations: int
+    ) -> tuple[Vector, int]:
         from scipy import linalg
 
         d = self._P.shape[1]
@@ -110,6 +119,10 @@ class SquaredHingeNewton:
             gradient = slopes[0] @ self._P + slopes[1] @ self._N + 2.0 * ridge * w
             hessian = self._hessian(*ranks)
             trace = float(np.trace(hessian))
+            if not math.isfinite(trace):
+                raise DivergenceError(
+                    "The squares of features overflow; scale the features (StandardScaler)."
+                )
             # Directions without curvature have no gradient either; they only must not blow up.
             hessian.flat[:: d + 1] += 2.0 * ridge + 1e-10 * max(trace / d, 1e-300)
             step = -linalg.solve(hessian, gradient, assume_a="pos", check_finite=False)

@@ -163,7 +163,17 @@ class ProgressiveAUC:
     def from_state(cls, state: dict[str, Any], *, window: int | None = None) -> ProgressiveAUC:
         """Return the window saved by `state`; later values are the same as without the break.
 
-        With `window` given, a state of another size is refused before it is made.
+        Parameters
+        ----------
+        state : dict
+            What `state` returned.
+        window : int, optional
+            The size that it must have; another one is refused before it is made.
+
+        Returns
+        -------
+        ProgressiveAUC
+            The window.
         """
         low, high = (1, 2**62) if window is None else (window, window)
         size = restored_count(state, "window", minimum=low, maximum=high)
