@@ -76,7 +76,7 @@ def test_single_precision_far_below_one():
 @pytest.mark.parametrize("kind", ["auto", "sgd"])
 def test_constant_data_are_named(kind):
     y = np.arange(40) % 2
-    with pytest.warns(UserWarning, match=r"None of the 3 features varies.*AUC is 1/2"):
+    with pytest.warns(UserWarning, match=r"None of the 3 features varies.*same score"):
         model = MODELS[kind]().fit(np.full((40, 3), 1.1), y)
     assert model.score(np.full((40, 3), 1.1), y) == 0.5
     assert (model.coef_ == 0.0).all()
@@ -113,6 +113,17 @@ def test_sparse_and_dense_scales_agree():
     dense, sparse = fit_scaling(as_rows(X)), fit_scaling(as_rows(scipy.sparse.csr_array(X)))
     assert np.allclose(dense.factor, sparse.factor, rtol=1e-12)
     assert (sparse.centre == 0.0).all()
+
+
+@pytest.mark.parametrize("store", [np.asarray, scipy.sparse.csr_array])
+def test_weights_count_as_repetitions(store):
+    X, _ = sample()
+    X[np.abs(X) < 0.3] = 0.0
+    counts = np.random.default_rng(0).integers(0, 4, len(X))
+    repeated = fit_scaling(as_rows(store(np.repeat(X, counts, axis=0))))
+    weighted = fit_scaling(as_rows(store(X)), counts.astype(float))
+    assert np.allclose(weighted.factor, repeated.factor, rtol=1e-12)
+    assert np.allclose(weighted.centre, repeated.centre, rtol=1e-12)
 
 
 def test_the_bare_algorithm_is_one_argument_away():

@@ -35,8 +35,9 @@ from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
-from pairlearn.estimators.scaling import Scaling, fit_scaling
+from pairlearn.estimators.scaling import Scaling, check_scaling, scaled_rows
 from pairlearn.estimators.storage import register_storable
+from pairlearn.estimators.weights import chunk_weights
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
@@ -292,8 +293,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         rng = check_generator(self.random_state)
         weight = self._pair_weights(sample_weight, labels, classes, y)
         bare = self.scaling is None or self.step_size == "theory"
-        scaling = None if bare else fit_scaling(given)
-        rows = given if scaling is None else scaling.apply(given)
+        # Weights of classes say nothing about units.
+        counts = chunk_weights(sample_weight, len(y))
+        scaling, rows = scaled_rows(None if bare else "auto", given, counts)
         solver = self._solver_for(rows, y)
         self.loss_ = self._loss_for(solver)
         self.advice_: Advice | None = None
@@ -611,8 +613,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
         if self.solver not in ("auto", "sgd", "exact"):
             raise ValueError(f'solver must be "auto", "sgd" or "exact", got {self.solver!r}.')
-        if self.scaling not in ("auto", None):
-            raise ValueError(f'scaling must be "auto" or None, got {self.scaling!r}.')
+        check_scaling(self.scaling)
         wrong = ["ridge"] if self.solver == "sgd" and self.ridge != "auto" else []
         if self.solver == "exact":
             wrong = self._asks_for_sgd()

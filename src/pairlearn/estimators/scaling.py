@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 
-__all__ = ["Scaling", "fit_scaling"]
+__all__ = ["Scaling", "check_scaling", "fit_scaling", "scaled_rows"]
 
 Vector = NDArray[np.float64]
 
@@ -79,17 +79,36 @@ class Scaling:
 
     def from_user(self, w: Vector) -> Vector:
         """Return coefficients of the scaled columns; those of constant columns are lost."""
-        weights = self.weights
+        weights = np.broadcast_to(self.weights, np.shape(w))
         return np.divide(w, weights, out=np.zeros_like(w, dtype=np.float64), where=weights != 0.0)
 
 
-def fit_scaling(rows: Rows) -> Scaling:
+def check_scaling(scaling: str | None) -> bool:
+    """Return whether features are to be scaled; refuse anything but "auto" and None."""
+    if scaling not in ("auto", None):
+        raise ValueError(f'scaling must be "auto" or None, got {scaling!r}.')
+    return scaling == "auto"
+
+
+def scaled_rows(
+    scaling: str | None, rows: Rows, weight: Vector | None = None
+) -> tuple[Scaling | None, Rows]:
+    """Return the scaling that a parameter asks for, None for none, and the rows in its units."""
+    if not check_scaling(scaling):
+        return None, rows
+    fitted = fit_scaling(rows, weight)
+    return fitted, fitted.apply(rows)
+
+
+def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
     """Return the scaling of all rows.
 
     Parameters
     ----------
     rows : DenseRows or CsrRows
         Examples, finite.
+    weight : ndarray of shape (n,) or (0,), optional
+        How often each one counts, none if all count the same.
 
     Returns
     -------
@@ -109,14 +128,25 @@ def fit_scaling(rows: Rows) -> Scaling:
            [ 1.,  0.,  1.]])
     """
     inverse = np.ones(rows.shape[1])
-    low, high, mean, variance = _moments(rows, inverse)
+    weight = weight if weight is not None and len(weight) else None
+    if weight is not None and (weight == 0.0).any():
+        present = np.flatnonzero(weight)
+        rows, weight = rows.take(present), weight[present]
+
+    def moments(inverse: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+        low, high, mean, variance = _moments(rows, inverse)
+        if weight is not None:
+            mean, variance = _weighted(rows, inverse, weight, mean)
+        return low, high, mean, variance
+
+    low, high, mean, variance = moments(inverse)
     size = np.maximum(np.abs(low), np.abs(high))
     extreme = (size > _LARGEST) | ((size < _SMALLEST) & (size > 0.0))
     if extreme.any():
         # Powers of two change no digit. The smallest numbers have no inverse: 2^-1022 has.
         exponents = np.maximum(np.frexp(size[extreme])[1], -1021)
         inverse[extreme] = np.ldexp(1.0, -exponents)
-        low, high, mean, variance = _moments(rows, inverse)
+        low, high, mean, variance = moments(inverse)
         size = np.maximum(np.abs(low), np.abs(high))
     deviation = np.sqrt(variance)
     dtype = rows.data.dtype if isinstance(rows, CsrRows) else rows.X.dtype
@@ -125,10 +155,10 @@ def fit_scaling(rows: Rows) -> Scaling:
     factor = np.zeros(len(inverse))
     if not varies.any():
         warnings.warn(
-            f"None of the {len(inverse)} features varies: every score is the same and the AUC is "
-            "1/2. Check the columns of X.",
+            f"None of the {len(inverse)} features varies: every example gets the same score. Check "
+            "the columns of X.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         return Scaling(inverse, mean * 0.0, factor)
     deviation, scale = deviation[varies], np.maximum(deviation, _FLOOR * (high - low))[varies]
@@ -160,3 +190,23 @@ def _moments(rows: Rows, inverse: Vector) -> tuple[Vector, Vector, Vector, Vecto
         mean = total / n
         variance = np.maximum(squares / n - mean**2, 0.0)
     return low, high, shift + mean, variance
+
+
+def _weighted(rows: Rows, inverse: Vector, weight: Vector, near: Vector) -> tuple[Vector, Vector]:
+    """Return weighted means and variances of the columns; `near` is close to the means."""
+    share = weight / weight.sum()
+    with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(rows, CsrRows):
+            d = rows.shape[1]
+            own = np.repeat(share, np.diff(rows.indptr))
+            values = rows.data * inverse[rows.indices]
+
+            def sums(x: Vector) -> Vector:
+                return np.asarray(np.bincount(rows.indices, x, minlength=d), dtype=np.float64)
+
+            mean = sums(own * values)
+            absent = np.maximum(1.0 - sums(own), 0.0)
+            return mean, sums(own * (values - mean[rows.indices]) ** 2) + absent * mean**2
+        excess = rows.X * inverse - near
+        shift = share @ excess
+        return near + shift, np.maximum(share @ excess**2 - shift**2, 0.0)
