@@ -41,11 +41,10 @@ def test_units_of_the_features_do_not_matter(store):
     np.testing.assert_allclose(changed.coef_ * units, model.coef_, rtol=1e-3)
     np.testing.assert_allclose(changed.intercept_, model.intercept_, atol=1e-3)
     if store is np.asarray:
-        shifted = EntropyRegressor(random_state=0).fit(X + [1e3, -1e4, 7.0], y)
+        moved = X + np.array([1e3, -1e4, 7.0])
+        shifted = EntropyRegressor(random_state=0).fit(moved, y)
         np.testing.assert_allclose(shifted.coef_, model.coef_, rtol=1e-3)
-        np.testing.assert_allclose(
-            shifted.predict(X + [1e3, -1e4, 7.0]), model.predict(X), atol=0.1
-        )
+        np.testing.assert_allclose(shifted.predict(moved), model.predict(X), atol=0.1)
 
 
 def test_a_given_start_is_in_the_units_of_the_user():
