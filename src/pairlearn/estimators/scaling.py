@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Features in units of their own spread, so that the units of the user do not matter.
 
-Column k is centred and divided by s_k = max(std_k, range_k / 10). The floor keeps a rare indicator,
-whose standard deviation is small and whose largest value would become huge, from being blown up. A
-column that is constant up to rounding is left out. All scales are multiplied by one number that
-makes the mean variance of the columns 1, so that grids of step sizes, radii and ridges need not
-know the data. A change of units, a shift, or a scaler in front leaves the scaled rows as they are.
+Column k is centred and divided by s_k = max(std_k / min(1, 2 q_k)^(a / 2), range_k / 10). The floor
+keeps a rare indicator, whose standard deviation is small and whose largest value would become huge,
+from being blown up. q_k is the share of the examples whose value is not the most frequent one, and
+a grows from 0 to 1 as the mean of these shares falls from 10 % to 3 %: in text nearly all columns
+are rare, and their spread where they are present is what says how much each should count (a = 1),
+else thousands of rare words drown the frequent ones. A column that is constant up to rounding is
+left out. All scales are multiplied by one number that makes the mean variance of the columns 1, so
+that grids of step sizes, radii and ridges need not know the data. A change of units, a shift, or a
+scaler in front leaves the scaled rows as they are.
 
 Sparse rows are scaled without centring: a pair sees the difference of its rows, which has no
 centre.
@@ -13,6 +17,7 @@ centre.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 
@@ -27,6 +32,8 @@ Vector = NDArray[np.float64]
 
 #: The share of the range of a column that its scale is at least.
 _FLOOR = 0.1
+#: Mean shares of present values between those of a table and those of text.
+_TABLE, _TEXT = 0.1, 0.03
 #: A column varies if its standard deviation exceeds this share of its largest value (and a few
 #: units in the last place of the type of the data).
 _CONSTANT = 1e-10
@@ -128,30 +135,22 @@ def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
            [ 1.,  0.,  1.]])
     """
     inverse = np.ones(rows.shape[1])
-    weight = weight if weight is not None and len(weight) else None
-    if weight is not None and (weight == 0.0).any():
+    if weight is None or not len(weight):
+        weight = np.ones(rows.shape[0])
+    elif (weight == 0.0).any():
         present = np.flatnonzero(weight)
         rows, weight = rows.take(present), weight[present]
-
-    def moments(inverse: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-        low, high, mean, variance = _moments(rows, inverse)
-        if weight is not None:
-            mean, variance = _weighted(rows, inverse, weight, mean)
-        return low, high, mean, variance
-
-    low, high, mean, variance = moments(inverse)
-    size = np.maximum(np.abs(low), np.abs(high))
-    extreme = (size > _LARGEST) | ((size < _SMALLEST) & (size > 0.0))
+    columns = _columns(rows, weight, inverse)
+    extreme = (columns.size > _LARGEST) | ((columns.size < _SMALLEST) & (columns.size > 0.0))
     if extreme.any():
         # Powers of two change no digit. The smallest numbers have no inverse: 2^-1022 has.
-        exponents = np.maximum(np.frexp(size[extreme])[1], -1021)
+        exponents = np.maximum(np.frexp(columns.size[extreme])[1], -1021)
         inverse[extreme] = np.ldexp(1.0, -exponents)
-        low, high, mean, variance = moments(inverse)
-        size = np.maximum(np.abs(low), np.abs(high))
-    deviation = np.sqrt(variance)
+        columns = _columns(rows, weight, inverse)
+    deviation = np.sqrt(columns.variance)
     dtype = rows.data.dtype if isinstance(rows, CsrRows) else rows.X.dtype
     threshold = max(_CONSTANT, 8.0 * float(np.finfo(dtype).eps))
-    varies = deviation > threshold * size
+    varies = deviation > threshold * columns.size
     factor = np.zeros(len(inverse))
     if not varies.any():
         warnings.warn(
@@ -160,53 +159,61 @@ def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
             UserWarning,
             stacklevel=4,
         )
-        return Scaling(inverse, mean * 0.0, factor)
-    deviation, scale = deviation[varies], np.maximum(deviation, _FLOOR * (high - low))[varies]
-    factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation / scale) ** 2)))
-    centre = np.zeros_like(mean) if isinstance(rows, CsrRows) else mean
+        return Scaling(inverse, np.zeros_like(inverse), factor)
+    present = columns.present[varies]
+    power = np.clip(math.log(_TABLE / float(present.mean())) / math.log(_TABLE / _TEXT), 0.0, 1.0)
+    spread = deviation[varies] / np.minimum(1.0, 2.0 * present) ** (0.5 * power)
+    scale = np.maximum(spread, _FLOOR * (columns.high - columns.low)[varies])
+    factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
+    centre = np.zeros_like(inverse) if isinstance(rows, CsrRows) else columns.mean
     return Scaling(inverse, centre, factor)
 
 
-def _moments(rows: Rows, inverse: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-    """Return smallest and largest value, mean and variance of each column, in units."""
-    from pairlearn.kernels.scales import column_sums, csr_column_squares, csr_column_sums
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """What is known of columns, in units: extremes, moments, the share off the frequent value."""
 
-    n, d = rows.shape
-    low, high, total, squares = (np.empty(d) for _ in range(4))
+    low: Vector
+    high: Vector
+    mean: Vector
+    variance: Vector
+    present: Vector
+
+    @property
+    def size(self) -> Vector:
+        """The largest absolute value of each."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+
+def _columns(rows: Rows, weight: Vector, inverse: Vector) -> _Columns:
+    from pairlearn.kernels.scales import (
+        column_counts,
+        column_sums,
+        csr_column_squares,
+        csr_column_sums,
+    )
+
+    n, d = float(weight.sum()), rows.shape[1]
+    low, high, total, squares, atom, votes, count = (np.empty(d) for _ in range(7))
     if isinstance(rows, CsrRows):
-        counts = np.empty(d, dtype=np.int64)
-        csr_column_sums(rows.data, rows.indices, inverse, counts, low, high, total)
-        absent = counts < n
+        matrix, stored = (rows.data, rows.indices, rows.indptr, weight, inverse), np.empty(d)
+        csr_column_sums(*matrix, stored, low, high, total, atom, votes)
+        mean = total / n
+        csr_column_squares(*matrix, mean, atom, squares, count)
+        absent = np.maximum(n - stored, 0.0)
+        zero = absent > 0.0
         low, high = (
-            np.where(absent, np.minimum(low, 0.0), low),
-            np.where(absent, np.maximum(high, 0.0), high),
+            np.where(zero, np.minimum(low, 0.0), low),
+            np.where(zero, np.maximum(high, 0.0), high),
         )
-        mean = total / n
-        csr_column_squares(rows.data, rows.indices, inverse, mean, squares)
-        return low, high, mean, (squares + (n - counts) * mean**2) / n
-    shift = np.empty(d)
-    with np.errstate(over="ignore", invalid="ignore"):
-        column_sums(rows.flat, inverse, low, high, shift, total, squares)
-        mean = total / n
-        variance = np.maximum(squares / n - mean**2, 0.0)
-    return low, high, shift + mean, variance
-
-
-def _weighted(rows: Rows, inverse: Vector, weight: Vector, near: Vector) -> tuple[Vector, Vector]:
-    """Return weighted means and variances of the columns; `near` is close to the means."""
-    share = weight / weight.sum()
-    with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(rows, CsrRows):
-            d = rows.shape[1]
-            own = np.repeat(share, np.diff(rows.indptr))
-            values = rows.data * inverse[rows.indices]
-
-            def sums(x: Vector) -> Vector:
-                return np.asarray(np.bincount(rows.indices, x, minlength=d), dtype=np.float64)
-
-            mean = sums(own * values)
-            absent = np.maximum(1.0 - sums(own), 0.0)
-            return mean, sums(own * (values - mean[rows.indices]) ** 2) + absent * mean**2
-        excess = rows.X * inverse - near
-        shift = share @ excess
-        return near + shift, np.maximum(share @ excess**2 - shift**2, 0.0)
+        count = np.where(atom == 0.0, count + absent, np.maximum(count, absent))
+        variance = (squares + absent * mean**2) / n
+    else:
+        shift = np.empty(d)
+        with np.errstate(over="ignore", invalid="ignore"):
+            column_sums(rows.flat, weight, inverse, low, high, shift, total, squares, atom, votes)
+            column_counts(rows.flat, weight, inverse, atom, count)
+            offset = total / n
+            variance = np.maximum(squares / n - offset**2, 0.0)
+            mean = shift + offset
+    return _Columns(low, high, mean, variance, np.maximum(1.0 - count / n, 0.0))
