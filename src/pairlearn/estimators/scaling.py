@@ -138,8 +138,8 @@ def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
     if weight is None or not len(weight):
         weight = np.ones(rows.shape[0])
     elif (weight == 0.0).any():
-        present = np.flatnonzero(weight)
-        rows, weight = rows.take(present), weight[present]
+        kept = np.flatnonzero(weight)
+        rows, weight = rows.take(kept), weight[kept]
     columns = _columns(rows, weight, inverse)
     extreme = (columns.size > _LARGEST) | ((columns.size < _SMALLEST) & (columns.size > 0.0))
     if extreme.any():
