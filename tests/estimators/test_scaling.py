@@ -82,6 +82,14 @@ def test_constant_data_are_named(kind):
     assert (model.coef_ == 0.0).all()
 
 
+def test_outliers_that_hide_a_feature_are_named():
+    X, y = sample()
+    X[7, 1] = 1e9
+    with pytest.warns(UserWarning, match=r"feature\(s\) 1 \(counted from 0\).*logarithm"):
+        AUCClassifier(random_state=0).fit(X, y)
+    AUCClassifier(random_state=0).fit(np.sign(X) * np.log1p(np.abs(X)), y)
+
+
 def test_coefficients_are_in_the_units_of_the_user():
     X, y = sample()
     factor = 10.0 ** np.array([-6, 6, 3, 0, -2])

@@ -37,6 +37,9 @@ _TABLE, _TEXT = 0.1, 0.03
 #: A column varies if its standard deviation exceeds this share of its largest value (and a few
 #: units in the last place of the type of the data).
 _CONSTANT = 1e-10
+#: The middle half of a feature is hidden by outliers if it is narrower than this, scaled, in a
+#: sample of so many rows; said if so many of the features are.
+_HIDDEN, _LOOKED_AT, _WORTH_SAYING = 1e-3, 1_000, 0.05
 #: Squares of values within these bounds are numbers, and so are sums of them.
 _SMALLEST, _LARGEST = 1e-140, 1e140
 
@@ -125,7 +128,7 @@ def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
     Warns
     -----
     UserWarning
-        If no column varies: every score is then the same.
+        If no column varies: every score is then the same. If outliers hide what a column says.
 
     Examples
     --------
@@ -166,7 +169,28 @@ def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
     scale = np.maximum(spread, _FLOOR * (columns.high - columns.low)[varies])
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
     centre = np.zeros_like(inverse) if isinstance(rows, CsrRows) else columns.mean
-    return Scaling(inverse, centre, factor)
+    scaling = Scaling(inverse, centre, factor)
+    if isinstance(rows, DenseRows):
+        _warn_of_outliers(rows, scaling)
+    return scaling
+
+
+def _warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
+    """Say so if a few values are so extreme that all others look the same beside them."""
+    step = -(-rows.shape[0] // _LOOKED_AT)
+    sample = scaling.apply(DenseRows(np.ascontiguousarray(rows.X[::step]))).X
+    lower, upper = np.percentile(sample, [25.0, 75.0], axis=0)
+    hidden = np.flatnonzero((upper > lower) & (upper - lower < _HIDDEN))
+    if len(hidden) > _WORTH_SAYING * len(lower):
+        named = ", ".join(map(str, hidden[:5])) + (", ..." if len(hidden) > 5 else "")
+        warnings.warn(
+            f"A few values of feature(s) {named} (counted from 0) are more than "
+            f"{1.0 / _HIDDEN:,.0f} times farther out than half of the others: scaling cannot help, "
+            "and little can be learned from what is not extreme. Clip these features or take "
+            "their logarithm.",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 @dataclass(frozen=True, eq=False)
