@@ -24,7 +24,7 @@ from pairlearn.estimators.auc_choice import (
     relative_steps,
     two_classes,
 )
-from pairlearn.estimators.auc_online import OnlineGrid, relative_to
+from pairlearn.estimators.auc_online import SCALED_STEP, OnlineGrid, relative_to
 from pairlearn.estimators.by_name import (
     as_averaging,
     as_pairing,
@@ -47,6 +47,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running import Callback
+from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
@@ -81,8 +82,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         and the squared hinge for the exact solver.
     step_size : float, "auto" or "theory", default="auto"
         The scale of the step sizes. "auto" trains a grid of step sizes and radii on one sample
-        path and keeps the best by AUC on held-out training data; in `partial_fit`, by the AUC of
-        predictions made before learning, over the first 4096 examples. "theory" takes the
+        path and keeps the best by AUC on held-out training data; in `partial_fit` it is 3, or
+        without `scaling` the best of a grid by the AUC of predictions made before learning, over
+        the first 4096 examples. "theory" takes the
         step size that minimises the bound on the excess risk (Theorem 2, or Theorem 1 for a
         loss with a kink; `pairlearn.theory.advise_auc`). It needs a finite `radius`, reads the
         largest norm of a row of X as the bound on the norm of an example, and is cautious: a
@@ -146,7 +148,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         tenth of its range (so that rare indicators are not blown up), and leaves out what is
         constant up to rounding; sparse features are not centred, which pairs do not notice. The
         coefficients are in the units of X, but `step_size`, `radius` and `ridge` refer to scaled
-        features. None is the bare algorithm of the paper, and so is "auto" with
+        features. `partial_fit` finds the scales on the way, see
+        `pairlearn.solvers.running_scales`; its scaled features have variances that add up to 1.
+        None is the bare algorithm of the paper, and so is "auto" with
         ``step_size="theory"``, whose bound is about the features as they are.
     n_jobs : int or None, default=None
         Threads that try the folds of the exact solver, -1 for all processors. The result does not
@@ -313,6 +317,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.n_examples_ = len(y)
         self.data_fingerprint_: str | None = data_fingerprint(given, y.astype(np.int8))
         self._online = None
+        self._known_scales: Scaling | RunningScales | None = scaling
         self.coef_ = (w if scaling is None else scaling.to_user(w))[np.newaxis]
         self._decide_from(given, y, weight, rng)
         return self
@@ -546,18 +551,34 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                     "a number (pairlearn.theory.advise gives one) or step_size='auto'."
                 )
             step_size, radius = self._given_step_size(), self._given_radius()
+            scales = None
+            if self.scaling is not None:
+                scales = self._running_scales(rows.shape[1], first=first)
+                step_sizes: tuple[float, ...] = (step_size or SCALED_STEP,)
+            else:
+                step_sizes = relative_to(rows) if step_size is None else (step_size,)
             online = OnlineGrid(
                 problem,
                 rows.shape[1],
                 dtype=rows.X.dtype if isinstance(rows, DenseRows) else np.float64,
-                step_sizes=relative_to(rows) if step_size is None else (step_size,),
+                step_sizes=step_sizes,
                 radius=np.inf if radius is None else radius,
                 start=None if first else self.coef_[0],
+                scales=scales,
                 **self._online_parts(),
             )
         scores = online.learn(rows, y, weight)
         self._adopt(online, known)
         return scores
+
+    def _running_scales(self, n_features: int, *, first: bool) -> RunningScales:
+        """Return the scales of a new stream, those of what was learned before if they are known."""
+        if first:
+            return RunningScales(n_features)
+        known = self.__dict__.get("_known_scales")
+        if known is None:
+            return RunningScales(n_features, start="given")
+        return known.going_on() if isinstance(known, RunningScales) else RunningScales.known(known)
 
     def _online_parts(self) -> dict[str, Any]:
         return {
@@ -581,6 +602,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     @one_at_a_time
     def restart_stream(self) -> None:
         """Forget step sizes and average; the next chunk starts from the present coefficients."""
+        online = self.__dict__.get("_online")
+        if online is not None:
+            self._known_scales = online.best.scales
         self._online = None
 
     @one_at_a_time
@@ -596,7 +620,12 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
-            online = OnlineGrid.from_state(state, self._online_problem(), **self._online_parts())
+            online = OnlineGrid.from_state(
+                state,
+                self._online_problem(),
+                is_scaled=self.scaling is not None,
+                **self._online_parts(),
+            )
             classes = state["classes"]
             if not isinstance(classes, np.ndarray) or classes.shape != (2,):
                 raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")

@@ -19,12 +19,16 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
+from pairlearn.solvers.running_scales import RunningScales
 
-__all__ = ["OnlineGrid", "relative_to"]
+__all__ = ["SCALED_STEP", "OnlineGrid", "relative_to"]
 
 #: A grid is trained on so many examples, then the best is kept.
 _WARM_UP = 4096
-#: Relative step sizes of the grid; the schedule is c / sqrt(t).
+#: The step size of a stream with running scales; the schedule is c / sqrt(t). On 42 data sets in
+#: one pass the mean AUC is .840 with 1, .848 with 3 and .842 with 10.
+SCALED_STEP = 3.0
+#: Relative step sizes of the grid without them.
 _STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 #: Bounds of a positive finite number.
 _SMALLEST, _LARGEST = np.nextafter(0.0, 1.0), np.finfo(np.float64).max
@@ -59,6 +63,8 @@ class OnlineGrid:
         Source of randomness; each stream gets its own copy.
     start : ndarray, optional
         The starting point.
+    scales : RunningScales, optional
+        The scales of one stream; in these units one step size serves all data.
     """
 
     def __init__(
@@ -74,6 +80,7 @@ class OnlineGrid:
         averaging: Averaging,
         rng: np.random.Generator,
         start: NDArray[np.float64] | None = None,
+        scales: RunningScales | None = None,
     ) -> None:
         self.radius = radius
         self._steps = list(step_sizes)
@@ -86,6 +93,7 @@ class OnlineGrid:
                 rng=copy.deepcopy(rng) if draws else rng,
                 dtype=dtype,
                 w_start=start,
+                scales=scales,
             )
             for step in self._steps
         ]
@@ -114,7 +122,9 @@ class OnlineGrid:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], problem: Problem, **parts: Any) -> OnlineGrid:
+    def from_state(
+        cls, state: Mapping[str, Any], problem: Problem, *, is_scaled: bool, **parts: Any
+    ) -> OnlineGrid:
         """Return the grid that `state` described; the other parts are those it was made with."""
         n_features = restored_count(state, "n_features", minimum=1)
         steps, streams, dtype = state["step_sizes"], state["streams"], state["dtype"]
@@ -124,6 +134,8 @@ class OnlineGrid:
             raise ValueError(f"the saved step sizes are not 1 to {len(_STREAM_STEPS)} numbers.")
         if not isinstance(streams, list) or len(streams) != len(steps):
             raise ValueError(f"the saved streams are not one for each of {len(steps)} step sizes.")
+        if is_scaled and len(steps) > 1:
+            raise ValueError(f"{len(steps)} step sizes were saved; with scales there is one.")
         for step in steps:
             restored_number({"step size": step}, "step size", low=_SMALLEST, high=_LARGEST)
         for saved in streams:
@@ -135,6 +147,7 @@ class OnlineGrid:
             dtype=dtype,
             step_sizes=steps,
             radius=restored_number(state, "radius", low=_SMALLEST),
+            scales=RunningScales(n_features) if is_scaled else None,
             **parts,
         )
         grid.restore(state)

@@ -58,6 +58,11 @@ class Scaling:
         return self.factor * self.inverse
 
     @property
+    def user_centre(self) -> Vector:
+        """The centre in the user's units."""
+        return self.centre / self.inverse
+
+    @property
     def n_constant(self) -> int:
         """The number of columns that do not vary."""
         return int(np.count_nonzero(self.factor == 0.0))

@@ -389,6 +389,24 @@ class Descent:
         weighted -= early * before_last
         return np.asarray(weighted / (self.weight + paid + last - early))
 
+    # ----------------------------------------------------------------------- changes of units
+
+    def rescale(self, change: Vector) -> None:
+        """Multiply the parameter by a number for each column, where the columns are divided."""
+        self.settle()
+        for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
+            self.in_units(vector, change)
+        self._after_rescaling()
+
+    def in_units(self, vector: NDArray[Any], unit: Vector) -> NDArray[Any]:
+        """Multiply a parameter in place by a number for each column; return it."""
+        vector *= unit
+        return vector
+
+    def _after_rescaling(self) -> None:
+        # Sparse steps keep the squared norm of the iterate.
+        self.state[1] = self.w @ self.w
+
     # ------------------------------------------------------------------- copies and scratch
 
     def save(self) -> dict[str, Any]:
