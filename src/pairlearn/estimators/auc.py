@@ -24,12 +24,13 @@ from pairlearn.estimators.auc_choice import (
     relative_steps,
     two_classes,
 )
-from pairlearn.estimators.auc_online import SCALED_STEP, OnlineGrid, relative_to
+from pairlearn.estimators.auc_online import OnlineGrid, relative_to
 from pairlearn.estimators.by_name import (
     as_averaging,
     as_pairing,
     as_schedule,
     auto_steps,
+    is_scaled,
 )
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
@@ -47,7 +48,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running import Callback
-from pairlearn.solvers.running_scales import RunningScales
+from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
@@ -492,7 +493,11 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         *,
         finite: bool = False,
     ) -> NDArray[np.float64]:
-        """Learn a chunk as `partial_fit` does; return the ``X @ coef_[0]`` that it had before."""
+        """Learn a chunk as `partial_fit` does; return the scores that it had before.
+
+        They are ``X @ coef_[0]``, for dense scaled streams ``(X - x) @ coef_[0]`` with the first
+        example x, so that scores of several chunks compare however far from zero features lie.
+        """
         first = not hasattr(self, "classes_")
         if self.solver == "exact":
             raise ValueError('partial_fit needs solver="sgd" or "auto", got "exact".')
@@ -554,7 +559,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             scales = None
             if self.scaling is not None:
                 scales = self._running_scales(rows.shape[1], first=first)
-                step_sizes: tuple[float, ...] = (step_size or SCALED_STEP,)
+                step_sizes: tuple[float, ...] = (step_size or STEP_SIZE,)
             else:
                 step_sizes = relative_to(rows) if step_size is None else (step_size,)
             online = OnlineGrid(
@@ -640,8 +645,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
         if self.solver not in ("auto", "sgd", "exact"):
             raise ValueError(f'solver must be "auto", "sgd" or "exact", got {self.solver!r}.')
-        if self.scaling not in ("auto", None):
-            raise ValueError(f'scaling must be "auto" or None, got {self.scaling!r}.')
+        is_scaled(self.scaling)
         wrong = ["ridge"] if self.solver == "sgd" and self.ridge != "auto" else []
         if self.solver == "exact":
             wrong = self._asks_for_sgd()

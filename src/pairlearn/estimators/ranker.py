@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps
+from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, is_scaled
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.storage import Storable, register_storable
@@ -30,6 +30,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
+from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.sweep import Sweep
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
@@ -40,7 +41,7 @@ Vector = NDArray[np.float64]
 
 #: Relative step sizes: c over the mean squared distance of two examples of a query.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
-#: The relative step size of a stream with steps c / sqrt(t).
+#: The relative step size of a stream without scales, with steps c / sqrt(t).
 _STREAM_STEP = 1.0
 #: Steps of n_passes="auto", and of the runs that choose the step size.
 _AUTO_STEPS, _CHOICE_STEPS = 500_000, 100_000
@@ -92,6 +93,11 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         The final model is trained on all.
     random_state : int, RandomState, Generator or None, default=None
         Source of the sampled indices.
+    scaling : "auto" or None, default="auto"
+        With "auto" `partial_fit` finds the scales of features on the way, so that their units do
+        not matter (see `pairlearn.solvers.running_scales`): the coefficients are in the units of
+        X, `step_size` and `radius` refer to features whose variances add up to 1. None is the bare
+        algorithm.
 
     Attributes
     ----------
@@ -146,6 +152,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         max_open: int = 10_000,
         validation_fraction: float = 0.2,
         random_state: Any = None,
+        scaling: str | None = "auto",
     ) -> None:
         self.loss = loss
         self.weight_by_grade = weight_by_grade
@@ -159,6 +166,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         self.max_open = max_open
         self.validation_fraction = validation_fraction
         self.random_state = random_state
+        self.scaling = scaling
 
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
@@ -348,10 +356,12 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         given = chunk_weights(sample_weight, len(y))
         weight = given if len(given) else None
         if stream is None:
-            if self.step_size == "auto":
+            if self.step_size != "auto":
+                step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+            elif self.scaling is None:
                 step_size = _STREAM_STEP / mean_pair_distance(rows)
             else:
-                step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+                step_size = STEP_SIZE
             stream = self._start(problem, rows.shape[1], step_size, grouped=qid is not None)
         else:
             step_size = self.step_size_
@@ -369,7 +379,12 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         solver = PairwiseSGD(
             pairing, schedule, ball_or_whole(self.radius), as_averaging(self.averaging)
         )
-        return solver.start(problem, n_features, rng=check_generator(self.random_state))
+        return solver.start(
+            problem,
+            n_features,
+            rng=check_generator(self.random_state),
+            scales=None if self.scaling is None else RunningScales(n_features),
+        )
 
     def _adopt(self, stream: Stream, step_size: float) -> None:
         """Take over what a stream has learned."""
@@ -468,6 +483,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
     # ------------------------------------------------------------------------- parameters
 
     def _problem(self) -> Problem:
+        is_scaled(self.scaling)
         loss = get_loss(self.loss)
         if not loss.opposite_labels_only:
             raise ValueError(

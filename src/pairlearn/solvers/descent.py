@@ -392,16 +392,11 @@ class Descent:
     # ----------------------------------------------------------------------- changes of units
 
     def rescale(self, change: Vector) -> None:
-        """Multiply the parameter by a number for each column, where the columns are divided."""
+        """Change the parameter for columns that are divided by the numbers `change` from now on."""
         self.settle()
         for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
-            self.in_units(vector, change)
+            self.parts.problem.score.in_units(vector, change)
         self._after_rescaling()
-
-    def in_units(self, vector: NDArray[Any], unit: Vector) -> NDArray[Any]:
-        """Multiply a parameter in place by a number for each column; return it."""
-        vector *= unit
-        return vector
 
     def _after_rescaling(self) -> None:
         # Sparse steps keep the squared norm of the iterate.

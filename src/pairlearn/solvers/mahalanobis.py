@@ -73,17 +73,6 @@ class MahalanobisDescent(Descent):
         norm = float(np.linalg.norm(w))
         return w if norm <= radius else w * (radius / norm)
 
-    def in_units(self, vector: NDArray[Any], unit: NDArray[np.float64]) -> NDArray[Any]:
-        """Multiply W, its diagonal or its factor in place; `unit` has a number for each column."""
-        matrix = vector.reshape(self.n_features, -1)
-        if self._score.parameterization == "diagonal":
-            matrix *= (unit * unit)[:, np.newaxis]
-        else:
-            matrix *= unit[:, np.newaxis]
-        if self._score.parameterization == "full":
-            matrix *= unit
-        return vector
-
     def _after_rescaling(self) -> None:
         if self._score.parameterization == "full" and not self._projects_every:
             self.state[1] = self._least_eigenvalue()

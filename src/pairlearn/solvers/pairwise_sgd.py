@@ -217,8 +217,9 @@ class PairwiseSGD:
             raise ValueError(
                 f"the scales are of {scales.n_features} features, the stream has {n_features}."
             )
-        if scales is not None and w_start is not None:
-            w_start = scales.from_user(w_start)
+        if scales is not None and scales.start == "given" and w_start is not None:
+            w_start = np.array(w_start, dtype=np.float64)
+            w_start = problem.score.in_units(w_start, 1.0 / scales.unit)
         descent = _descent_for(parts, n_features, dtype=dtype, w_start=w_start)
         return Stream(self.pairing, descent, check_generator(rng), scales)
 
@@ -300,13 +301,21 @@ class Stream:
             return self._in_units_of_examples(self._descent.average)
 
     @property
+    def scaled_average(self) -> NDArray[np.float64]:
+        """The average in the units of scaled features; the same as `average` without scales."""
+        with self._learning:
+            return self._descent.average
+
+    @property
     def w(self) -> NDArray[np.float64]:
         """The last iterate."""
         with self._learning:
             return self._in_units_of_examples(self._descent.w.astype(np.float64))
 
     def _in_units_of_examples(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
-        return w if self.scales is None else self._descent.in_units(w, self.scales.unit)
+        if self.scales is None:
+            return w
+        return self._descent.parts.problem.score.in_units(w, self.scales.unit)
 
     @property
     def n_steps(self) -> int:

@@ -4,9 +4,9 @@ r"""Scales of features that are found while examples arrive, so that units do no
 The scale of column k is s_k = max(std_k, range_k / 10), as for stored examples, of the latest
 examples: those noted in a window and in the one before it. Rows are centred (dense ones), divided
 by their scales and by one number that makes the variances of all columns add up to 1, so that two
-examples are at a mean squared distance of 2, however many columns there are. Scaled values beyond 10
-standard deviations are cut off there: an outlier, or a column whose unit has changed, cannot ruin
-the model before its scale has followed.
+examples are at a mean squared distance of 2, however many columns there are. Scaled values beyond
+10 standard deviations are cut off there: an outlier, or a column whose unit has changed, cannot
+ruin the model before its scale has followed.
 
 Scales are looked at when certain examples arrive, so that they do not depend on how a stream is
 cut: the 2nd, 3rd, ..., each about a quarter later than the one before, up to the 1024th, and then
@@ -32,18 +32,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.validation import check_count
 
-__all__ = ["RunningScales"]
+__all__ = ["STEP_SIZE", "RunningScales"]
 
 Vector = NDArray[np.float64]
 
+#: A step size c for steps c / sqrt(t) on a margin loss in these units. On 42 data sets in one pass
+#: the mean AUC is .840 with 1, .848 with 3 and .842 with 10.
+STEP_SIZE = 3.0
 #: The share of the range of a column that its scale is at least.
 FLOOR = 0.1
 #: A column varies by more than this share of its largest value, by the bytes of a number: a few
@@ -87,6 +91,8 @@ class RunningScales:
     start : {"zero", "scaled", "given"}, default="zero"
         What the parameter starts from: zero, a point in scaled units, or one in the units of the
         user, whose function then stays as it is.
+    together : int, default=1
+        So many consecutive rows are always seen in the same scales: 2 for given pairs.
 
     Examples
     --------
@@ -98,15 +104,15 @@ class RunningScales:
     slice(1, 2, None) [1. 1.] [[1.0, 0.0]]
     """
 
-    def __init__(self, n_features: int, *, start: str = "zero") -> None:
+    def __init__(self, n_features: int, *, start: str = "zero", together: int = 1) -> None:
         if start not in _STARTS:
             raise ValueError(f"start must be one of {', '.join(_STARTS)}, got {start!r}.")
-        self.start = start
+        self.start, self.together = start, check_count("together", together)
         #: Examples received.
         self.n_seen = 0
         #: The number of the example at whose arrival the scales are looked at next, and the one
         #: from which on examples up to there are not noted.
-        self._next, self._unnoted = 2, 2
+        self._next = self._unnoted = 1 + together
         self._n_rows = np.zeros(2)
         self._bound = _BOUND
         self._name_rows(np.zeros((_ROWS, n_features)))
@@ -157,13 +163,15 @@ class RunningScales:
             return np.where(self.factor == 0.0, 1.0, self.factor)
         return self.factor
 
+    def take(self, rows: Rows) -> Self:
+        """Take in rows that nothing is learned from; return the scales themselves."""
+        for _ in self.segments(rows):
+            pass
+        return self
+
     def going_on(self) -> RunningScales:
         """Return these scales for another stream, which starts from given coefficients."""
         return RunningScales.from_state({**self.state(), "start": "given"}, self.n_features)
-
-    def from_user(self, w: Any) -> Any:
-        """Return given coefficients in scaled units; other starts are in them already."""
-        return np.asarray(w, dtype=np.float64) / self.unit if self.start == "given" else w
 
     # --------------------------------------------------------------------------- arriving
 
@@ -174,7 +182,7 @@ class RunningScales:
         scales are those of the part while it is yielded. Parts are small enough for the cache.
         """
         m, first, done = rows.shape[0], 0, 0
-        longest = max(_LEAST_ROWS, _NUMBERS // self.n_features)
+        longest = max(_LEAST_ROWS, _NUMBERS // self.n_features) * self.together
         change: Vector | None = None
         while done < m:
             if done - first >= longest:
@@ -258,14 +266,18 @@ class RunningScales:
     def _look_again_later(self) -> None:
         n = self.n_seen
         if n < _WINDOW:
-            self._next = self._unnoted = min(n + max(n // 4, 1), _WINDOW)
+            self._next = self._unnoted = self._begins(min(n + max(n // 4, 1), _WINDOW))
             return
         if self._n_rows[1]:
             self._before[:], self._n_rows[0] = self._present, self._n_rows[1]
             self._present[:], self._n_rows[1] = 0.0, 0.0
         known = int(np.count_nonzero(self._scale))
         length = max(min(max(n // 8, _WINDOW), 8 * _WINDOW), known // _SHARE)
-        self._next, self._unnoted = n + length, n + length // _NOTED
+        self._next, self._unnoted = self._begins(n + length), n + length // _NOTED
+
+    def _begins(self, n: int) -> int:
+        """Return the first example from the n-th on that begins a group."""
+        return n + (1 - n) % self.together
 
     # --------------------------------------------------------------------------- scaling
 
@@ -308,6 +320,7 @@ class RunningScales:
             np.nan_to_num(table, copy=False)
         return {
             "start": self.start,
+            "together": self.together,
             "n_seen": self.n_seen,
             "next": self._next,
             "unnoted": self._unnoted,
@@ -323,7 +336,9 @@ class RunningScales:
         n_rows = restored_array(state, "n_rows", (2,))
         if (n_rows < 0.0).any() or (table[[14, 16]] < 0.0).any():
             raise ValueError("the saved scales are negative.")
-        n_seen = restored_count(state, "n_seen")
+        n_seen, together = restored_count(state, "n_seen"), restored_count(state, "together")
+        if not together or (restored_count(state, "next") - 1) % together:
+            raise ValueError(f"the saved scales change inside groups of {together} rows.")
         restored_count(state, "next", minimum=n_seen + 1)
         restored_count(state, "unnoted")
         restored_number(state, "bound", low=0.0, high=np.finfo(np.float64).max)
@@ -333,8 +348,14 @@ class RunningScales:
         scales._restore(state)
         return scales
 
+    @staticmethod
+    def widened(state: Mapping[str, Any], n_features: int) -> dict[str, Any]:
+        """Return the state with further columns, which have been zero all the time."""
+        more = n_features - state["table"].shape[1]
+        return {**state, "table": np.pad(state["table"], ((0, 0), (0, more)))}
+
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.start = state["start"]
+        self.start, self.together = state["start"], int(state["together"])
         self.n_seen, self._next = int(state["n_seen"]), int(state["next"])
         self._unnoted, self._bound = int(state["unnoted"]), float(state["bound"])
         self._n_rows = state["n_rows"].copy()
