@@ -36,6 +36,7 @@ from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
+from pairlearn.estimators.order import RESERVOIRS, watch_order
 from pairlearn.estimators.scaling import Scaling, fit_scaling
 from pairlearn.estimators.storage import register_storable
 from pairlearn.losses import PairLoss, get_loss
@@ -574,6 +575,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
         scores = online.learn(rows, y, weight)
         self._adopt(online, known)
+        watch_order(self, rows, y, online.best.scales, cure=RESERVOIRS)
         return scores
 
     def _running_scales(self, n_features: int, *, first: bool) -> RunningScales:

@@ -30,6 +30,7 @@ from pairlearn.estimators.entropy_online import (
 from pairlearn.estimators.entropy_start import INTERCEPTS, locate, pair_quartile, start_from
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
+from pairlearn.estimators.order import watch_order
 from pairlearn.estimators.published import Part, publish, published
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, representatives, weigh
@@ -357,6 +358,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         online = online or OnlineCorrection(rows.shape[1], is_scaled=is_scaled(self.scaling))
         online.learn(rows, y, chunk_weights(sample_weight, len(y)), self._begin)
         self._adopt(online)
+        watch_order(self, rows, y, online.scales)
         return self
 
     def _begin(self, rows: Rows, y: Vector, weight: Vector) -> Beginning:

@@ -117,6 +117,11 @@ class OnlineCorrection:
         return self._start + self._stream.average
 
     @property
+    def scales(self) -> RunningScales | None:
+        """The scales of the features, once they are followed."""
+        return None if self._stream is None else self._stream.scales
+
+    @property
     def n_steps(self) -> int:
         """Steps taken."""
         return 0 if self._stream is None else self._stream.n_steps

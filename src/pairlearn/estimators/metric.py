@@ -35,6 +35,7 @@ from pairlearn.estimators.metric_training import (
     choose_step_size,
     held_out_masks,
 )
+from pairlearn.estimators.order import watch_order
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss
@@ -385,6 +386,8 @@ class MetricLearner(
             self._forget_threshold()
         self._waiting = []
         self._adopt(stream, step_size, paired)
+        if not paired:
+            watch_order(self, DenseRows(rows), y, stream.scales)
         return self
 
     def _waiting_rows(self) -> list[tuple[Vector, Vector, Vector]]:

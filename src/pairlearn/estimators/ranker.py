@@ -16,6 +16,7 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, is_scaled
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
+from pairlearn.estimators.order import watch_order
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss, get_loss
@@ -367,6 +368,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             step_size = self.step_size_
         stream.learn_many(rows, y, example_weight=weight, qid=qid)
         self._adopt(stream, step_size)
+        watch_order(self, rows, y, stream.scales, qid=qid)
         return self
 
     def _start(

@@ -63,6 +63,8 @@ _SLACK = 2.0
 _SHARE = 8
 #: Of a later window only the first of so many parts is noted, which takes time too.
 _NOTED = 8
+#: Fewer rows do not tell whether they are sorted.
+_FEW = 64
 #: Rows of the table: the moments of two windows, and five vectors.
 _ROWS = 17
 #: Numbers that are scaled at once, to stay in the cache, and the least number of rows.
@@ -278,6 +280,21 @@ class RunningScales:
     def _begins(self, n: int) -> int:
         """Return the first example from the n-th on that begins a group."""
         return n + (1 - n) % self.together
+
+    def least_jump(self) -> tuple[float, int]:
+        """Return the least ratio of squared jumps between successive rows to twice the variance.
+
+        With it comes its column. Both are of the dense rows of the latest window: about 1 in an
+        independent order, about 0 where the rows are sorted by that column. Infinity means that
+        there are too few rows.
+        """
+        from pairlearn.kernels.running_scales import least_jump
+
+        for window, n in ((self._present, self._n_rows[1]), (self._before, self._n_rows[0])):
+            if n >= _FEW:
+                ratio, column = least_jump(window, n, FLOOR)
+                return float(ratio), int(column)
+        return math.inf, -1
 
     # --------------------------------------------------------------------------- scaling
 

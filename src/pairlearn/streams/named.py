@@ -36,6 +36,7 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.interrupts import deferred_interrupt
+from pairlearn.solvers.order import OrderWatch
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
@@ -146,6 +147,7 @@ class NamedLearner:
         self._by_name: dict[Any, float] = {}
         #: Number, sum and sum of squares of the scores of each class, given before learning.
         self._moments = np.zeros((2, 3))
+        self._watch = OrderWatch()
         self._n_taken = 0
         self.n_refused = 0
 
@@ -233,6 +235,8 @@ class NamedLearner:
             self._note(rows.scores(self._coef) - self.offset, y)
             count, cause = self._learn_rows(rows, y)
             self.n_refused += count
+        dense = isinstance(rows, DenseRows)
+        self._watch.note(y, scales=self._stream.scales if dense else None)
         if count == len(y):
             raise DivergenceError(f"{count} examples not learned: {cause}")
         if count:
