@@ -222,6 +222,7 @@ def _train_online(
     total: int | None,
     stop: Stopping,
 ) -> tuple[ModelRecord, dict[str, Any]]:
+    from pairlearn import OrderWarning
     from pairlearn.streams import CheckpointWarning, OnlineLearner
 
     codes = (0.0, 1.0) if schema.text_labels else schema.classes
@@ -237,7 +238,8 @@ def _train_online(
             warnings.catch_warnings(),
         ):
             warnings.showwarning = _show
-            warnings.simplefilter("always", CheckpointWarning)
+            for category in (CheckpointWarning, OrderWarning):
+                warnings.simplefilter("always", category)
             learner.fit_stream(
                 reader, checkpoint=path, every=every, n_passes=n_passes, resume=not fresh,
                 progress=_drawer(bar, total) if bar.visible else None,

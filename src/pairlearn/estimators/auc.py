@@ -30,12 +30,14 @@ from pairlearn.estimators.by_name import (
     as_pairing,
     as_schedule,
     auto_steps,
+    is_scaled,
 )
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
-from pairlearn.estimators.scaling import Scaling, check_scaling, scaled_rows
+from pairlearn.estimators.order import RESERVOIRS, watch_order
+from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.storage import register_storable
 from pairlearn.estimators.weights import chunk_weights
 from pairlearn.losses import PairLoss, get_loss
@@ -48,6 +50,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running import Callback
+from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
@@ -82,8 +85,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         and the squared hinge for the exact solver.
     step_size : float, "auto" or "theory", default="auto"
         The scale of the step sizes. "auto" trains a grid of step sizes and radii on one sample
-        path and keeps the best by AUC on held-out training data; in `partial_fit`, by the AUC of
-        predictions made before learning, over the first 4096 examples. "theory" takes the
+        path and keeps the best by AUC on held-out training data; in `partial_fit` it is 3, or
+        without `scaling` the best of a grid by the AUC of predictions made before learning, over
+        the first 4096 examples. "theory" takes the
         step size that minimises the bound on the excess risk (Theorem 2, or Theorem 1 for a
         loss with a kink; `pairlearn.theory.advise_auc`). It needs a finite `radius`, reads the
         largest norm of a row of X as the bound on the norm of an example, and is cautious: a
@@ -147,7 +151,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         tenth of its range (so that rare indicators are not blown up), and leaves out what is
         constant up to rounding; sparse features are not centred, which pairs do not notice. The
         coefficients are in the units of X, but `step_size`, `radius` and `ridge` refer to scaled
-        features. None is the bare algorithm of the paper, and so is "auto" with
+        features. `partial_fit` finds the scales on the way, see
+        `pairlearn.solvers.running_scales`; its scaled features have variances that add up to 1.
+        None is the bare algorithm of the paper, and so is "auto" with
         ``step_size="theory"``, whose bound is about the features as they are.
     n_jobs : int or None, default=None
         Threads that try the folds of the exact solver, -1 for all processors. The result does not
@@ -315,6 +321,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.n_examples_ = len(y)
         self.data_fingerprint_: str | None = data_fingerprint(given, y.astype(np.int8))
         self._online = None
+        self._known_scales: Scaling | RunningScales | None = scaling
         self.coef_ = (w if scaling is None else scaling.to_user(w))[np.newaxis]
         self._decide_from(given, y, weight, rng)
         return self
@@ -489,7 +496,11 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         *,
         finite: bool = False,
     ) -> NDArray[np.float64]:
-        """Learn a chunk as `partial_fit` does; return the ``X @ coef_[0]`` that it had before."""
+        """Learn a chunk as `partial_fit` does; return the scores that it had before.
+
+        They are ``X @ coef_[0]``, for dense scaled streams ``(X - x) @ coef_[0]`` with the first
+        example x, so that scores of several chunks compare however far from zero features lie.
+        """
         first = not hasattr(self, "classes_")
         if self.solver == "exact":
             raise ValueError('partial_fit needs solver="sgd" or "auto", got "exact".')
@@ -548,18 +559,35 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                     "a number (pairlearn.theory.advise gives one) or step_size='auto'."
                 )
             step_size, radius = self._given_step_size(), self._given_radius()
+            scales = None
+            if self.scaling is not None:
+                scales = self._running_scales(rows.shape[1], first=first)
+                step_sizes: tuple[float, ...] = (step_size or STEP_SIZE,)
+            else:
+                step_sizes = relative_to(rows) if step_size is None else (step_size,)
             online = OnlineGrid(
                 problem,
                 rows.shape[1],
                 dtype=rows.X.dtype if isinstance(rows, DenseRows) else np.float64,
-                step_sizes=relative_to(rows) if step_size is None else (step_size,),
+                step_sizes=step_sizes,
                 radius=np.inf if radius is None else radius,
                 start=None if first else self.coef_[0],
+                scales=scales,
                 **self._online_parts(),
             )
         scores = online.learn(rows, y, weight)
         self._adopt(online, known)
+        watch_order(self, rows, y, online.best.scales, cure=RESERVOIRS)
         return scores
+
+    def _running_scales(self, n_features: int, *, first: bool) -> RunningScales:
+        """Return the scales of a new stream, those of what was learned before if they are known."""
+        if first:
+            return RunningScales(n_features)
+        known = self.__dict__.get("_known_scales")
+        if known is None:
+            return RunningScales(n_features, start="given")
+        return known.going_on() if isinstance(known, RunningScales) else RunningScales.known(known)
 
     def _online_parts(self) -> dict[str, Any]:
         return {
@@ -583,6 +611,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     @one_at_a_time
     def restart_stream(self) -> None:
         """Forget step sizes and average; the next chunk starts from the present coefficients."""
+        online = self.__dict__.get("_online")
+        if online is not None:
+            self._known_scales = online.best.scales
         self._online = None
 
     @one_at_a_time
@@ -598,7 +629,12 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
-            online = OnlineGrid.from_state(state, self._online_problem(), **self._online_parts())
+            online = OnlineGrid.from_state(
+                state,
+                self._online_problem(),
+                is_scaled=self.scaling is not None,
+                **self._online_parts(),
+            )
             classes = state["classes"]
             if not isinstance(classes, np.ndarray) or classes.shape != (2,):
                 raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")
@@ -613,7 +649,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
         if self.solver not in ("auto", "sgd", "exact"):
             raise ValueError(f'solver must be "auto", "sgd" or "exact", got {self.solver!r}.')
-        check_scaling(self.scaling)
+        is_scaled(self.scaling)
         wrong = ["ridge"] if self.solver == "sgd" and self.ridge != "auto" else []
         if self.solver == "exact":
             wrong = self._asks_for_sgd()

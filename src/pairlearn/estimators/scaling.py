@@ -24,9 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.estimators.by_name import is_scaled
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 
-__all__ = ["Scaling", "check_scaling", "fit_scaling", "scaled_rows"]
+__all__ = ["Scaling", "fit_scaling", "scaled_rows"]
 
 Vector = NDArray[np.float64]
 
@@ -68,6 +69,11 @@ class Scaling:
         return self.factor * self.inverse
 
     @property
+    def user_centre(self) -> Vector:
+        """The centre in the user's units."""
+        return self.centre / self.inverse
+
+    @property
     def n_constant(self) -> int:
         """The number of columns that do not vary."""
         return int(np.count_nonzero(self.factor == 0.0))
@@ -93,18 +99,11 @@ class Scaling:
         return np.divide(w, weights, out=np.zeros_like(w, dtype=np.float64), where=weights != 0.0)
 
 
-def check_scaling(scaling: str | None) -> bool:
-    """Return whether features are to be scaled; refuse anything but "auto" and None."""
-    if scaling not in ("auto", None):
-        raise ValueError(f'scaling must be "auto" or None, got {scaling!r}.')
-    return scaling == "auto"
-
-
 def scaled_rows(
     scaling: str | None, rows: Rows, weight: Vector | None = None
 ) -> tuple[Scaling | None, Rows]:
     """Return the scaling that a parameter asks for, None for none, and the rows in its units."""
-    if not check_scaling(scaling):
+    if not is_scaled(scaling):
         return None, rows
     fitted = fit_scaling(rows, weight)
     return fitted, fitted.apply(rows)
@@ -178,8 +177,9 @@ def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
 def _warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
     """Say so if a few values are so extreme that all others look the same beside them."""
     step = -(-rows.shape[0] // _LOOKED_AT)
-    sample = scaling.apply(DenseRows(np.ascontiguousarray(rows.X[::step]))).X
-    lower, upper = np.percentile(sample, [25.0, 75.0], axis=0)
+    sample = scaling.apply(DenseRows(np.ascontiguousarray(rows.X[::step])))
+    assert isinstance(sample, DenseRows)
+    lower, upper = np.percentile(sample.X, [25.0, 75.0], axis=0)
     hidden = np.flatnonzero((upper > lower) & (upper - lower < _HIDDEN))
     if len(hidden) > _WORTH_SAYING * len(lower):
         named = ", ".join(map(str, hidden[:5])) + (", ..." if len(hidden) > 5 else "")
