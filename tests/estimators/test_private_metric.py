@@ -57,7 +57,8 @@ def test_learns_and_certifies():
 @pytest.mark.parametrize("secure", [False, True])
 def test_all_ways_of_noise(neighbours, secure):
     X, y = clouds()
-    model = fitted(X, y, epsilon=8.0, neighbours=neighbours, secure=secure, n_steps=2)
+    options = {"neighbours": neighbours, "secure": secure, "n_examples": len(y)}
+    model = fitted(X, y, epsilon=8.0, n_steps=2, **options)
     assert model.certificate_.secure == secure
     assert model.certificate_.neighbours == neighbours
     assert len(model.certificate_.releases) == 2
@@ -68,14 +69,17 @@ def test_all_ways_of_noise(neighbours, secure):
 def test_is_the_mechanism_in_the_units_of_the_features():
     X, y = clouds(100, 3)
     scales = np.array([1.0, 10.0, 0.2])
-    options = {"random_state": 3, "bias": 1.5, "clip": 0.7, "n_steps": 2}
+    options = {"random_state": 3, "bias": 1.5, "clip": 0.7, "n_steps": 2, "secure": False}
     first = fitted(X, y, **options)
     bounds = (-3 * scales, 5 * scales)
     second = fitted(X * scales, y, bounds=bounds, **options)
     assert np.allclose(first.transform(X), second.transform(X * scales), atol=1e-12)
     setting = first._setting(100, 3)
     fit = MetricGradient(n_steps=2, clip=0.7, bias=1.5, different_weight=0.5).fit(
-        setting.to_standard(X), y.astype(float), setting=setting, noise=NoiseSource(seed=3)
+        setting.to_standard(X),
+        y.astype(float),
+        setting=setting,
+        noise=NoiseSource(secure=False, seed=3),
     )
     W = fit.direction.reshape(3, 3) / np.outer(setting.unit, setting.unit)
     assert np.allclose(first.get_mahalanobis_matrix(), W, atol=1e-13)

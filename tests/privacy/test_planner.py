@@ -91,7 +91,7 @@ def test_selection_has_the_exponential_law():
     epsilon = 2.0
     law = np.exp(0.5 * epsilon * 3 * pair_utility(scores, signs))
     law /= law.sum()
-    noise = NoiseSource(seed=1)
+    noise = NoiseSource(secure=False, seed=1)
     counts = np.bincount(
         [select_privately(scores, signs, epsilon=epsilon, noise=noise) for _ in range(4000)],
         minlength=3,

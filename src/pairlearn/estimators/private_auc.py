@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin, as_labels, as_table
+from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -19,6 +19,7 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.records import read_labels
 
 __all__ = ["PrivacyWarning", "PrivateAUCClassifier"]
 
@@ -46,14 +47,17 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     mechanism : str or Mechanism, default="statistics"
         How to learn; see `privacy.mechanisms.by_name`.
     neighbours : {"replace", "add_remove"}, default="replace"
-        Whether data sets are neighbours if one example is replaced, or added or removed. In the
-        second case the number of rows is used as if it were a public constant.
+        Whether data sets are neighbours if one example is replaced, or added or removed.
+    n_examples : int, optional
+        The public number of examples that scales the release and sets the default delta. Needed
+        with neighbours="add_remove", where the number of rows is protected: the largest number
+        that may come, to which the promise is restricted. With "replace" it is the number of rows.
     public_centre : array-like, optional
         A typical value of each feature known without the data; the middle of the bounds by
         default. A good guess saves budget.
-    secure : bool, default=False
-        Discrete noise on a grid from operating-system bytes, which closes the floating-point gap
-        of the noise.
+    secure : bool, default=True
+        Discrete noise on a grid, which closes the floating-point gap of the noise. False is faster,
+        gives floating-point noise, and stands in the statement of the certificate.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
@@ -96,8 +100,9 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         labels: tuple[Any, Any] = (0, 1),
         mechanism: str | Mechanism = "statistics",
         neighbours: str = "replace",
+        n_examples: int | None = None,
         public_centre: ArrayLike | None = None,
-        secure: bool = False,
+        secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
@@ -108,6 +113,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.labels = labels
         self.mechanism = mechanism
         self.neighbours = neighbours
+        self.n_examples = n_examples
         self.public_centre = public_centre
         self.secure = secure
         self.random_state = random_state
@@ -156,7 +162,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         PrivateAUCClassifier
             The fitted estimator.
         """
-        rows = as_table(X)
+        rows = self._table(X)
         mechanism = get_mechanism(self.mechanism)
         y = self._signs(y, len(rows))
         fit, setting, noise, cautions = self._learn(mechanism, rows, y)
@@ -181,7 +187,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             public={"labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}"},
             warnings=cautions,
         )
-        self.classes_ = np.asarray(self.labels)
+        self.classes_ = public_classes(self.labels)
         self.n_features_in_ = setting.n_features
         self.coef_ = (fit.direction / setting.unit)[None, :]
         self.intercept_ = np.array([-fit.threshold - float(self.coef_[0] @ setting.middle)])
@@ -221,11 +227,18 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         return labels
 
     def _signs(self, y: ArrayLike, n: int) -> NDArray[np.float64]:
-        labels = as_labels(y, n)
-        if len(tuple(self.labels)) != 2 or self.labels[0] == self.labels[1]:
+        if len(tuple(self.labels)) != 2:
             raise ValueError(f"labels must be (negative, positive), got {self.labels!r}.")
-        positive = np.asarray(labels == self.labels[1], dtype=np.bool_)
-        return np.where(positive, 1.0, -1.0)
+        return np.where(read_labels(y, self.labels, n) == 1, 1.0, -1.0)
+
+
+def public_classes(labels: tuple[Any, ...]) -> NDArray[Any]:
+    """Return public labels as an array that keeps what they are."""
+    classes = np.asarray(labels)
+    if classes.shape != (len(labels),) or classes.tolist() != list(labels):
+        classes = np.empty(len(labels), dtype=object)
+        classes[:] = labels
+    return classes
 
 
 register_storable(PrivateAUCClassifier)

@@ -280,7 +280,7 @@ def audit(
         Lower bounds on epsilon and mu, and what the noise was like.
     """
     pair = neighbours or worst_case_neighbours(setting, label_is_worst=mechanism.label_is_worst)
-    maker: SourceMaker = make_source or (lambda _: NoiseSource())
+    maker: SourceMaker = make_source or (lambda _: NoiseSource(secure=False))
     attack = _projections if mechanism.secret_draws else _log_ratios
     noise = NoiseCheck()
     values, claimed = attack(mechanism, pair, setting, n_runs, maker, noise)

@@ -118,6 +118,11 @@ class RecordingSource(NoiseSource):
         self.draws.append(self._inner.draw_indices(n, size))
         return self.draws[-1]
 
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """Record the order of the inner source."""
+        self.draws.append(self._inner.permutation(n))
+        return self.draws[-1]
+
     def _note(self, values: Vector, output: Vector, scale: float) -> None:
         self.values.append(np.array(values, dtype=np.float64))
         self.outputs.append(np.array(output, dtype=np.float64))
@@ -152,6 +157,10 @@ class ReplayingSource(NoiseSource):
 
     def draw_indices(self, n: int, size: int) -> NDArray[np.int64]:
         """Return the earlier indices."""
+        return next(self._draws)
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """Return the earlier order."""
         return next(self._draws)
 
 

@@ -195,6 +195,8 @@ class PrivateFit:
         Whether the noise was discrete.
     details : mapping
         Further released or public numbers (never raw statistics).
+    composition : {"adaptive", "disjoint", "mixture"}, default="adaptive"
+        How the releases add up; see `Certificate`.
 
     Examples
     --------
@@ -209,6 +211,7 @@ class PrivateFit:
     accounting: str
     secure: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
+    composition: str = "adaptive"
 
     @classmethod
     def of_one(cls, direction: Vector, release: Release, noise: NoiseSource) -> PrivateFit:
@@ -232,7 +235,7 @@ class PrivateFit:
         """Return what releases give whose examples are disjoint."""
         how = "disjoint stages, each with the whole budget of the Gaussian mechanism"
         mu = max((release.mu for release in releases), default=0.0)
-        return cls(direction, 0.0, tuple(releases), mu, how, noise.secure)
+        return cls(direction, 0.0, tuple(releases), mu, how, noise.secure, composition="disjoint")
 
 
 class Mechanism(ABC):
@@ -330,7 +333,11 @@ def certify(
         What the reader should know.
     """
     facts = {
-        "number of examples": str(setting.n_examples),
+        "number of examples": (
+            f"{setting.n_examples}, the number of rows"
+            if setting.neighbours == "replace"
+            else f"at most {setting.n_examples}, given by the caller"
+        ),
         "bounds": "lower and upper bound of each feature, given by the caller",
         "kinds": "number of levels of each feature (0 = continuous), given by the caller",
         "centre": "middle of the bounds" if setting.centre is None else "given by the caller",
@@ -350,4 +357,5 @@ def certify(
         public=facts | dict(public or {}),
         accounting=fit.accounting,
         warnings=warnings,
+        composition=fit.composition,
     )
