@@ -135,7 +135,7 @@ def test_missing_public_facts_are_errors():
         PrivateAUCClassifier().fit(X, y)
     with pytest.raises(ValueError, match="lower < upper"):
         fitted(X, y, bounds=(1, 1))
-    with pytest.raises(ValueError, match="each bound must be"):
+    with pytest.raises(ValueError, match="public arguments are about 2"):
         fitted(X, y, bounds=([0, 0], [1, 1]))
     with pytest.raises(ValueError, match="levels"):
         fitted(X, y, levels=[1] * 5)
@@ -147,7 +147,7 @@ def test_missing_public_facts_are_errors():
         fitted(X, y, mechanism="magic")
     with pytest.raises(ValueError, match="epsilon"):
         fitted(X, y, epsilon=-1.0)
-    with pytest.raises(ValueError, match="one label for each"):
+    with pytest.raises(ValueError, match="one value for each row"):
         fitted(X, y[:-1])
     with pytest.raises(ValueError, match="expecting 5 features"):
         fitted(X, y).predict(X[:, :2])

@@ -46,7 +46,7 @@ def test_learns_and_certifies():
     assert certificate.private
     assert certificate.mechanism == "metric_gradient"
     assert certificate.mu <= mu_of(4.0, 1e-5)
-    assert certificate.mu == pytest.approx(mu_of(4.0, 1e-5), rel=1e-9)
+    assert certificate.mu == pytest.approx(mu_of(4.0, 1e-5), rel=2e-6)
     assert [release.dimension for release in certificate.releases] == [15]
     assert certificate.public["labels"] == "0, 1, 2"
     assert "metric gradient, step 1" in certificate.statement()
@@ -181,8 +181,8 @@ def test_missing_public_facts_are_errors():
     for options, message in (
         ({"bounds": None}, "bounds must be the public pair"),
         ({"bounds": (1, 1)}, "lower < upper"),
-        ({"labels": (1,)}, "two or more different labels"),
-        ({"labels": (1, 2, 1)}, "two or more different labels"),
+        ({"labels": (1,)}, "labels must be"),
+        ({"labels": (1, 2, 1)}, "labels must be"),
         ({"levels": [1] * 5}, "levels"),
         ({"neighbours": "substitute"}, "neighbours"),
         ({"n_steps": 0}, "n_steps"),

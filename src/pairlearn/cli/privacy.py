@@ -118,16 +118,16 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
               help="The claim to attack.")  # fmt: skip
 @click.option("--delta", type=_above_zero(1), default=1e-3, show_default=True,
               help="Failure probability of the claim.")  # fmt: skip
-@click.option("--n", "rows", type=click.IntRange(2), default=64, show_default=True,
+@click.option("--n", "rows", type=click.IntRange(4), default=32, show_default=True,
               help="Number of examples.")  # fmt: skip
-@click.option("--d", "features", type=click.IntRange(1), default=4, show_default=True,
+@click.option("--d", "features", type=click.IntRange(1), default=2, show_default=True,
               help="Number of features.")  # fmt: skip
 @click.option("--neighbours", type=click.Choice(["replace", "add_remove"]), default="replace",
               show_default=True, help="Which data sets are neighbours.")  # fmt: skip
-@click.option("--runs", type=click.IntRange(4), default=2_000, show_default=True,
-              help="Runs on each of two neighbouring data sets.")  # fmt: skip
-@click.option("--confidence", type=_above_zero(1), default=0.95, show_default=True,
-              help="Probability with which the bounds hold.")  # fmt: skip
+@click.option("--runs", type=click.IntRange(8), default=2_000, show_default=True,
+              help="Fits on each of two neighbouring data sets.")  # fmt: skip
+@click.option("--confidence", type=_above_zero(1), default=0.99, show_default=True,
+              help="Probability with which a sound mechanism passes.")  # fmt: skip
 @json_option
 def audit_command(
     mechanism: str,
@@ -140,30 +140,39 @@ def audit_command(
     confidence: float,
     as_json: bool,
 ) -> None:
-    r"""Attack a mechanism and bound its epsilon from below.
+    r"""Attack a private estimator: what its user gets, and what it releases.
 
     Exit status 1 if the claim is refuted. An audit can find a broken mechanism; it cannot prove
-    one right.
+    one right. It prints the smallest violation that it would have found.
 
     \b
     Examples:
       pairlearn privacy audit --mechanism statistics --epsilon 1
       pairlearn privacy audit --mechanism all_pairs --runs 10000 --json
     """
-    import numpy as np
-
-    from pairlearn.privacy.audit.attack import audit
-    from pairlearn.privacy.mechanisms.base import PublicSetting
+    from pairlearn.estimators.private_auc import PrivateAUCClassifier
+    from pairlearn.estimators.private_audit import audit_estimator
+    from pairlearn.estimators.private_metric import PrivateMetricLearner
     from pairlearn.privacy.mechanisms.by_name import get_mechanism
 
-    setting = PublicSetting.make(
-        rows, lower=np.full(features, -1.0), upper=np.full(features, 1.0), epsilon=epsilon,
-        delta=delta, neighbours=neighbours,
-    )  # fmt: skip
-    result = audit(
-        get_mechanism(mechanism, learns=None), setting, n_runs=runs, confidence=confidence
+    options: dict[str, Any] = {
+        "epsilon": epsilon, "delta": delta, "bounds": (-1.0, 1.0), "neighbours": neighbours,
+        "n_examples": rows,
+    }  # fmt: skip
+    estimator: PrivateAUCClassifier | PrivateMetricLearner
+    if get_mechanism(mechanism, learns=None).learns == "metric":
+        estimator = PrivateMetricLearner(**options)
+    else:
+        estimator = PrivateAUCClassifier(mechanism=mechanism, **options)
+    result = audit_estimator(
+        estimator, n=rows, n_features=features, n_runs=runs, confidence=confidence
     )
-    emit({**asdict(result), "passed": result.passed}, result.statement(), as_json=as_json)
+    values = {**asdict(result), "passed": result.passed}
+    for part in ("public", "releases"):
+        if values[part] is not None:
+            # What these say of the noise stands beside them.
+            values[part] = {k: v for k, v in values[part].items() if not k.startswith("noise")}
+    emit(values, result.statement(), as_json=as_json)
     if not result.passed:
         raise click.exceptions.Exit(1)
 

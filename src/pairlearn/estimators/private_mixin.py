@@ -62,7 +62,7 @@ class PrivateMixin(Storable):
     ) -> tuple[PrivateFit, PublicSetting, NoiseSource, tuple[str, ...]]:
         """Check what is public, pay, and learn; return what a certificate is made of."""
         setting = self._setting(self._public_number(len(rows)), rows.shape[1])
-        noise = NoiseSource(secure=self.secure, seed=self.random_state)
+        noise = NoiseSource.made_from(self.random_state, secure=self.secure)
         cautions = self._cautions(setting)
         mechanism.check(setting, noise)
         if self.ledger is not None:

@@ -178,7 +178,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
             raise ValueError("there is nothing to release; call partial_fit first.")
         state, setting = self._begun(len(self._state.w))
         mechanism = self._mechanism()
-        noise = NoiseSource(secure=self.secure, seed=self.random_state)
+        noise = NoiseSource.made_from(self.random_state, secure=self.secure)
         cautions = self._cautions(setting)
         if self.ledger is not None:
             self.ledger.spend(

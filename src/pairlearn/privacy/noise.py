@@ -201,6 +201,11 @@ class NoiseSource:
     False
     """
 
+    @classmethod
+    def made_from(cls, seed: Any, *, secure: bool = True) -> NoiseSource:
+        """Return a new source, or the one that an auditor put in the place of a seed."""
+        return seed if isinstance(seed, NoiseSource) else cls(secure=secure, seed=seed)
+
     def __init__(self, *, secure: bool = True, seed: Any = None) -> None:
         self.secure = bool(secure)
         self.private = seed is None

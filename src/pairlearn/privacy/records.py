@@ -32,7 +32,7 @@ _NUMERIC = "biuf"
 _MIXED = "OUSTc"
 
 
-def read_table(X: Any, *, n_features: int | None = None) -> Vector:
+def read_table(X: Any, *, n_features: int | None = None, name: str = "X") -> Vector:
     """Return examples as a table of numbers, NaN for every cell that is not one.
 
     Parameters
@@ -43,6 +43,8 @@ def read_table(X: Any, *, n_features: int | None = None) -> Vector:
     n_features : int, optional
         The public number of features. Where it is not given, arrays say it by their shape, and of a
         list of rows it is the most common length.
+    name : str, default="X"
+        What errors call it.
 
     Returns
     -------
@@ -62,16 +64,16 @@ def read_table(X: Any, *, n_features: int | None = None) -> Vector:
         plain = _numeric_or_none(X)
         table = _from_rows(X, n_features) if plain is None or plain.ndim != 2 else _numbers(plain)
     else:
-        table = _numbers(_as_array("X", X))
+        table = _numbers(_as_array(name, X))
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(
-            "X must be a table of examples by features, got an array with "
+            f"{name} must be a table of examples by features, got an array with "
             f"{table.ndim} dimension(s)" + (" and no feature." if table.ndim == 2 else ".")
         )
     if n_features is not None and table.shape[1] != n_features:
         raise ValueError(
-            f"X has {table.shape[1]} features, but the public arguments are about {n_features}; "
-            "give one bound for each feature."
+            f"{name} has {table.shape[1]} features, but the public arguments are about "
+            f"{n_features}; give one bound for each feature."
         )
     return table
 

@@ -53,7 +53,7 @@ def pair_utility(scores: ArrayLike, signs: ArrayLike) -> NDArray[np.float64]:
     >>> pair_utility([[2.0, 1.0], [1.0, 2.0]], [1, -1])
     array([0.5, 0. ])
     """
-    table = read_table(scores)
+    table = read_table(scores, name="scores")
     n = len(table)
     utility: NDArray[np.float64] = 0.5 * _half_wins(table, signs) / max(1, n * (n - 1))
     return utility
@@ -107,7 +107,7 @@ def select_privately(
     1
     """
     price = Fraction(check_positive("epsilon", epsilon))
-    table = read_table(scores)
+    table = read_table(scores, name="scores")
     if ledger is not None:
         ledger.spend(f"selection among {table.shape[1]} models", epsilon=epsilon)
     source = NoiseSource() if noise is None else noise

@@ -136,14 +136,19 @@ class ReplayingSource(NoiseSource):
     ----------
     record : RecordingSource
         The earlier run.
+    rows : ndarray of int, optional
+        Where each row of the earlier run is now, if the two data sets are in different orders. A
+        secret order of the rows is then played back for the same examples; it is as likely as the
+        one that was recorded, so this is a matching of the two laws and not a favour.
     """
 
-    def __init__(self, record: RecordingSource) -> None:
+    def __init__(self, record: RecordingSource, rows: NDArray[np.int64] | None = None) -> None:
         self.secure = record.secure
         self.private = False
         self.values: list[Vector] = []
         self._outputs = iter(record.outputs)
         self._draws = iter(record.draws)
+        self._rows = rows
 
     def protect(self, values: Vector, scale: float) -> Vector:
         """Record the values and return the earlier output."""
@@ -160,8 +165,9 @@ class ReplayingSource(NoiseSource):
         return next(self._draws)
 
     def permutation(self, n: int) -> NDArray[np.int64]:
-        """Return the earlier order."""
-        return next(self._draws)
+        """Return the earlier order, of the same examples."""
+        order = next(self._draws)
+        return order if self._rows is None else self._rows[order]
 
 
 def release_distances(
