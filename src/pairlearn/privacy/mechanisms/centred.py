@@ -13,6 +13,24 @@ g_k a James-Stein factor, R_k D_k estimates Cov(x, y); the rounds are averaged b
 direction is (S + lambda I)^{-1} D, with S the released covariance, shrunk towards a multiple of
 the identity by the known size of its noise, and lambda from the known noise of D and S.
 
+*A belief about rare classes.* With few positive examples the estimate D of Cov(x, y) is mostly
+noise. Suppose, before seeing anything, that the two class means scatter about the public middle
+with standard deviation tau in each coordinate. For labels of mean m, Cov(x, y) = h (mu_+ - mu_-)
+with h = (1 - m^2)/2, and given the centre c = (1 + m)/2 mu_+ + (1 - m)/2 mu_- of all examples
+
+    E[mu_+ - mu_- | c] = 2 m c / (1 + m^2),     Var[mu_+ - mu_- | c] = 2 tau^2 / (1 + m^2)
+
+in each coordinate: the rare class is expected nearer to the middle than the bulk is. So D is drawn
+towards a careful part of that, D_0 = kappa h m^3 c, by the weight that Bayes' rule gives it,
+
+    D <- w D + (1 - w) D_0,    w = V_0 / (V_0 + V),    V_0 = 2 h^2 tau^2 / (1 + m^2),
+
+where V is the variance of the noise in D plus that of the sample, R^2 (tr/d)(1 - m^2)/n. All of it
+is made of releases and public numbers, turns round with the labels, and does nothing where classes
+are balanced and examples are many. Where the rare class lies beyond the bulk, as seen from the
+middle, the belief is wrong and costs accuracy, never privacy; ``rare_class_belief=False`` leaves
+it out.
+
 The constants below were fixed by simulation on several data sets and Gaussian models and are not
 adjusted to anything at run time.
 """
@@ -54,6 +72,8 @@ _LARGEST_LABEL_MEAN = 0.98
 _CLIPPING_BIAS = 0.05
 # The signal is taken to be at least this share of its noise.
 _SMALLEST_SIGNAL = 0.2
+# The belief about rare classes: kappa and tau, in standard units.
+_BELIEF_SHARE, _BELIEF_SPREAD = 0.2, 0.5
 
 
 @dataclass(frozen=True)
@@ -79,6 +99,10 @@ class CentredStatistics(Mechanism):
     n_rounds : {5, 3, 2, 1}, default=5
         Number of rounds. ``pairlearn reproduce private-regimes`` compares them: five are best or
         close to it in every regime tried, fewer can pay with a good public centre.
+    rare_class_belief : bool, default=True
+        Whether to expect the mean of a rare class nearer to the public middle (or the public
+        centre) than the bulk of the examples, with the weight that the noise leaves to it; see the
+        module. Post-processing: the promise is the same.
 
     Examples
     --------
@@ -92,6 +116,7 @@ class CentredStatistics(Mechanism):
     """
 
     n_rounds: int = 5
+    rare_class_belief: bool = True
 
     name = "statistics"
 
@@ -136,7 +161,14 @@ class CentredStatistics(Mechanism):
                 )
             )
             beliefs = _update(moments, start)
-        direction, covariance = _direction(moments, beliefs.label)
+        last, spread = moments[-1], _spread(moments, beliefs.label)
+        covariance, variance = _covariance(moments, beliefs.label)
+        if self.rare_class_belief:
+            covariance, variance = _drawn_to_belief(
+                covariance, variance, beliefs, start, _trace(spread) * last.radius**2 / d,
+                setting.n_examples,
+            )  # fmt: skip
+        direction = _direction(last, spread, covariance, variance)
         middle = beliefs.centre - beliefs.label * covariance / (1.0 - beliefs.label**2)
         releases = [moment.release for moment in moments]
         return PrivateFit.of_several(direction, releases, noise, float(direction @ middle))
@@ -181,33 +213,69 @@ def _update(moments: list[Moments], start: Vector) -> _Beliefs:
     return _Beliefs(label, centre, variance, math.sqrt(length**2 + d * variance))
 
 
-def _direction(moments: list[Moments], label: float) -> tuple[Vector, Vector]:
-    """Return (S + lambda I)^{-1} Cov(x, y) and Cov(x, y), in standard coordinates."""
+def _shrink_of(moments: list[Moments], k: int, label: float) -> float:
+    """Return the James-Stein factor of the mean of round k, 1 in the first."""
+    if not k:
+        return 1.0
+    m = moments[k]
+    noise = len(m.mean) * (m.deviation / m.weights.mean) ** 2
+    shrink = max(0.0, 1.0 - noise / max(float(m.mean @ m.mean), 1e-300))
+    # The rarer a class, the smaller the signal beside the error of the centre: then an
+    # unbiased centre matters more than a quiet one.
+    return shrink + (1.0 - shrink) * label**4
+
+
+def _covariance(moments: list[Moments], label: float) -> tuple[Vector, float]:
+    """Return Cov(x, y) in standard coordinates, all rounds together, and its noise variance."""
     d = len(moments[-1].mean)
     total = np.zeros(d)
     precision = 0.0
-    centre = np.zeros(d)
     for k, m in enumerate(moments):
-        shrink = 1.0
-        if k:
-            noise = d * (m.deviation / m.weights.mean) ** 2
-            shrink = max(0.0, 1.0 - noise / max(float(m.mean @ m.mean), 1e-300))
-            # The rarer a class, the smaller the signal beside the error of the centre: then an
-            # unbiased centre matters more than a quiet one.
-            shrink += (1.0 - shrink) * label**4
-        centre = shrink * m.mean
+        shrink = _shrink_of(moments, k, label)
         variance = (m.radius * m.deviation) ** 2 * (1.0 + label**2 * shrink / m.weights.mean**2)
         if m is not moments[-1]:
             variance += (_CLIPPING_BIAS * m.radius) ** 2 / d
-        total += m.radius * (m.label_mean - label * centre) / variance
+        total += m.radius * (m.label_mean - label * shrink * m.mean) / variance
         precision += 1.0 / variance
-    covariance = total / precision
+    return total / precision, 1.0 / precision
 
+
+def _drawn_to_belief(
+    covariance: Vector,
+    variance: float,
+    beliefs: _Beliefs,
+    start: Vector,
+    per_feature: float,
+    n: int,
+) -> tuple[Vector, float]:
+    """Return Cov(x, y) and its noise variance, drawn towards what is believed of a rare class."""
+    m = beliefs.label
+    h = 0.5 * (1.0 - m**2)
+    expected = _BELIEF_SHARE * h * m**3 * (beliefs.centre - start)
+    spread = 2.0 * (h * _BELIEF_SPREAD) ** 2 / (1.0 + m**2)
+    sampled = per_feature * (1.0 - m**2) / n
+    weight = spread / (spread + variance + sampled)
+    return weight * covariance + (1.0 - weight) * expected, weight * variance
+
+
+def _spread(moments: list[Moments], label: float) -> Vector:
+    """Return the covariance of v in the last round, as it was released."""
     last = moments[-1]
     assert last.second is not None
+    centre = _shrink_of(moments, len(moments) - 1, label) * last.mean
+    spread: Vector = last.second - np.outer(centre, centre)
+    return spread
+
+
+def _trace(spread: Vector) -> float:
+    return max(float(np.trace(spread)), 1e-3)
+
+
+def _direction(last: Moments, spread: Vector, covariance: Vector, variance: float) -> Vector:
+    """Return (S + lambda I)^{-1} Cov(x, y), in standard coordinates."""
+    d = len(covariance)
     deviation = last.deviation / math.sqrt(last.weights.second)
-    spread = last.second - np.outer(centre, centre)
-    trace = max(float(np.trace(spread)), 1e-3)
+    trace = _trace(spread)
     identity = np.eye(d)
     unequal = spread - trace / d * identity
     noise = deviation**2 * d * (d + 1) / 2
@@ -215,10 +283,10 @@ def _direction(moments: list[Moments], label: float) -> tuple[Vector, Vector]:
     values, vectors = np.linalg.eigh(trace / d * identity + keep * unequal)
 
     scaled = covariance / last.radius
-    scaled_variance = 1.0 / (precision * last.radius**2)
+    scaled_variance = variance / last.radius**2
     signal = max(
         float(scaled @ scaled) - d * scaled_variance, _SMALLEST_SIGNAL * d * scaled_variance
     )
     ridge = scaled_variance * trace / signal + deviation * math.sqrt(d)
     direction: Vector = vectors @ ((vectors.T @ scaled) / (np.maximum(values, 0.0) + ridge))
-    return direction, covariance
+    return direction
