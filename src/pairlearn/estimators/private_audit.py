@@ -328,14 +328,9 @@ def observed(model: Any, probes: Vector) -> dict[str, Any]:
 
 
 def _answer(model: Any, name: str, probes: Vector) -> NDArray[Any] | None:
-    """Return what a method says of new examples, None where there is none or it is refused."""
+    """Return what a method says of new examples, None where there is none."""
     method = getattr(model, name, None)
-    if method is None:
-        return None
-    try:
-        return np.asarray(method(probes))
-    except NotImplementedError:
-        return None
+    return None if method is None else np.asarray(method(probes))
 
 
 def _plain(value: Any) -> Any:

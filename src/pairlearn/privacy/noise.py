@@ -37,13 +37,15 @@ class _Bits:
 
     def below(self, bound: int, size: int) -> NDArray[np.int64]:
         """Return `size` whole numbers, exactly uniform on 0, ..., bound - 1 (bound < 2^63)."""
+        if bound & (bound - 1) == 0:
+            # A power of two: the last bits of a word are uniform as they are.
+            return (self._words(size) & np.uint64(bound - 1)).astype(np.int64)
         limit = (1 << 64) - (1 << 64) % bound
         result = np.empty(size, dtype=np.int64)
         filled = 0
         while filled < size:
             words = self._words(size - filled)
-            if limit < 1 << 64:
-                words = words[words < np.uint64(limit)]
+            words = words[words < np.uint64(limit)]
             result[filled : filled + len(words)] = (words % np.uint64(bound)).astype(np.int64)
             filled += len(words)
         return result
@@ -95,7 +97,10 @@ def _bernoulli_exp_fraction(
     alive = np.arange(len(numerator))
     k = 1
     while len(alive):
-        success = bits.below(denominator, len(alive)) < numerator[alive]
+        if denominator == 1:
+            success = numerator[alive] == 1
+        else:
+            success = bits.below(denominator, len(alive)) < numerator[alive]
         if k > 1:
             success &= bits.below(k, len(alive)) == 0
         if k % 2 == 1:

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,8 @@ _LARGEST_LABEL_MEAN = 0.98
 _CLIPPING_BIAS = 0.05
 # The signal is taken to be at least this share of its noise.
 _SMALLEST_SIGNAL = 0.2
+# Of what the releases say, at least so much of the distance of classes and of the variance stays.
+_LEAST_APART, _LEAST_WITHIN = 0.1, 0.05
 # The belief about rare classes: kappa and tau, in standard units.
 _BELIEF_SHARE, _BELIEF_SPREAD = 0.2, 0.5
 
@@ -168,10 +171,14 @@ class CentredStatistics(Mechanism):
                 covariance, variance, beliefs, start, _trace(spread) * last.radius**2 / d,
                 setting.n_examples,
             )  # fmt: skip
-        direction = _direction(last, spread, covariance, variance)
+        solver, shrunk = _solver(last, spread, covariance, variance)
+        direction = solver @ (covariance / last.radius)
         middle = beliefs.centre - beliefs.label * covariance / (1.0 - beliefs.label**2)
+        threshold = float(direction @ middle)
+        mean = float(direction @ beliefs.centre) - threshold
+        log_odds = _log_odds(direction, solver, shrunk, last, covariance, variance, beliefs, mean)
         releases = [moment.release for moment in moments]
-        return PrivateFit.of_several(direction, releases, noise, float(direction @ middle))
+        return PrivateFit.of_several(direction, releases, noise, threshold, log_odds)
 
 
 def _weights(mean: float, last: bool, neighbours: str) -> Weights:
@@ -271,8 +278,10 @@ def _trace(spread: Vector) -> float:
     return max(float(np.trace(spread)), 1e-3)
 
 
-def _direction(last: Moments, spread: Vector, covariance: Vector, variance: float) -> Vector:
-    """Return (S + lambda I)^{-1} Cov(x, y), in standard coordinates."""
+def _solver(
+    last: Moments, spread: Vector, covariance: Vector, variance: float
+) -> tuple[Vector, Vector]:
+    """Return (S + lambda I)^{-1} and S, in units of the last radius."""
     d = len(covariance)
     deviation = last.deviation / math.sqrt(last.weights.second)
     trace = _trace(spread)
@@ -281,6 +290,7 @@ def _direction(last: Moments, spread: Vector, covariance: Vector, variance: floa
     noise = deviation**2 * d * (d + 1) / 2
     keep = max(0.0, 1.0 - noise / max(float(np.sum(unequal**2)), 1e-300))
     values, vectors = np.linalg.eigh(trace / d * identity + keep * unequal)
+    values = np.maximum(values, 0.0)
 
     scaled = covariance / last.radius
     scaled_variance = variance / last.radius**2
@@ -288,5 +298,46 @@ def _direction(last: Moments, spread: Vector, covariance: Vector, variance: floa
         float(scaled @ scaled) - d * scaled_variance, _SMALLEST_SIGNAL * d * scaled_variance
     )
     ridge = scaled_variance * trace / signal + deviation * math.sqrt(d)
-    direction: Vector = vectors @ ((vectors.T @ scaled) / (np.maximum(values, 0.0) + ridge))
-    return direction
+    return (vectors / (values + ridge)) @ vectors.T, (vectors * values) @ vectors.T
+
+
+def _log_odds(
+    direction: Vector, solver: Vector, shrunk: Vector, last: Moments, covariance: Vector,
+    variance: float, beliefs: _Beliefs, mean: float,
+) -> tuple[float, float]:  # fmt: skip
+    r"""Return slope and offset of the log odds over the score minus the threshold.
+
+    With normal scores of one variance s^2 in both classes and means Delta apart, the log odds have
+    the slope Delta / s^2. Delta = w . Cov(x, y) / h, less what the noise in Cov(x, y) adds to it on
+    average because w was made from it, variance tr((S + lambda I)^{-1}), and
+    s^2 = w' (S - Cov Cov' / (1 - m^2)) w. Clipping has shortened both; by how much is told by the
+    released length of a record beside the root of tr S. The offset makes the mean probability of
+    normal scores with the released mean and variance the released share of positives.
+    """
+    label = beliefs.label
+    total = float(direction @ covariance)
+    noise = variance * float(np.trace(solver)) / last.radius
+    apart = max(total - noise, _LEAST_APART * total) / (0.5 * (1.0 - label**2))
+    trace = max(float(np.trace(shrunk)), 1e-3)
+    scores = last.radius**2 * float(direction @ shrunk @ direction)
+    # Noise may leave nothing: some of the mean variance is always there.
+    usual = last.radius**2 * trace / len(direction) * float(direction @ direction)
+    least = max(_LEAST_WITHIN * usual, 1e-300)
+    clipped = max(1.0, beliefs.length / (last.radius * math.sqrt(trace)))
+    slope = apart / max(scores - total**2 / (1.0 - label**2), least) / clipped
+    deviation = clipped * math.sqrt(max(scores, least))
+    nodes, weights = _normal_nodes()
+    odds = slope * (mean + deviation * nodes)
+    low, high = -50.0 - float(np.abs(odds).max()), 50.0 + float(np.abs(odds).max())
+    for _ in range(40):
+        offset = 0.5 * (low + high)
+        shown = 0.5 + 0.5 * float(weights @ np.tanh(0.5 * (odds + offset)))
+        low, high = (low, offset) if shown > 0.5 * (1.0 + label) else (offset, high)
+    return slope, 0.5 * (low + high)
+
+
+@lru_cache(maxsize=1)
+def _normal_nodes() -> tuple[Vector, Vector]:
+    """Return places and weights of a mean over the standard normal law."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(41)
+    return nodes, weights / weights.sum()

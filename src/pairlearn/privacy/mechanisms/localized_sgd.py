@@ -225,7 +225,7 @@ class LocalizedPairSGD(Mechanism):
             centre = ball_or_whole(bounds.radius).project(noisy)
         return PrivateFit(
             direction=centre,
-            threshold=0.0,
+            threshold=None,
             releases=tuple(releases),
             mu=None,
             accounting=self._accounting(bounds),
