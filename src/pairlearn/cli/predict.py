@@ -122,7 +122,8 @@ def _entries(model: Any, scored: Scored) -> Any:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             columns["probability"] = model.predict_proba(scored.X)[:, 1].tolist()
-    if hasattr(model, "classes_"):
+    # A private model without a threshold does not predict labels.
+    if hasattr(model, "classes_") and hasattr(model, "predict"):
         columns["label"] = model.classes_[(scored.scores > 0).astype(int)].tolist()
     for values in zip(*columns.values(), strict=True):
         yield dict(zip(columns, values, strict=True))
