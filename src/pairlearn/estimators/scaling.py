@@ -32,6 +32,8 @@ _FLOOR = 0.1
 _CONSTANT = 1e-10
 #: Squares of values within these bounds are numbers, and so are sums of them.
 _SMALLEST, _LARGEST = 1e-140, 1e140
+#: Up to so many dense numbers NumPy is done before the kernels would be loaded.
+_SMALL = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +66,14 @@ class Scaling:
 
     def apply(self, rows: Rows) -> Rows:
         """Return scaled rows in the storage and the type of the given ones."""
-        from pairlearn.kernels.scales import scale_rows
-
         if isinstance(rows, CsrRows):
             data = (rows.data * self.inverse[rows.indices]) * self.factor[rows.indices]
             return CsrRows(data.astype(rows.data.dtype), rows.indices, rows.indptr, rows.n_features)
+        if rows.X.size <= _SMALL:
+            values = (rows.X.astype(np.float64) * self.inverse - self.centre) * self.factor
+            return DenseRows(values.astype(rows.X.dtype, copy=False))
+        from pairlearn.kernels.scales import scale_rows
+
         scaled = np.empty_like(rows.X)
         scale_rows(rows.flat, self.inverse, self.centre, self.factor, scaled.reshape(-1))
         return DenseRows(scaled)
@@ -139,9 +144,16 @@ def fit_scaling(rows: Rows) -> Scaling:
 
 def _moments(rows: Rows, inverse: Vector) -> tuple[Vector, Vector, Vector, Vector]:
     """Return smallest and largest value, mean and variance of each column, in units."""
+    n, d = rows.shape
+    if isinstance(rows, DenseRows) and rows.X.size <= _SMALL:
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = rows.X.astype(np.float64) * inverse
+            excess = values - values[0]
+            about = excess.mean(axis=0)
+            spread = np.maximum((excess**2).mean(axis=0) - about**2, 0.0)
+        return values.min(axis=0), values.max(axis=0), values[0] + about, spread
     from pairlearn.kernels.scales import column_sums, csr_column_squares, csr_column_sums
 
-    n, d = rows.shape
     low, high, total, squares = (np.empty(d) for _ in range(4))
     if isinstance(rows, CsrRows):
         counts = np.empty(d, dtype=np.int64)

@@ -96,9 +96,16 @@ class ColumnEncoder(ABC):
         """Take in what `state` gave, after checking it."""
 
     @property
-    @abstractmethod
     def describe(self) -> str:
-        """What becomes of the column, for a person."""
+        """What becomes of the column, for a person; empty where that is plain."""
+        return ""
+
+    @property
+    def describe_gaps(self) -> str:
+        """What becomes of missing values."""
+        if self.missing == "refuse":
+            return "rows with gaps are refused"
+        return "gaps: a feature of their own" if self.indicator else ""
 
     def _decide_indicator(self, absent: int, n: int) -> None:
         wanted = self.missing == "indicator"
@@ -157,8 +164,10 @@ class NumberColumn(ColumnEncoder):
         self.indicator = _flag(state, "indicator")
 
     @property
-    def describe(self) -> str:
-        return f"missing: {self.median:g}{' and an indicator' if self.indicator else ''}"
+    def describe_gaps(self) -> str:
+        if self.missing == "refuse":
+            return super().describe_gaps
+        return f"gaps: {self.median:.6g}{' and an indicator' if self.indicator else ''}"
 
 
 class YesNoColumn(NumberColumn):
@@ -251,8 +260,7 @@ class DateColumn(ColumnEncoder):
 
     @property
     def describe(self) -> str:
-        waves = f", waves of the {', '.join(self.waves)}" if self.waves else ""
-        return f"days{waves}{', missing: an indicator' if self.indicator else ''}"
+        return f"days, waves of the {', '.join(self.waves)}" if self.waves else "days"
 
 
 class CategoryColumn(ColumnEncoder):

@@ -36,8 +36,10 @@ class TableOptions:
 
     Parameters
     ----------
-    label, qid : str, optional
-        Columns by name, or by number where the file has no header.
+    label : str
+        A column by name, or by number where the file has no header.
+    qid : str, optional
+        The column of the query.
     problem : {"classes", "numbers", "groups"}
         What labels are: two classes, numbers, or any number of classes.
     classes : (str, str), optional
@@ -60,7 +62,7 @@ class TableOptions:
         Whether the first row that cannot be used is an error.
     """
 
-    label: str | None = None
+    label: str
     qid: str | None = None
     problem: str = "classes"
     classes: tuple[str, str] | None = None
@@ -93,6 +95,8 @@ class Plan:
         What else a person should know.
     delimiter : str
         What stands between fields.
+    numeric_queries : bool
+        Whether queries, if there are any, are whole numbers.
     """
 
     decisions: tuple[Decision, ...]
@@ -100,6 +104,7 @@ class Plan:
     absent: dict[str, float]
     notes: tuple[str, ...]
     delimiter: str
+    numeric_queries: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,11 +189,6 @@ def _spread(blocks: Sequence[Block], names: Sequence[str]) -> dict[str, list[str
 
 def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tuple[str, str | None]:
     """Return the columns of the label and of the query, after checking what else is named."""
-    if options.label is None:
-        raise ReadError(
-            f"name the column of the label with --label; the columns of {files.name}: "
-            f"{listed(names)}."
-        )
     label = _column(options.label, names, files.name, "label", options.header)
     qid = None
     if options.qid is not None:
@@ -306,12 +306,14 @@ def _plan(
     absent = {
         name: sum(map(is_missing, values)) / max(len(values), 1) for name, values in sample.items()
     }
+    absent |= {d.name: 0.0 for d in decisions if d.name not in absent}
     notes = list(files.notes)
     if commas == "european" and any(d.form == "european" for d in decisions):
         notes.append("numbers have decimal commas")
     if files.delimiter != "," and options.delimiter is None and options.format == "csv":
         notes.append(f"fields are separated by {files.delimiter!r}")
-    return Plan(tuple(decisions), encoder, absent, tuple(notes), files.delimiter)
+    numeric = qid is None or all(text.strip().isdigit() for text in sample[qid])
+    return Plan(tuple(decisions), encoder, absent, tuple(notes), files.delimiter, numeric)
 
 
 def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
