@@ -34,8 +34,11 @@ __all__ = ["VERSION", "ColumnEncoder", "TableEncoder", "make_column"]
 VERSION = 1
 #: Values are missing often from this share on, if so many are.
 _OFTEN, _AT_LEAST = 0.01, 5
-#: The most levels of a category, and how often a level must occur to have a feature.
-_MOST_LEVELS, _RARE = 100, 3
+#: The most levels of a category. A level has a feature if it occurs ten times, in few rows once in
+#: fifty, but three times.
+_MOST_LEVELS, _FREQUENT, _SHARE, _RARE = 100, 10, 50, 3
+#: With fewer rows every level has a feature.
+_HANDFUL = 30
 #: Features of a text, and the most that a user may ask for.
 _WORDS, _WIDEST = 1024, 1 << 22
 #: With more features than this most are zero, and rows are stored sparse.
@@ -197,7 +200,7 @@ class YesNoColumn(NumberColumn):
 
 
 class DateColumn(ColumnEncoder):
-    """Days, and waves of the year, the week and the day where the dates span them."""
+    """Years from the median, and waves of the year, the week and the day that the dates span."""
 
     kind = "date"
 
@@ -230,15 +233,15 @@ class DateColumn(ColumnEncoder):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        names = [f"{self.name} (days)"]
+        names = [f"{self.name} (years)"]
         for wave in self.waves:
             names += [f"{self.name} ({wave}, sin)", f"{self.name} ({wave}, cos)"]
         return (*names, f"{self.name}={_ABSENT}") if self.indicator else tuple(names)
 
     def write(self, values: Any, put: Put) -> None:
         absent = np.isnan(values)
-        put(np.arange(len(values)), 0, np.where(absent, self.median, values))
         rows = np.flatnonzero(~absent)
+        put(rows, 0, (values[rows] - self.median) / _WAVES["year"][0])
         for k, wave in enumerate(self.waves):
             angle = 2.0 * np.pi * (values[rows] / _WAVES[wave][0] % 1.0)
             put(rows, 2 * k + 1, np.sin(angle))
@@ -260,7 +263,7 @@ class DateColumn(ColumnEncoder):
 
     @property
     def describe(self) -> str:
-        return f"days, waves of the {', '.join(self.waves)}" if self.waves else "days"
+        return f"years, waves of the {', '.join(self.waves)}" if self.waves else "years"
 
 
 class CategoryColumn(ColumnEncoder):
@@ -297,14 +300,13 @@ class CategoryColumn(ColumnEncoder):
         absent = counts.pop("", 0)
         n = absent + sum(counts.values())
         if not self._given:
-            frequent = [level for level, count in counts.items() if count >= _RARE]
-            if not frequent:  # a handful of rows: all that there is
-                frequent = list(counts)
+            least = 1 if n < _HANDFUL else max(_RARE, min(_FREQUENT, n // _SHARE))
+            frequent = [level for level, count in counts.items() if count >= least]
             frequent.sort(key=lambda level: (-counts[level], level))
             self._set_levels(tuple(sorted(frequent[:_MOST_LEVELS])))
         self.other = not self._given or len(self.levels) < len(counts)
         own = self.missing in ("auto", "indicator")
-        self.indicator = bool(absent) and own and (absent >= _RARE or n < 100)
+        self.indicator = bool(absent) and own and (absent >= _RARE or n < _HANDFUL)
 
     def absent(self, values: Any) -> NDArray[np.bool_]:
         return np.array([not value for value in values], dtype=bool)
