@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -25,8 +25,10 @@ class Union(FeatureMap):
 
     Parameters
     ----------
-    *maps : FeatureMap
+    *given : FeatureMap
         The maps; one that is fitted already is left as it is.
+    maps : sequence of FeatureMap, default=()
+        More of them.
 
     Examples
     --------
@@ -37,8 +39,8 @@ class Union(FeatureMap):
 
     maps: tuple[FeatureMap, ...]
 
-    def __init__(self, *maps: FeatureMap | Iterable[FeatureMap]) -> None:
-        given: Any = maps[0] if len(maps) == 1 and isinstance(maps[0], (tuple, list)) else maps
+    def __init__(self, *given: FeatureMap, maps: Sequence[FeatureMap] = ()) -> None:
+        given = (*given, *maps)
         wrong = [one for one in given if not isinstance(one, FeatureMap)]
         if wrong or not given:
             raise TypeError(
