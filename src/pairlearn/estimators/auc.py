@@ -36,6 +36,7 @@ from pairlearn.estimators.auc_features import (
     map_rows,
     signs_of,
 )
+from pairlearn.estimators.auc_moments import FIRST, MomentStream
 from pairlearn.estimators.auc_online import OnlineGrid, relative_to
 from pairlearn.estimators.by_name import (
     as_averaging,
@@ -43,11 +44,11 @@ from pairlearn.estimators.by_name import (
     as_schedule,
     auto_steps,
 )
-from pairlearn.estimators.decisions import StoredDecisions
+from pairlearn.estimators.decisions import StoredDecisions, Undecided
 from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
-from pairlearn.estimators.published import publish
+from pairlearn.estimators.published import DEFERRED, publish
 from pairlearn.estimators.scaling import Scaling, fit_scaling
 from pairlearn.estimators.storage import register_storable
 from pairlearn.features import FeatureMap, Hats, Identity
@@ -358,9 +359,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.n_steps_, self.n_gradients_ = self.trace_.n_steps, self.trace_.n_gradients
         self.n_examples_ = len(y)
         self.data_fingerprint_: str | None = data_fingerprint(given, y.astype(np.int8))
-        self._online = None
+        self._online = self._moments = None
         coef = (w if scaling is None else scaling.to_user(w))[np.newaxis]
-        publish(self, coef_=coef, features_=features)
+        publish(self, coef_=coef, features_=features, **{DEFERRED: ()})
         self._decide_from(given, y, weight, rng)
         return self
 
@@ -403,9 +404,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 "warm_start=True needs features that stay the same: pass a map that is fitted."
             )
         too_large = 8.0 * given.shape[0] * features.n_outputs > self.max_memory
-        if self.solver == "auto" and closed and not self._asks_for_sgd():
-            if features.closed_form or too_large:
-                return given, "moments"
+        free = self.solver == "auto" and closed and not self._asks_for_sgd()
+        if free and (features.closed_form or too_large):
+            return given, "moments"
         cure = 'use solver="moments", or a larger max_memory.'
         return as_rows(map_rows(features, given, self.max_memory, cure), finite=True), None
 
@@ -619,7 +620,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         """Learn a chunk as `partial_fit` does; return the ``X @ coef_[0]`` that it had before."""
         first = not hasattr(self, "classes_")
         if self.solver == "exact":
-            raise ValueError('partial_fit needs solver="sgd" or "auto", got "exact".')
+            raise ValueError('partial_fit needs solver="sgd", "moments" or "auto", got "exact".')
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         try:
@@ -667,6 +668,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
         y = np.where(is_positive, 1.0, -1.0)
         weight = self._example_weights(sample_weight, labels)
+        if self._learns_moments():
+            return self._learn_moments(rows, y, weight, known, first=first)
+        rows = self._mapped_chunk(rows)
         online = self.__dict__.get("_online")
         if online is None:
             if self.step_size == "theory":
@@ -687,6 +691,125 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         scores = online.learn(rows, y, weight)
         self._adopt(online, known)
         return scores
+
+    def _learns_moments(self) -> bool:
+        """Whether a stream is learned by moments: if asked to, and by default if rows are mapped.
+
+        Stochastic gradient descent in one pass is weak on mapped rows.
+        """
+        if self.solver == "moments":
+            return True
+        closed = self.loss == "auto" or isinstance(get_loss(self.loss), Square)
+        mapped = not is_linear(self.features)
+        return self.solver == "auto" and mapped and closed and not self._asks_for_sgd()
+
+    def _mapped_chunk(self, rows: Rows) -> Rows:
+        """Return a chunk as stochastic gradient descent sees it."""
+        features = self.features
+        if is_linear(features):
+            return rows
+        if not isinstance(features, FeatureMap) or not features.is_fitted:
+            raise ValueError(
+                f"stochastic gradient descent on a stream needs fitted features, got {features!r}; "
+                'pass features=Hats().fit(X) of a sample X, or solver="moments", which fits the '
+                "map to the first 4,096 examples."
+            )
+        publish(self, features_=features)
+        return as_rows(map_rows(features, rows, self.max_memory, "pass smaller chunks."))
+
+    def _learn_moments(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        classes: NDArray[Any],
+        *,
+        first: bool,
+    ) -> NDArray[np.float64]:
+        stream = self.__dict__.get("_moments")
+        if stream is None:
+            if not first:
+                raise ValueError(
+                    "a stream by moments cannot go on from fit, which does not keep them; teach a "
+                    "new model by partial_fit alone."
+                )
+            stream = self._new_moments(rows.shape[1])
+        scores: NDArray[np.float64] = stream.learn(rows, y, weight)
+        self._adopt_moments(stream, classes)
+        return scores
+
+    def _new_moments(self, n_features: int) -> MomentStream:
+        if self.monotone:
+            raise ValueError("monotone functions are for fit; a stream does not constrain them.")
+        given = self.features
+        known = given if isinstance(given, FeatureMap) and given.is_fitted else None
+        if is_linear(given):
+            known = Identity().fit(np.zeros((1, n_features)))
+        if known is not None and known.n_inputs != n_features:
+            raise ValueError(
+                f"features were fitted to {known.n_inputs} features, X has {n_features}."
+            )
+        loss = self._loss_for("moments")
+        return MomentStream(
+            self._map_of_stream,
+            features=known,
+            ridge=None if self.ridge == "auto" else check_positive("ridge", self.ridge),  # type: ignore[arg-type]
+            margin=loss.parameter,
+            scaled=self.scaling is not None,
+        )
+
+    def _map_of_stream(self, rows: Rows, y: NDArray[np.float64]) -> FeatureMap:
+        """Return the map fitted to the first examples of a stream."""
+        rng = check_generator(copy.deepcopy(self.random_state))
+        if isinstance(self.features, str) and self.features == "auto":
+            # Too few to choose by: linear, until the choice is made for good.
+            if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
+                return Identity().fit(np.zeros((1, rows.shape[1])))
+            return choose_features(
+                rows,
+                y,
+                weight=np.empty(0),
+                validation_fraction=self.validation_fraction,
+                max_memory=self.max_memory,
+                rng=rng,
+            )[1]
+        return fit_map(as_map(self.features, rows, y), rows, rng)
+
+    def _adopt_moments(self, stream: MomentStream, classes: NDArray[Any]) -> None:
+        """Take over a stream; its model is found when somebody asks for it."""
+        self._moments, self.solver_ = stream, "moments"
+        self.loss_ = self._loss_for("moments")
+        self.step_size_, self.radius_ = None, np.inf
+        self.n_steps_ = self.n_gradients_ = self.n_examples_ = stream.n_examples
+        self.data_fingerprint_ = None
+        self.trace_ = Trace(n_steps=stream.n_examples, n_gradients=stream.n_examples)
+        deferred = {DEFERRED: ("coef_", "features_", "_decision")}
+        publish(self, classes_=classes, coef_=None, _decision=None, **deferred)
+
+    @one_at_a_time
+    def finish_stream(self) -> None:
+        """Find the coefficients of a stream by moments, if examples came since the last time.
+
+        Whoever reads them, or predicts, does so; call it to choose the moment.
+        """
+        stream: MomentStream | None = self.__dict__.get("_moments")
+        if stream is None:
+            return
+        model = stream.finish()
+        if model is None:
+            features = Identity().fit(np.zeros((1, self.n_features_in_)))
+            coef = np.zeros(self.n_features_in_)
+            self.ridge_, self.held_out_auc_ = None, None
+        else:
+            features, coef = model.features, model.coef
+            self.ridge_, self.held_out_auc_ = model.ridge, model.auc
+        publish(
+            self,
+            coef_=coef[np.newaxis],
+            features_=features,
+            _decision=Undecided(*stream.window()),
+            **{DEFERRED: ()},
+        )
 
     def _online_parts(self) -> dict[str, Any]:
         return {
@@ -710,12 +833,19 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     @one_at_a_time
     def restart_stream(self) -> None:
         """Forget step sizes and average; the next chunk starts from the present coefficients."""
+        if self.__dict__.get("_moments") is not None:
+            raise ValueError(
+                'a stream by moments has no step sizes to start anew; use solver="sgd" to forget '
+                "the past."
+            )
         self._online = None
 
     @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
         """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
-        online = self.__dict__.get("_online")
+        online, moments = self.__dict__.get("_online"), self.__dict__.get("_moments")
+        if moments is not None:
+            return {**seen_features(self), "classes": self.classes_, "moments": moments.state()}
         if online is None:
             return {}
         return {**seen_features(self), "classes": self.classes_, **online.state()}
@@ -725,10 +855,22 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
-            online = OnlineGrid.from_state(state, self._online_problem(), **self._online_parts())
             classes = state["classes"]
             if not isinstance(classes, np.ndarray) or classes.shape != (2,):
                 raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")
+            self._check_parameters()
+            if ("moments" in state) != self._learns_moments():
+                raise ValueError(
+                    "the saved stream was learned by another solver; make the model alike."
+                )
+            if "moments" in state:
+                stream = self._new_moments(self.n_features_in_)
+                stream.restore(state["moments"], self.n_features_in_)
+                self._adopt_moments(stream, classes)
+                return
+            online = OnlineGrid.from_state(state, self._online_problem(), **self._online_parts())
+            if isinstance(self.features, FeatureMap) and self.features.is_fitted:
+                publish(self, features_=self.features)
             self._adopt(online, classes)
 
     # ------------------------------------------------------------------------- parameters

@@ -33,6 +33,7 @@ __all__ = [
     "fit_moments",
     "is_linear",
     "map_rows",
+    "ridges_for",
     "signs_of",
 ]
 
@@ -268,7 +269,8 @@ def _solved(
         return np.asarray(moments.problem(scaled=scaled).solve(ridge, signs=signs))
 
 
-def _ridges_for(features: FeatureMap) -> tuple[float, ...]:
+def ridges_for(features: FeatureMap) -> tuple[float, ...]:
+    """Return the ridges to try, from strong to weak."""
     return _RIDGES if features.n_outputs <= _WIDE else _RIDGES[:-1]
 
 
@@ -350,7 +352,7 @@ def _judged(
     """Return what each map is worth on the same held-out examples."""
     fold, n_held = deal_folds(y, validation_fraction, rng)
     found = {
-        name: _HeldOut(one, rows, y, weight, fold, n_held, _ridges_for(one), None)
+        name: _HeldOut(one, rows, y, weight, fold, n_held, ridges_for(one), None)
         for name, one in maps.items()
     }
     best = max(found.values(), key=lambda one: one.auc)
@@ -432,10 +434,9 @@ def fit_moments(
             "a map with fewer features, or a larger max_memory."
         )
     margin = float(loss.margin) if isinstance(loss, Square) else 1.0
-    if len(weight) and not weight.all():
-        if held_out is None or ridge is not None:
-            kept = np.flatnonzero(weight)
-            rows, y, weight = rows.take(kept), y[kept], weight[kept]
+    if len(weight) and not weight.all() and (held_out is None or ridge is not None):
+        kept = np.flatnonzero(weight)
+        rows, y, weight = rows.take(kept), y[kept], weight[kept]
     if ridge is not None:
         own = weight if len(weight) else None
         moments = MappedMoments(features).add(rows, y, example_weight=own)
@@ -444,7 +445,7 @@ def fit_moments(
     if held_out is None:
         fold, n_held = deal_folds(y, validation_fraction, rng)
         held_out = _HeldOut(
-            features, rows, y, weight, fold, n_held, _ridges_for(features), signs, scaled
+            features, rows, y, weight, fold, n_held, ridges_for(features), signs, scaled
         )
     chosen = held_out.tried[held_out.best]
     problem = held_out.moments().problem(scaled=scaled)
