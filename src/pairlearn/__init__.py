@@ -34,6 +34,8 @@ _HOME = {
     "estimators.private_metric": ("PrivateMetricLearner",),
     "estimators.private_stream": ("PrivateAUCStream",),
     "estimators.ranker": ("PairwiseRanker",),
+    "features.check": ("check_features",),
+    "features": ("FeatureMap", "Hats", "Identity", "Nystroem", "RandomFourier", "Union"),
     "losses.check": ("check_loss",),
     "losses": (
         "DistanceHinge",

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,6 +26,17 @@ from pairlearn.estimators.auc_choice import (
     relative_steps,
     two_classes,
 )
+from pairlearn.estimators.auc_features import (
+    as_map,
+    check_named,
+    choose_features,
+    fit_map,
+    fit_moments,
+    is_linear,
+    map_rows,
+    signs_of,
+)
+from pairlearn.estimators.auc_moments import FIRST, MomentStream
 from pairlearn.estimators.auc_online import OnlineGrid, relative_to
 from pairlearn.estimators.by_name import (
     as_averaging,
@@ -32,15 +45,17 @@ from pairlearn.estimators.by_name import (
     auto_steps,
     is_scaled,
 )
-from pairlearn.estimators.decisions import StoredDecisions
+from pairlearn.estimators.decisions import StoredDecisions, Undecided
 from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.order import RESERVOIRS, watch_order
+from pairlearn.estimators.published import DEFERRED, publish
 from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.storage import register_storable
 from pairlearn.estimators.weights import chunk_weights
-from pairlearn.losses import PairLoss, get_loss
+from pairlearn.features import FeatureMap, Hats, Identity
+from pairlearn.losses import PairLoss, Square, get_loss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
@@ -134,7 +149,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         Source of the sampled indices.
     verbose : int, default=0
         1 shows a progress bar on stderr.
-    solver : {"auto", "sgd", "exact"}, default="auto"
+    solver : {"auto", "sgd", "exact", "moments"}, default="auto"
         "sgd" is Algorithm 1. "exact" minimises the mean loss over all opposite pairs plus
         ridge times the squared norm of the coefficients: in closed form for the square loss, by
         Newton's method or L-BFGS with exact gradients otherwise. It is for data in memory and
@@ -142,10 +157,14 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         if X is dense, at most 4 million numbers if it is sparse), where a choice of step size and
         radius is noise and the exact solution is cheap, unless a parameter that only the other
         solver looks at is given. A parameter that the named solver would ignore is refused.
+        "moments" is the square loss in closed form by the moments of the two classes, in one pass
+        over blocks of mapped rows, which are never held together; in `partial_fit`, one pass gives
+        what `fit` would give. "auto" takes it for features that are many and say little each
+        (Fourier), and where mapped rows exceed `max_memory`.
     ridge : float or "auto", default="auto"
         The ridge of the exact solver, for features of mean variance 1. "auto" takes the best of
         100, 10, ..., 1e-6 by AUC over stratified folds, dealt three times if the rarer class has
-        fewer than 60 examples.
+        fewer than 60 examples; with "moments", of 1, .1, ..., 1e-4, on one fold if there are many.
     scaling : "auto" or None, default="auto"
         "auto" centres each feature and divides it by its standard deviation, but at least by a
         tenth of its range (so that rare indicators are not blown up), and leaves out what is
@@ -163,19 +182,33 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         `risk`, `average` and `w`.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the previous fit.
+    features : {"linear", "hats", "fourier", "auto"} or FeatureMap, default="linear"
+        What the score is linear in: the features as they are, piecewise linear functions of each
+        (`Hats`: an additive model), sines and cosines of random projections (`RandomFourier`: a
+        kernel machine), or a map of `pairlearn.features` or your own; one that is fitted already
+        stays as it is. "auto" takes the simplest of the three that is within a standard error of
+        the best by AUC on held-out training data; `choice_` says why.
+    max_memory : float, default=2**30
+        Bytes that mapped rows may take. Where all of them do not fit, blocks are mapped as they
+        are needed, by "moments"; a solver that needs all of them is refused.
+    monotone : mapping or None, default=None
+        Features, by name or number, whose function must increase (1) or decrease (-1), for hats:
+        ``monotone={"age": 1}``. It is solved by "moments".
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive one.
     coef_ : ndarray of shape (1, n_features)
-        Coefficients.
+        Coefficients; with `features`, of mapped features.
+    features_ : FeatureMap
+        The fitted map, `Identity` for a linear score.
     intercept_ : ndarray of shape (1,)
         Minus the threshold, so that `decision_function` is positive where `predict` is.
     threshold_ : float
         The cut on ``X @ coef_[0]``.
     solver_ : str
-        What `fit` used, "sgd" or "exact".
+        What `fit` used, "sgd", "exact" or "moments".
     loss_ : PairLoss
         The loss that it minimised.
     step_size_, radius_, ridge_ : float or None
@@ -242,6 +275,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         n_jobs: int | None = None,
         callbacks: Sequence[Callback] | None = None,
         warm_start: bool = False,
+        features: str | FeatureMap = "linear",
+        max_memory: float = 2**30,
+        monotone: Mapping[str | int, int] | None = None,
     ) -> None:
         self.loss = loss
         self.step_size = step_size
@@ -264,6 +300,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.n_jobs = n_jobs
         self.callbacks = callbacks
         self.warm_start = warm_start
+        self.features = features
+        self.max_memory = max_memory
+        self.monotone = monotone
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -298,21 +337,29 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
         weight = self._pair_weights(sample_weight, labels, classes, y)
-        bare = self.scaling is None or self.step_size == "theory"
+        features, found = self._features_for(given, y, weight, rng)
+        source, solver = self._source_for(features, given)
+        bare = self.scaling is None or self.step_size == "theory" or solver == "moments"
         # Weights of classes say nothing about units.
         counts = chunk_weights(sample_weight, len(y))
-        scaling, rows = scaled_rows(None if bare else "auto", given, counts)
-        solver = self._solver_for(rows, y)
+        scaling, rows = scaled_rows(None if bare else "auto", source, counts)
+        solver = solver or self._solver_for(rows, y)
         self.loss_ = self._loss_for(solver)
         self.advice_: Advice | None = None
         if scaling is not None and scaling.n_constant == rows.shape[1]:
             # A warning has said so: no coefficient makes a difference.
             w, choice, self.trace_ = np.zeros(rows.shape[1]), Choice(), Trace()
+        elif solver == "moments":
+            w, choice = self._fit_moments(features, given, y, weight, rng, found)
         elif solver == "exact":
             w, choice = self._fit_exact(rows, y, weight, rng)
         else:
             start = self._warm_start(rows.shape[1], scaling)
             w, choice = self._fit_sgd(rows, y, weight, start, rng)
+        if found is not None:
+            choice = replace(choice, features=found[0])
+            if self.verbose:
+                print(found[0].reason, file=sys.stderr)
         self.classes_, self.solver_, self.choice_ = classes, solver, choice
         self.step_size_: float | None = choice.step_size
         self.radius_, self.ridge_ = choice.radius, choice.ridge
@@ -320,11 +367,94 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.n_steps_, self.n_gradients_ = self.trace_.n_steps, self.trace_.n_gradients
         self.n_examples_ = len(y)
         self.data_fingerprint_: str | None = data_fingerprint(given, y.astype(np.int8))
-        self._online = None
+        self._online = self._moments = None
         self._known_scales: Scaling | RunningScales | None = scaling
-        self.coef_ = (w if scaling is None else scaling.to_user(w))[np.newaxis]
+        coef = (w if scaling is None else scaling.to_user(w))[np.newaxis]
+        publish(self, coef_=coef, features_=features, **{DEFERRED: ()})
         self._decide_from(given, y, weight, rng)
         return self
+
+    # --------------------------------------------------------------------------- features
+
+    def _features_for(
+        self,
+        given: Rows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        rng: np.random.Generator,
+    ) -> tuple[FeatureMap, tuple[Any, Any] | None]:
+        """Return the fitted map; if it was chosen, also the evidence and its moments."""
+        if is_linear(self.features):
+            return Identity().fit(np.zeros((1, given.shape[1]))), None
+        # Numbers of their own, so that a linear choice is trained as it is by itself.
+        draws = copy.deepcopy(rng)
+        if isinstance(self.features, str) and self.features == "auto" and not self.monotone:
+            choice, features, held_out = choose_features(
+                given,
+                y,
+                weight=weight,
+                validation_fraction=self.validation_fraction,
+                max_memory=self.max_memory,
+                rng=draws,
+            )
+            return features, (choice, held_out)
+        return fit_map(as_map(self.features, given, y), given, draws), None
+
+    def _source_for(self, features: FeatureMap, given: Rows) -> tuple[Rows, str | None]:
+        """Return the rows to train on, and the solver if features decide about it."""
+        plain = isinstance(features, Identity)
+        closed = self.loss == "auto" or isinstance(get_loss(self.loss), Square)
+        if self.solver == "moments" or self.monotone:
+            return given, "moments"
+        if plain:
+            return given, None
+        if self.warm_start and hasattr(self, "coef_") and features is not self.features:
+            raise ValueError(
+                "warm_start=True needs features that stay the same: pass a map that is fitted."
+            )
+        too_large = 8.0 * given.shape[0] * features.n_outputs > self.max_memory
+        free = self.solver == "auto" and closed and not self._asks_for_sgd()
+        if free and (features.closed_form or too_large):
+            return given, "moments"
+        cure = 'use solver="moments", or a larger max_memory.'
+        return as_rows(map_rows(features, given, self.max_memory, cure), finite=True), None
+
+    def _fit_moments(
+        self,
+        features: FeatureMap,
+        rows: Rows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        rng: np.random.Generator,
+        found: tuple[Any, Any] | None,
+    ) -> tuple[NDArray[np.float64], Choice]:
+        """Return the minimiser in closed form, and how its ridge was chosen."""
+        w, choice = fit_moments(
+            features,
+            rows,
+            y,
+            loss=self.loss_,
+            ridge=None if self.ridge == "auto" else float(self.ridge),
+            weight=weight,
+            validation_fraction=self.validation_fraction,
+            max_memory=self.max_memory,
+            scaled=self.scaling is not None,
+            signs=signs_of(self.monotone, features, getattr(self, "feature_names_in_", None)),
+            held_out=None if found is None else found[1],
+            rng=rng,
+        )
+        self.trace_ = Trace(n_steps=len(y), n_gradients=len(y))
+        return w, choice
+
+    def _restore_map(self, features: FeatureMap) -> None:
+        publish(self, features_=features)
+
+    @property
+    def features_(self) -> FeatureMap:
+        """The fitted map, `Identity` for a linear score."""
+        model = self._published()
+        found: FeatureMap | None = model.get("features_")
+        return Identity().fit(np.zeros((1, self.n_features_in_))) if found is None else found
 
     def _fit_sgd(
         self,
@@ -453,7 +583,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
 
     def _loss_for(self, solver: str) -> PairLoss:
         if self.loss == "auto":
-            return get_loss("squared_hinge" if solver == "exact" else "hinge")
+            return get_loss({"exact": "squared_hinge", "moments": "square"}.get(solver, "hinge"))
         return get_loss(self.loss)
 
     def partial_fit(
@@ -503,7 +633,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         """
         first = not hasattr(self, "classes_")
         if self.solver == "exact":
-            raise ValueError('partial_fit needs solver="sgd" or "auto", got "exact".')
+            raise ValueError('partial_fit needs solver="sgd", "moments" or "auto", got "exact".')
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         try:
@@ -551,6 +681,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
         y = np.where(is_positive, 1.0, -1.0)
         weight = self._example_weights(sample_weight, labels)
+        if self._learns_moments():
+            return self._learn_moments(rows, y, weight, known, first=first)
+        rows = self._mapped_chunk(rows)
         online = self.__dict__.get("_online")
         if online is None:
             if self.step_size == "theory":
@@ -589,6 +722,125 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             return RunningScales(n_features, start="given")
         return known.going_on() if isinstance(known, RunningScales) else RunningScales.known(known)
 
+    def _learns_moments(self) -> bool:
+        """Whether a stream is learned by moments: if asked to, and by default if rows are mapped.
+
+        Stochastic gradient descent in one pass is weak on mapped rows.
+        """
+        if self.solver == "moments":
+            return True
+        closed = self.loss == "auto" or isinstance(get_loss(self.loss), Square)
+        mapped = not is_linear(self.features)
+        return self.solver == "auto" and mapped and closed and not self._asks_for_sgd()
+
+    def _mapped_chunk(self, rows: Rows) -> Rows:
+        """Return a chunk as stochastic gradient descent sees it."""
+        features = self.features
+        if is_linear(features):
+            return rows
+        if not isinstance(features, FeatureMap) or not features.is_fitted:
+            raise ValueError(
+                f"stochastic gradient descent on a stream needs fitted features, got {features!r}; "
+                'pass features=Hats().fit(X) of a sample X, or solver="moments", which fits the '
+                "map to the first 4,096 examples."
+            )
+        publish(self, features_=features)
+        return as_rows(map_rows(features, rows, self.max_memory, "pass smaller chunks."))
+
+    def _learn_moments(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        classes: NDArray[Any],
+        *,
+        first: bool,
+    ) -> NDArray[np.float64]:
+        stream = self.__dict__.get("_moments")
+        if stream is None:
+            if not first:
+                raise ValueError(
+                    "a stream by moments cannot go on from fit, which does not keep them; teach a "
+                    "new model by partial_fit alone."
+                )
+            stream = self._new_moments(rows.shape[1])
+        scores: NDArray[np.float64] = stream.learn(rows, y, weight)
+        self._adopt_moments(stream, classes)
+        return scores
+
+    def _new_moments(self, n_features: int) -> MomentStream:
+        if self.monotone:
+            raise ValueError("monotone functions are for fit; a stream does not constrain them.")
+        given = self.features
+        known = given if isinstance(given, FeatureMap) and given.is_fitted else None
+        if is_linear(given):
+            known = Identity().fit(np.zeros((1, n_features)))
+        if known is not None and known.n_inputs != n_features:
+            raise ValueError(
+                f"features were fitted to {known.n_inputs} features, X has {n_features}."
+            )
+        loss = self._loss_for("moments")
+        return MomentStream(
+            self._map_of_stream,
+            features=known,
+            ridge=None if self.ridge == "auto" else check_positive("ridge", self.ridge),  # type: ignore[arg-type]
+            margin=loss.parameter,
+            scaled=self.scaling is not None,
+        )
+
+    def _map_of_stream(self, rows: Rows, y: NDArray[np.float64]) -> FeatureMap:
+        """Return the map fitted to the first examples of a stream."""
+        rng = check_generator(copy.deepcopy(self.random_state))
+        if isinstance(self.features, str) and self.features == "auto":
+            # Too few to choose by: linear, until the choice is made for good.
+            if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
+                return Identity().fit(np.zeros((1, rows.shape[1])))
+            return choose_features(
+                rows,
+                y,
+                weight=np.empty(0),
+                validation_fraction=self.validation_fraction,
+                max_memory=self.max_memory,
+                rng=rng,
+            )[1]
+        return fit_map(as_map(self.features, rows, y), rows, rng)
+
+    def _adopt_moments(self, stream: MomentStream, classes: NDArray[Any]) -> None:
+        """Take over a stream; its model is found when somebody asks for it."""
+        self._moments, self.solver_ = stream, "moments"
+        self.loss_ = self._loss_for("moments")
+        self.step_size_, self.radius_ = None, np.inf
+        self.n_steps_ = self.n_gradients_ = self.n_examples_ = stream.n_examples
+        self.data_fingerprint_ = None
+        self.trace_ = Trace(n_steps=stream.n_examples, n_gradients=stream.n_examples)
+        deferred = {DEFERRED: ("coef_", "features_", "_decision")}
+        publish(self, classes_=classes, coef_=None, _decision=None, **deferred)
+
+    @one_at_a_time
+    def finish_stream(self) -> None:
+        """Find the coefficients of a stream by moments, if examples came since the last time.
+
+        Whoever reads them, or predicts, does so; call it to choose the moment.
+        """
+        stream: MomentStream | None = self.__dict__.get("_moments")
+        if stream is None:
+            return
+        model = stream.finish()
+        if model is None:
+            features = Identity().fit(np.zeros((1, self.n_features_in_)))
+            coef = np.zeros(self.n_features_in_)
+            self.ridge_, self.held_out_auc_ = None, None
+        else:
+            features, coef = model.features, model.coef
+            self.ridge_, self.held_out_auc_ = model.ridge, model.auc
+        publish(
+            self,
+            coef_=coef[np.newaxis],
+            features_=features,
+            _decision=Undecided(*stream.window()),
+            **{DEFERRED: ()},
+        )
+
     def _online_parts(self) -> dict[str, Any]:
         return {
             "pairing": as_pairing(self.pairing, self.buffer_size),
@@ -611,6 +863,11 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     @one_at_a_time
     def restart_stream(self) -> None:
         """Forget step sizes and average; the next chunk starts from the present coefficients."""
+        if self.__dict__.get("_moments") is not None:
+            raise ValueError(
+                'a stream by moments has no step sizes to start anew; use solver="sgd" to forget '
+                "the past."
+            )
         online = self.__dict__.get("_online")
         if online is not None:
             self._known_scales = online.best.scales
@@ -619,7 +876,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
         """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
-        online = self.__dict__.get("_online")
+        online, moments = self.__dict__.get("_online"), self.__dict__.get("_moments")
+        if moments is not None:
+            return {**seen_features(self), "classes": self.classes_, "moments": moments.state()}
         if online is None:
             return {}
         return {**seen_features(self), "classes": self.classes_, **online.state()}
@@ -629,15 +888,27 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
+            classes = state["classes"]
+            if not isinstance(classes, np.ndarray) or classes.shape != (2,):
+                raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")
+            self._check_parameters()
+            if ("moments" in state) != self._learns_moments():
+                raise ValueError(
+                    "the saved stream was learned by another solver; make the model alike."
+                )
+            if "moments" in state:
+                stream = self._new_moments(self.n_features_in_)
+                stream.restore(state["moments"], self.n_features_in_)
+                self._adopt_moments(stream, classes)
+                return
             online = OnlineGrid.from_state(
                 state,
                 self._online_problem(),
                 is_scaled=self.scaling is not None,
                 **self._online_parts(),
             )
-            classes = state["classes"]
-            if not isinstance(classes, np.ndarray) or classes.shape != (2,):
-                raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")
+            if isinstance(self.features, FeatureMap) and self.features.is_fitted:
+                publish(self, features_=self.features)
             self._adopt(online, classes)
 
     # ------------------------------------------------------------------------- parameters
@@ -647,11 +918,13 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self._check_decisions()
         if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
-        if self.solver not in ("auto", "sgd", "exact"):
-            raise ValueError(f'solver must be "auto", "sgd" or "exact", got {self.solver!r}.')
+        if self.solver not in ("auto", "sgd", "exact", "moments"):
+            raise ValueError(
+                f'solver must be "auto", "sgd", "exact" or "moments", got {self.solver!r}.'
+            )
         is_scaled(self.scaling)
         wrong = ["ridge"] if self.solver == "sgd" and self.ridge != "auto" else []
-        if self.solver == "exact":
+        if self.solver in ("exact", "moments"):
             wrong = self._asks_for_sgd()
         if wrong:
             listed = ", ".join(f"{name}={getattr(self, name)!r}" for name in wrong)
@@ -663,6 +936,28 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         check_fraction("validation_fraction", self.validation_fraction)
         if self.loss != "auto":
             get_loss(self.loss)
+        self._check_features()
+
+    def _check_features(self) -> None:
+        check_positive("max_memory", self.max_memory, allow_infinite=True)
+        check_named(self.features)
+        by_moments = self.solver == "moments" or bool(self.monotone)
+        if by_moments and self.loss != "auto" and not isinstance(get_loss(self.loss), Square):
+            raise ValueError(
+                f"class moments are all that the square loss needs, and no other: got loss="
+                f'{self.loss!r}; use loss="square" or "auto", or solver="exact".'
+            )
+        if self.monotone:
+            if self.solver not in ("auto", "moments") or self._asks_for_sgd():
+                raise ValueError(
+                    'monotone functions are found by solver="moments"; leave the solver and the '
+                    "parameters of stochastic gradient descent at their defaults."
+                )
+            if self.features != "hats" and not isinstance(self.features, Hats):
+                raise ValueError(
+                    f"monotone constrains piecewise linear functions, got features="
+                    f'{self.features!r}; use features="hats" or Hats(...).'
+                )
 
     def _asks_for_sgd(self) -> list[str]:
         """Return the parameters that only stochastic gradient descent looks at, if given."""

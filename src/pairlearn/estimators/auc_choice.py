@@ -29,6 +29,7 @@ from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.sweep import Sweep
 
 if TYPE_CHECKING:
+    from pairlearn.estimators.auc_features import FeatureChoice
     from pairlearn.theory import Advice
 
 __all__ = [
@@ -133,6 +134,8 @@ class Choice:
     evidence: Tried | None = None
     #: All candidates, in the order in which they were tried.
     tried: tuple[Tried, ...] = ()
+    #: Which features were chosen, and why; None where they were given.
+    features: FeatureChoice | None = None
 
     @property
     def auc(self) -> float | None:

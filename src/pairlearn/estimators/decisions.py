@@ -21,10 +21,12 @@ from pairlearn.estimators.calibration import (
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.published import Part, publish, published
 from pairlearn.estimators.storage import Storable
+from pairlearn.features import Identity
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.solvers.rows import DenseRows, Rows
+from pairlearn.solvers.mapped_moments import score_mapped
+from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Trace
 
 __all__ = ["ScoreDecisions", "StoredDecisions", "Undecided"]
@@ -101,7 +103,7 @@ class ScoreDecisions:
         if isinstance(part, DenseRows):
             # In single precision the scores of data far from zero would drown in rounding.
             part = DenseRows(part.X.astype(np.float64, copy=False))
-        scores = part.scores(self.coef_[0])
+        scores = self._scores_of(part, published(self))
         self._decision = self._decide(scores, y[index] > 0, weights)
 
     def _publish_stream(
@@ -206,7 +208,17 @@ class ScoreDecisions:
 
     def _scores(self, X: Any, model: Mapping[str, Any]) -> NDArray[np.float64]:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ model["coef_"][0], dtype=np.float64)
+        features = model.get("features_")
+        if features is None or isinstance(features, Identity):
+            return np.asarray(X @ model["coef_"][0], dtype=np.float64)
+        return score_mapped(features, as_rows(X, finite=True), model["coef_"][0])
+
+    def _scores_of(self, rows: Rows, model: Mapping[str, Any]) -> NDArray[np.float64]:
+        """Return the scores of training rows."""
+        features = model.get("features_")
+        if features is None or isinstance(features, Identity):
+            return rows.scores(model["coef_"][0])
+        return score_mapped(features, rows, model["coef_"][0])
 
 
 class StoredDecisions(Storable, ScoreDecisions):

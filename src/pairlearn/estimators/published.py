@@ -4,6 +4,9 @@
 A thread that predicts beside one that learns must not see the coefficients of one model and the
 threshold of another. So what predictions are made of stands in one record, which is replaced as a
 whole and never changed, and a prediction reads that record once.
+
+Parts that cost something can be left for later: a record names them as deferred, and whoever reads
+the record, or one of them, makes the model finish its stream first.
 """
 
 from __future__ import annotations
@@ -11,20 +14,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Part", "publish", "published"]
+__all__ = ["DEFERRED", "Part", "publish", "published"]
 
 _RECORD = "_model"
+#: Names of the parts that are out of date until the model's `finish_stream` has published them.
+DEFERRED = "_deferred"
 
 
 def publish(model: Any, **parts: Any) -> None:
     """Replace these parts of the record, all of them at once."""
-    vars(model)[_RECORD] = {**published(model), **parts}
+    vars(model)[_RECORD] = {**_record(model), **parts}
+
+
+def _record(model: Any) -> Mapping[str, Any]:
+    record: Mapping[str, Any] = vars(model).get(_RECORD, {})
+    return record
 
 
 def published(model: Any) -> Mapping[str, Any]:
     """Return the record as it stands: to be read, never to be written to."""
-    record: Mapping[str, Any] = vars(model).get(_RECORD, {})
-    return record
+    if _record(model).get(DEFERRED):
+        model.finish_stream()
+    return _record(model)
 
 
 class Part:
@@ -48,8 +59,11 @@ class Part:
     def __get__(self, model: Any, owner: type) -> Any:
         if model is None:
             return self
+        record = _record(model)
+        if self._name in record.get(DEFERRED, ()):
+            record = published(model)
         try:
-            return published(model)[self._name]
+            return record[self._name]
         except KeyError:
             raise AttributeError(
                 f"{owner.__name__!r} object has no attribute {self._name!r}: it is not fitted."
@@ -60,4 +74,4 @@ class Part:
 
     def __delete__(self, model: Any) -> None:
         self.__get__(model, type(model))
-        vars(model)[_RECORD] = {k: v for k, v in published(model).items() if k != self._name}
+        vars(model)[_RECORD] = {k: v for k, v in _record(model).items() if k != self._name}

@@ -18,13 +18,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.file import read_model, write_model
+from pairlearn.models.maps import pack_map, unpack_map
 from pairlearn.models.parts import decode, encode
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec, ModelSpec, check_record, register_model
@@ -34,6 +37,10 @@ __all__ = ["Storable", "register_storable"]
 
 #: The type of the labels, which JSON does not tell.
 _CLASS_TYPE = "classes_dtype"
+#: The description of a feature map, whose numbers are in the array "features"; coefficients are
+#: then about mapped features, and bear another name.
+_MAP, _MAPPED = "features_map", "mapped_"
+_COEFFICIENTS = ("coef", "components")
 
 
 class Storable:
@@ -83,9 +90,16 @@ class Storable:
         if classes is not None:
             parameters[_CLASS_TYPE] = classes.dtype.str if classes.dtype.kind != "O" else "object"
         names = getattr(self, "feature_names_in_", None)
+        arrays = self._pack()
+        features = self._stored_map()
+        if features is not None:
+            parameters[_MAP], arrays["features"] = pack_map(features)
+            for name in _COEFFICIENTS:
+                if name in arrays:
+                    arrays[_MAPPED + name] = arrays.pop(name)
         return ModelRecord(
             type(self).__name__,
-            self._pack(),
+            arrays,
             parameters=parameters,
             classes=None if classes is None else classes.tolist(),
             feature_names=None if names is None else names.tolist(),
@@ -96,16 +110,21 @@ class Storable:
     @classmethod
     def from_record(cls, record: ModelRecord) -> Self:
         """Return the fitted model of a record that has passed the checks of `read_model`."""
-        given = {k: decode(v, k) for k, v in record.parameters.items() if k != _CLASS_TYPE}
+        special = (_CLASS_TYPE, _MAP)
+        given = {k: decode(v, k) for k, v in record.parameters.items() if k not in special}
+        features, record = _with_map(record, cls)
         try:
             model = cls(**given)
             if record.classes is not None:
                 model.classes_ = _classes(record)  # type: ignore[attr-defined]
             model._unpack(record)
-            for name in ("coef", "components"):
+            for name in _COEFFICIENTS:
                 if name in record.arrays:
                     width = int(record.arrays[name].shape[-1])
                     model.n_features_in_ = width  # type: ignore[attr-defined]
+            if features is not None:
+                model.n_features_in_ = features.n_inputs  # type: ignore[attr-defined]
+                model._restore_map(features)
             if record.feature_names is not None:
                 model.feature_names_in_ = np.array(  # type: ignore[attr-defined]
                     record.feature_names, dtype=object
@@ -138,6 +157,15 @@ class Storable:
             if array is not None:
                 value = array.copy() if array.ndim else array.item()
             setattr(self, f"{name}_", value)
+
+    def _stored_map(self) -> FeatureMap | None:
+        """Return the fitted map if there is one that changes anything."""
+        features: FeatureMap | None = getattr(self, "features_", None)
+        return None if features is None or isinstance(features, Identity) else features
+
+    def _restore_map(self, features: FeatureMap) -> None:
+        """Take over a fitted map."""
+        self.features_ = features
 
     def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return what is known about the origin; what the caller says takes precedence."""
@@ -173,15 +201,56 @@ def _classes(record: ModelRecord) -> NDArray[Any]:
     return classes
 
 
+def _with_map(
+    record: ModelRecord, estimator: type[Storable]
+) -> tuple[FeatureMap | None, ModelRecord]:
+    """Return the map of a record, and the record with coefficients under their usual name."""
+    arrays, features = dict(record.arrays), None
+    if _MAP in record.parameters:
+        if "features" not in arrays:
+            raise ModelFileError("it describes a feature map without its numbers.")
+        features = unpack_map(record.parameters[_MAP], arrays.pop("features"))
+        names = record.feature_names
+        if names is not None and len(names) != features.n_inputs:
+            raise ModelFileError(
+                f"it has {len(names)} feature names, its map takes {features.n_inputs} features."
+            )
+        for name in _COEFFICIENTS:
+            if _MAPPED + name in arrays:
+                arrays[name] = arrays.pop(_MAPPED + name)
+                if arrays[name].shape[-1] != features.n_outputs:
+                    raise ModelFileError(
+                        f"its map has {features.n_outputs} features, array {name!r} "
+                        f"{arrays[name].shape[-1]}."
+                    )
+    for name in _COEFFICIENTS:
+        if name in estimator._arrays and estimator._arrays[name].required and name not in arrays:
+            raise ModelFileError(f"array {name!r} of {estimator.__name__} is missing.")
+    return features, replace(record, arrays=arrays)
+
+
+def _specification(estimator: type[Storable]) -> dict[str, ArraySpec]:
+    """Return the arrays of an estimator, also as it has them with a feature map."""
+    arrays = dict(estimator._arrays)
+    for name in _COEFFICIENTS:
+        if name in arrays:
+            rule = arrays[name]
+            sides = tuple("n_mapped" if side == "n_features" else side for side in rule.shape)
+            arrays[name] = replace(rule, required=False)
+            arrays[_MAPPED + name] = ArraySpec(sides, rule.dtypes, required=False)
+    return {**arrays, "features": ArraySpec(("n_values",), required=False)}
+
+
 def register_storable(estimator: type[Storable]) -> None:
     """Let files that name an estimator be loaded."""
     names = estimator._get_param_names()  # type: ignore[attr-defined]
     allowed = tuple(name for name in names if name not in estimator._not_stored)
+    takes_maps = "features" in names
     register_model(
         ModelSpec(
             estimator.__name__,
-            estimator._arrays,
+            _specification(estimator) if takes_maps else estimator._arrays,
             build=estimator.from_record,
-            parameters=(*allowed, _CLASS_TYPE),
+            parameters=(*allowed, _CLASS_TYPE, *((_MAP,) if takes_maps else ())),
         )
     )

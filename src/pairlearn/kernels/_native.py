@@ -97,6 +97,9 @@ class _Apart(Compiler):
 _LEARNING = {"fastmath": set(FASTMATH), "pipeline_class": _Apart}
 #: Makes a kernel that learns. An array that it writes must not share memory with another argument.
 kernel = jit(**_LEARNING)
+#: Makes a kernel whose every number is the same wherever it stands: nothing is summed in another
+#: order.
+elementwise = jit(fastmath={"contract", "nsz"}, pipeline_class=_Apart)
 #: Makes a piece of such kernels, written into them.
 part = jit(**_LEARNING, cache=False, forceinline=True)
 

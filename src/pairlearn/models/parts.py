@@ -17,7 +17,7 @@ import numpy as np
 
 from pairlearn.models.record import ModelFileError
 
-__all__ = ["decode", "encode", "register_part"]
+__all__ = ["decode", "encode", "own_parts", "register_part"]
 
 _KEY = "part"
 _GIVEN: dict[str, type] = {}
@@ -25,10 +25,10 @@ _DTYPES = ("float32", "float64")
 
 
 def _parts() -> dict[str, type]:
-    from pairlearn import averaging, domains, losses, pairings, schedules, scores
+    from pairlearn import averaging, domains, features, losses, pairings, schedules, scores
 
     table: dict[str, type] = {}
-    for module in (averaging, domains, losses, pairings, schedules, scores):
+    for module in (averaging, domains, features, losses, pairings, schedules, scores):
         for name in module.__all__:
             value = getattr(module, name)
             if isinstance(value, type) and is_dataclass(value):
@@ -65,6 +65,11 @@ def register_part(part: type) -> type:
         raise ModelFileError(f"a part named {part.__name__!r} is already known; rename yours.")
     _GIVEN[part.__name__] = part
     return part
+
+
+def own_parts() -> tuple[type, ...]:
+    """Return the classes that `register_part` was called with."""
+    return tuple(_GIVEN.values())
 
 
 def encode(value: Any, where: str) -> Any:

@@ -120,16 +120,35 @@ class ClassMoments:
                     "scale the features (StandardScaler)."
                 )
         for kind, (count, mean, scatter) in enumerate(found):
-            self._merge(kind, count, mean, scatter)
+            self.add_class(kind, count, mean, scatter)
         return self
 
     def merge(self, other: ClassMoments) -> Self:
         """Add the examples of other moments."""
         for kind in range(2):
-            self._merge(kind, other.counts[kind], other.means[kind], other.scatters[kind])
+            self.add_class(kind, other.counts[kind], other.means[kind], other.scatters[kind])
         return self
 
-    def _merge(self, kind: int, count: float, mean: Vector, scatter: Vector) -> None:
+    def without(self, other: ClassMoments) -> ClassMoments:
+        """Return the moments of the examples that are not among those of `other`, a part of these.
+
+        Folds of held-out examples need no second pass over the others.
+        """
+        rest = ClassMoments(self.means.shape[1])
+        for kind in range(2):
+            count = self.counts[kind] - other.counts[kind]
+            if count <= 0:
+                continue
+            gap = self.means[kind] - other.means[kind]
+            rest.counts[kind] = count
+            rest.means[kind] = self.means[kind] + (other.counts[kind] / count) * gap
+            rest.scatters[kind] = self.scatters[kind] - other.scatters[kind]
+            share = other.counts[kind] * self.counts[kind] / count
+            rest.scatters[kind] -= share * np.outer(gap, gap)
+        return rest
+
+    def add_class(self, kind: int, count: float, mean: Vector, scatter: Vector) -> None:
+        """Add `count` examples of one class, 0 for positives, of which these are the moments."""
         if count == 0:
             return
         total = self.counts[kind] + count

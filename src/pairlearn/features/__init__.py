@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an example looks like to the score: maps of rows to rows.
+
+To write your own, derive from `FeatureMap` and map a block of rows::
+
+    @dataclass(frozen=True)
+    class Squares(FeatureMap):
+        def mapped(self, X):
+            return np.hstack([X, X * X])
+"""
+
+from __future__ import annotations
+
+from pairlearn.features.base import Bounds, FeatureMap
+from pairlearn.features.fourier import RandomFourier
+from pairlearn.features.hats import Hats
+from pairlearn.features.identity import Identity
+from pairlearn.features.nystroem import Nystroem
+from pairlearn.features.union import Union
+
+__all__ = ["Bounds", "FeatureMap", "Hats", "Identity", "Nystroem", "RandomFourier", "Union"]

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all feature maps have in common."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.restored import restored_array, restored_count
+from pairlearn.validation import check_generator, real_array
+
+__all__ = ["TILE", "Bounds", "FeatureMap", "as_block", "blocks_of", "dense", "read_only", "tiles"]
+
+Block = NDArray[Any]
+
+#: Rows that a map sees at once. The last block is filled up, so that a product of matrices has the
+#: same shape, and with it the same rounding, however many rows there are.
+TILE = 64
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of all mapped rows, whatever the examples.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Every number of a mapped row lies between them.
+    norm : float
+        The largest Euclidean norm of a mapped row.
+    """
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    norm: float = np.inf
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the norm is bounded."""
+        return bool(np.isfinite(self.norm))
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Base class of feature maps.
+
+    A map is fitted once, or has nothing to fit, and then never changes: `fit` returns a fitted
+    copy. `transform` maps each row by itself: neither the other rows nor the size of the block
+    matter.
+
+    Notes
+    -----
+    A subclass is a frozen dataclass that defines `mapped`, of a dense block of rows, which returns
+    as many rows. If it learns from data it also defines `learn`, which returns arrays by name; they
+    are then in `learned`. One that knows its `bounds` says so. `check_features` looks whether all
+    is well.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Squares(FeatureMap):
+    ...     def mapped(self, X):
+    ...         return np.hstack([X, X * X])
+    >>> Squares().fit(np.ones((5, 2))).transform(np.array([[1.0, 3.0]]))
+    array([[1., 3., 1., 9.]])
+    """
+
+    #: Whether a solution in closed form suits the map better than gradient descent: many features
+    #: of which each says little.
+    closed_form: ClassVar[bool] = False
+
+    # --------------------------------------------------------------- what a subclass defines
+
+    def learn(self, X: Any, rng: np.random.Generator) -> Mapping[str, Block]:
+        """Return what the map keeps of the examples, arrays by name; nothing by default.
+
+        `X` is a dense array or a CSR matrix.
+        """
+        return {}
+
+    def mapped(self, X: Block) -> Block:
+        """Return the mapped rows of a dense block in float64."""
+        raise NotImplementedError(f"{type(self).__name__} must define mapped(X).")
+
+    def bounds(self) -> Bounds:
+        """Return the range and the norm of mapped rows; infinite unless a map knows better."""
+        return Bounds()
+
+    # ------------------------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, *, rng: Any = None) -> Self:
+        """Return the map fitted to examples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Examples, finite.
+        rng : int or numpy.random.Generator, optional
+            Source of randomness.
+
+        Returns
+        -------
+        FeatureMap
+            A fitted copy.
+        """
+        X = as_block(X)
+        if X.shape[0] < 1:
+            raise ValueError("A feature map needs at least one example to be fitted, got none.")
+        learned = {
+            name: np.array(value, order="C") for name, value in self.learn(
+                X, check_generator(rng)).items()
+        }  # fmt: skip
+        return self._fitted(learned, int(X.shape[1]), X[:1])
+
+    def _fitted(self, learned: dict[str, Block], n_inputs: int, example: Any) -> Self:
+        for value in learned.values():
+            value.flags.writeable = False
+        found = copy.copy(self)
+        vars(found).update(learned=learned, n_inputs=n_inputs)
+        vars(found)["n_outputs"] = found._width(example)
+        return found
+
+    def _width(self, example: Any) -> int:
+        """Return the number of features of a mapped row; `example` is a block of one row."""
+        return int(np.asarray(self.mapped(dense(example, np.dtype(np.float64)))).shape[1])
+
+    #: What `learn` returned.
+    learned: ClassVar[Mapping[str, Block]] = {}
+    #: Features of a row before and after; 0 before `fit`.
+    n_inputs: ClassVar[int] = 0
+    n_outputs: ClassVar[int] = 0
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `fit` made this map."""
+        return self.n_inputs > 0
+
+    # ------------------------------------------------------------------------------ mapping
+
+    def transform(self, X: Any, *, dtype: Any = None) -> Block:
+        """Return mapped rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Examples, finite. Sparse ones become dense a few rows at a time, if at all.
+        dtype : dtype, optional
+            float32 or float64; by default that of `X`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_outputs)
+            Mapped rows, C-contiguous.
+        """
+        self.check_fitted()
+        X = as_block(X)
+        if X.shape[1] != self.n_inputs:
+            raise ValueError(
+                f"X has {X.shape[1]} features, {type(self).__name__} was fitted to {self.n_inputs}."
+            )
+        kind = np.dtype(X.dtype if dtype is None else dtype)
+        if kind not in _FLOATS:
+            raise ValueError(f"dtype must be float32 or float64, got {kind}.")
+        out = np.empty((X.shape[0], self.n_outputs), dtype=kind)
+        if len(out):
+            self.fill(X, out)
+        return out
+
+    def fill(self, X: Any, out: Block) -> None:
+        """Write mapped rows of a dense or CSR block into `out`, a few rows at a time."""
+        for rows, tile in tiles(X, np.dtype(np.float64)):
+            found = np.asarray(self.mapped(tile))
+            if found.shape != (len(tile), self.n_outputs):
+                raise ValueError(
+                    f"{type(self).__name__}.mapped made {found.shape} of {tile.shape}; it must "
+                    f"return {len(tile)} rows of {self.n_outputs} features."
+                )
+            out[rows] = found[: rows.stop - rows.start]
+
+    def check_fitted(self) -> None:
+        """Raise if the map is not fitted."""
+        if not self.is_fitted:
+            raise ValueError(f"{self!r} is not fitted; call fit(X) and use what it returns.")
+
+    # -------------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, Any]:
+        """Return all that a fitted map is, as plain values and arrays."""
+        self.check_fitted()
+        return {
+            "map": type(self).__name__,
+            "fields": {f.name: getattr(self, f.name) for f in fields(self)},
+            "n_inputs": self.n_inputs,
+            "learned": dict(self.learned),
+        }
+
+    @classmethod
+    def from_state(
+        cls, state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()
+    ) -> Self:
+        """Return the fitted map that `state` described.
+
+        `known` holds maps of one's own that a map made of maps may name.
+        """
+        if state.get("map") != cls.__name__:
+            raise ValueError(f"the saved map is {state.get('map')!r:.60}, not {cls.__name__}.")
+        n_inputs = restored_count(state, "n_inputs", minimum=1, maximum=2**31)
+        saved, values = state.get("learned"), state.get("fields")
+        if not isinstance(saved, Mapping) or not isinstance(values, Mapping):
+            raise ValueError(f"the saved {cls.__name__} has no fields or no arrays.")
+        learned = {}
+        for name in saved:
+            found = saved[name]
+            shape = (None,) * getattr(found, "ndim", 1)
+            learned[str(name)] = restored_array(
+                saved, name, shape, ("float64", "float32", "int64")
+            ).copy()
+        made = cls(**dict(values))
+        made.check_learned(learned, n_inputs)
+        return made._fitted(learned, n_inputs, np.zeros((1, n_inputs)))
+
+    def check_learned(self, learned: Mapping[str, Block], n_inputs: int) -> None:
+        """Raise if arrays from a file are none that `learn` could have returned.
+
+        A map whose arrays reach compiled code must look at their shapes and indices here.
+        """
+
+    # -------------------------------------------------------------------------------- graph
+
+    def onnx(self, graph: Any, rows: str) -> str:
+        """Add the map to a graph as operators and return the name of the mapped rows.
+
+        `graph` has ``constant(array)`` and ``node(operator, inputs, **attributes)``, which return
+        names; `rows` names the double matrix of examples.
+        """
+        raise ValueError(
+            f"{type(self).__name__} has no form in ONNX; define onnx(graph, rows), or export the "
+            "model as JSON."
+        )
+
+
+def as_block(X: Any) -> Any:
+    """Return X as a C-contiguous array or a CSR matrix of float32 or float64, two-dimensional."""
+    if hasattr(X, "tocsr"):
+        matrix = X.tocsr()
+        return matrix if matrix.dtype in _FLOATS else matrix.astype(np.float64)
+    array = real_array("X", X)
+    if array.ndim != 2:
+        raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")
+    return np.ascontiguousarray(array, dtype=array.dtype if array.dtype in _FLOATS else np.float64)
+
+
+def dense(X: Any, dtype: np.dtype[Any]) -> Block:
+    """Return a block as a dense array of a type."""
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    return np.ascontiguousarray(X, dtype=dtype)
+
+
+def tiles(X: Any, dtype: np.dtype[Any]) -> Iterator[tuple[slice, Block]]:
+    """Yield the rows of dense blocks of `TILE` rows, the last one filled up with its last row."""
+    n = X.shape[0]
+    for start in range(0, n, TILE):
+        rows = slice(start, min(start + TILE, n))
+        tile = dense(X[rows], dtype)
+        if len(tile) < TILE:
+            tile = np.concatenate([tile, np.repeat(tile[-1:], TILE - len(tile), axis=0)])
+        yield rows, tile
+
+
+def read_only(array: Block) -> Block:
+    """Return an array as a flat view that cannot be written: kernels see one type of it."""
+    flat = array.reshape(-1)
+    flat.flags.writeable = False
+    return flat
+
+
+def blocks_of(n: int, size: int) -> Iterator[slice]:
+    """Yield the slices that cut n rows into blocks.
+
+    >>> list(blocks_of(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Order statistics and spreads of columns, dense or sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Column", "columns_of", "sample_of", "spreads_of"]
+
+Vector = NDArray[np.float64]
+
+#: Rows that order statistics are found from.
+_ROWS = 20_000
+#: The share of the range of a column that its scale is at least: a rare indicator, whose standard
+#: deviation is small, is not blown up.
+_FLOOR = 0.1
+#: A column varies if its standard deviation exceeds this share of its largest value.
+_CONSTANT = 1e-10
+
+
+class Column:
+    """The sorted numbers of a column; zeros of a sparse one are counted, not stored."""
+
+    def __init__(self, values: NDArray[Any], n_zero: int) -> None:
+        self._values = np.sort(values.astype(np.float64))
+        self._below = int(np.searchsorted(self._values, 0.0)) if n_zero else 0
+        self._n_zero = n_zero
+        self.n = len(values) + n_zero
+
+    def at(self, ranks: NDArray[np.int64]) -> Vector:
+        """Return the order statistics of these ranks, from 0 to n - 1."""
+        if not self._n_zero:
+            return np.asarray(self._values[ranks])
+        above = ranks - self._n_zero
+        is_zero = (ranks >= self._below) & (above < self._below)
+        place = np.where(ranks < self._below, ranks, above)
+        return np.where(is_zero, 0.0, np.append(self._values, 0.0)[np.where(is_zero, -1, place)])
+
+    def levels(self, most: int) -> Vector | None:
+        """Return the different numbers, increasing; None if there are more than `most`."""
+        found = np.unique(self._values)
+        if self._n_zero:
+            found = np.union1d(found, [0.0])
+        return found if len(found) <= most else None
+
+    def knots(self, count: int) -> Vector:
+        """Return the levels if there are at most `count`, else so many quantiles; no two equal."""
+        levels = self.levels(count)
+        if levels is not None:
+            return levels
+        return np.unique(self.at(np.rint(np.linspace(0, self.n - 1, count)).astype(np.int64)))
+
+    def middle_ranks(self, knots: Vector) -> Vector:
+        """Return the share of the numbers below each knot, plus half of those at it."""
+        found = np.zeros(len(knots))
+        for side in ("left", "right"):
+            counts = np.searchsorted(self._values, knots, side=side).astype(np.float64)  # type: ignore[call-overload]
+            if self._n_zero:
+                counts += self._n_zero * ((knots > 0.0) if side == "left" else (knots >= 0.0))
+            found += counts
+        return np.asarray(found / (2.0 * self.n))
+
+
+def sample_of(X: Any, rng: np.random.Generator) -> Any:
+    """Return the rows, or 20,000 of them."""
+    n = X.shape[0]
+    return X if n <= _ROWS else X[np.sort(rng.choice(n, _ROWS, replace=False))]
+
+
+def columns_of(X: Any) -> list[Column]:
+    """Return the columns of a dense or sparse block."""
+    n, d = X.shape
+    if not hasattr(X, "tocsc"):
+        return [Column(X[:, k], 0) for k in range(d)]
+    by_column = X.tocsc()
+    ends = by_column.indptr
+    parts = (by_column.data[ends[k] : ends[k + 1]] for k in range(d))
+    return [Column(part, n - len(part)) for part in parts]
+
+
+def spreads_of(X: Any) -> tuple[Vector, Vector]:
+    """Return centre and one over the scale of each column; zero for one that does not vary.
+
+    The scale is the standard deviation, but at least a tenth of the range.
+    """
+    if hasattr(X, "tocsc"):
+        n = X.shape[0]
+        wide = X.astype(np.float64)
+        # As dense vectors: SciPy returns matrices or arrays, dense or sparse, by version and kind.
+        mean = np.asarray(wide.sum(axis=0), dtype=np.float64).reshape(-1) / n
+        square = wide.multiply(wide)
+        variance = np.asarray(square.sum(axis=0), dtype=np.float64).reshape(-1) / n - mean**2
+        low, high = (_extreme(wide, name) for name in ("min", "max"))
+    else:
+        mean = X.mean(axis=0, dtype=np.float64)
+        variance = np.zeros(X.shape[1])
+        for start in range(0, len(X), 4096):
+            variance += ((X[start : start + 4096] - mean) ** 2).sum(axis=0)
+        variance /= len(X)
+        low, high = (f(axis=0).astype(np.float64) for f in (X.min, X.max))
+    deviation = np.sqrt(np.maximum(variance, 0.0))
+    threshold = max(_CONSTANT, 8.0 * float(np.finfo(X.dtype).eps))
+    varies = deviation > threshold * np.maximum(np.abs(low), np.abs(high))
+    scale = np.maximum(deviation, _FLOOR * (high - low))
+    factor = np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
+    return mean, factor
+
+
+def _extreme(X: Any, name: str) -> Vector:
+    found = getattr(X, name)(axis=0)
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found).reshape(-1)

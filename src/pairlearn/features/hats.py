@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Piecewise linear functions of each feature: additive models that one can draw.
+
+Between the knots t_0 < ... < t_K of a feature stand the ramps
+
+    r_k(x) = (x - t_(k-1)) / (t_k - t_(k-1)), cut off at 0 and 1,    k = 1, ..., K,
+
+and the hats 1 - r_1, r_1 - r_2, ..., r_K, of which at most two are not zero and which add up to 1.
+Both span the continuous functions that are linear between knots and constant beyond them (ramps
+without the constant, which pairs do not see). The coefficient of a ramp is what the function gains
+from one knot to the next: a ridge on them asks for a flat function, and the function is increasing
+exactly if they are not negative.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.features.base import Bounds, FeatureMap, blocks_of, read_only
+from pairlearn.features.columns import columns_of, sample_of
+from pairlearn.validation import check_count
+
+__all__ = ["Hats"]
+
+Vector = NDArray[np.float64]
+
+#: Rows that are converted to double precision at once.
+_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class Hats(FeatureMap):
+    """Piecewise linear in each feature, with knots at quantiles of the training data.
+
+    Parameters
+    ----------
+    n_knots : int, default=16
+        Knots of a feature, at evenly spaced order statistics from the smallest number to the
+        largest. A feature of at most so many levels has a knot at each.
+    knots : sequence of sequences of float, optional
+        The knots of each feature, increasing; then nothing is read from the data, and `n_knots` is
+        not used.
+    cumulative : bool, default=True
+        Whether a feature of K knots becomes K - 1 ramps, sums of hats, which suit a ridge and
+        monotone constraints, or K hats, whose norm is at most 1 for each feature.
+
+    Notes
+    -----
+    A feature with one knot is constant and has no ramp; its hat is 1. The map does not depend on
+    the units of a feature. Time and memory are linear in the block, and sparse blocks are mapped
+    without a dense copy of them.
+
+    Examples
+    --------
+    >>> X = np.arange(5.0)[:, None]
+    >>> Hats(n_knots=3).fit(X).transform([[1.0], [7.0]])
+    array([[0.5, 0. ],
+           [1. , 1. ]])
+    >>> Hats(n_knots=3, cumulative=False).fit(X).transform([[1.0], [7.0]])
+    array([[0.5, 0.5, 0. ],
+           [0. , 0. , 1. ]])
+    """
+
+    n_knots: int = 16
+    knots: tuple[tuple[float, ...], ...] | None = None
+    cumulative: bool = True
+
+    def __post_init__(self) -> None:
+        check_count("n_knots", self.n_knots, minimum=2)
+        if self.knots is not None:
+            given = tuple(tuple(float(v) for v in own) for own in self.knots)
+            for k, own in enumerate(given):
+                if not own or not np.isfinite(own).all() or (np.diff(own) <= 0).any():
+                    raise ValueError(
+                        f"The knots of feature {k} must be finite and increasing, got {own}."
+                    )
+            object.__setattr__(self, "knots", given)
+
+    @classmethod
+    def between(
+        cls,
+        lower: Sequence[float] | Vector,
+        upper: Sequence[float] | Vector,
+        *,
+        n_knots: int = 16,
+        cumulative: bool = True,
+    ) -> Self:
+        """Return fitted hats with evenly spaced knots between public bounds of each feature.
+
+        Parameters
+        ----------
+        lower, upper : sequence of float
+            The bounds; nothing is read from data.
+        n_knots : int, default=16
+            Knots of each feature.
+        cumulative : bool, default=True
+            Ramps or hats.
+
+        Returns
+        -------
+        Hats
+            A fitted map.
+
+        Examples
+        --------
+        >>> Hats.between([0.0], [2.0], n_knots=3).transform([[0.5]])
+        array([[0.5, 0. ]])
+        """
+        check_count("n_knots", n_knots, minimum=2)
+        if len(lower) != len(upper) or not len(lower):
+            raise ValueError(f"Hats needs as many lower as upper bounds, got {lower} and {upper}.")
+        knots = tuple(
+            tuple(np.linspace(float(a), float(b), n_knots))
+            for a, b in zip(lower, upper, strict=True)
+        )
+        return cls(n_knots, knots, cumulative).fit(np.zeros((1, len(knots))))
+
+    def learn(self, X: Any, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        """Return all knots, one feature after the other, and where those of each start."""
+        if self.knots is not None:
+            if len(self.knots) != X.shape[1]:
+                raise ValueError(f"{len(self.knots)} features have knots, X has {X.shape[1]}.")
+            found = [np.array(own) for own in self.knots]
+        else:
+            found = [column.knots(self.n_knots) for column in columns_of(sample_of(X, rng))]
+        starts = np.concatenate([[0], np.cumsum([len(own) for own in found])])
+        return {"knots": np.concatenate(found), "starts": starts.astype(np.int64)}
+
+    def check_learned(self, learned: Mapping[str, NDArray[Any]], n_inputs: int) -> None:
+        """Raise unless there are increasing knots for each feature."""
+        knots, starts = learned.get("knots"), learned.get("starts")
+        if (
+            knots is None
+            or starts is None
+            or knots.dtype != np.float64
+            or starts.dtype != np.int64
+            or starts.shape != (n_inputs + 1,)
+            or knots.ndim != 1
+            or starts[0] != 0
+            or starts[-1] != len(knots)
+            or (np.diff(starts) < 1).any()
+        ):
+            raise ValueError(f"the saved knots are not those of {n_inputs} features.")
+        if any((np.diff(knots[a:b]) <= 0).any() for a, b in itertools.pairwise(starts)):
+            raise ValueError("the saved knots of a feature are not increasing.")
+
+    # ------------------------------------------------------------------------------ mapping
+
+    def _width(self, example: Any) -> int:
+        knots, d = len(self.learned["knots"]), self.n_inputs
+        return knots - d if self.cumulative else knots
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """The feature that each column of a mapped row belongs to."""
+        counts = np.diff(self.learned["starts"]) - int(self.cumulative)
+        return np.repeat(np.arange(self.n_inputs), counts)
+
+    def knots_of(self, feature: int) -> Vector:
+        """Return the knots of a feature."""
+        starts = self.learned["starts"]
+        return np.asarray(self.learned["knots"][starts[feature] : starts[feature + 1]])
+
+    def shape_of(self, feature: int, coef: Vector) -> Vector:
+        """Return the function of a feature at its knots, given the coefficients of all columns.
+
+        For ramps it is zero at the first knot.
+        """
+        own = coef[self.owners == feature]
+        return np.concatenate([[0.0], np.cumsum(own)]) if self.cumulative else np.asarray(own)
+
+    def _ramps(self) -> tuple[Vector, Vector, Vector, Vector]:
+        """Return where the rising and falling ramps of each column begin, and how steep they are.
+
+        A ramp that begins at minus infinity is 1, one that begins at infinity is 0: the first hat
+        of a feature only falls, the last one only rises, and a ramp by itself never falls.
+        """
+        knots, starts = self.learned["knots"], self.learned["starts"]
+        # A gap so small that it has no inverse is a step: the ramp is 0 or 1 all the same.
+        steep = 1.0 / np.maximum(np.append(np.diff(knots), 1.0), np.finfo(np.float64).tiny)
+        begins = np.where(_is_at(starts[1:] - 1, len(knots)), np.inf, knots)
+        steep[starts[1:] - 1] = 1.0
+        if self.cumulative:
+            rising = np.isfinite(begins)
+            begins, steep = begins[rising], steep[rising]
+            return begins, steep, np.full_like(begins, np.inf), np.ones_like(steep)
+        before = np.append(-np.inf, begins[:-1])
+        before[starts[:-1]] = -np.inf
+        steep_before = np.append(1.0, steep[:-1])
+        steep_before[starts[:-1]] = 1.0
+        return before, steep_before, begins, steep
+
+    def mapped(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the mapped rows."""
+        out = np.empty((len(X), self.n_outputs))
+        self.fill(X, out)
+        return out
+
+    def fill(self, X: Any, out: NDArray[Any]) -> None:
+        """Write ramps or hats into `out`."""
+        from pairlearn.kernels.features import fill_hats_csr
+
+        ramps = self._ramps()
+        if not hasattr(X, "tocsr"):
+            self._fill_dense(X, ramps, out)
+            return
+        at_zero = np.empty((1, self.n_outputs))
+        self._fill_dense(np.zeros((1, self.n_inputs)), ramps, at_zero)
+        fill_hats_csr(
+            read_only(X.data),
+            X.indices.astype(np.int64),
+            X.indptr.astype(np.int64),
+            self.learned["starts"] - int(self.cumulative) * np.arange(self.n_inputs + 1),
+            *ramps,
+            at_zero[0],
+            out.reshape(-1),
+        )
+
+    def _fill_dense(self, X: Any, ramps: tuple[Vector, ...], out: NDArray[Any]) -> None:
+        from pairlearn.kernels.features import fill_hats, fill_ramps
+
+        owners = self.owners.astype(np.uint32)
+        begins, steeps, ends, falls = ramps
+        for rows in blocks_of(len(X), _ROWS):
+            # In double precision first: numbers that are gathered one by one are not converted so.
+            flat = read_only(X[rows].astype(np.float64, copy=False))
+            part = out[rows].reshape(-1)
+            if self.cumulative:
+                fill_ramps(flat, self.n_inputs, owners, begins, steeps, part)
+            else:
+                fill_hats(flat, self.n_inputs, owners, begins, steeps, ends, falls, part)
+
+    def bounds(self) -> Bounds:
+        """Return 0, 1 and the norm: of hats, at most the square root of the number of features."""
+        self.check_fitted()
+        count = self.n_outputs if self.cumulative else self.n_inputs
+        return Bounds(0.0, 1.0, float(np.sqrt(count)))
+
+    def onnx(self, graph: Any, rows: str) -> str:
+        """Add gather, subtract, multiply and cut; hats are differences of ramps."""
+        begins, steeps, ends, falls = self._ramps()
+        gathered = graph.node("Gather", [rows, graph.constant(self.owners)], axis=1)
+        up = _ramp_onnx(graph, gathered, begins, steeps)
+        if self.cumulative:
+            return up
+        down = _ramp_onnx(graph, gathered, ends, falls)
+        hats: str = graph.node("Sub", [up, down])
+        return hats
+
+
+def _is_at(places: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
+    found = np.zeros(n, dtype=bool)
+    found[places] = True
+    return found
+
+
+def _ramp_onnx(graph: Any, gathered: str, begins: Vector, steeps: Vector) -> str:
+    # Infinite constants are replaced by numbers that no feature reaches.
+    largest = np.finfo(np.float64).max / 4
+    at = graph.constant(np.clip(begins, -largest, largest))
+    steep = graph.node("Mul", [graph.node("Sub", [gathered, at]), graph.constant(steeps)])
+    raised = graph.node("Max", [steep, graph.constant(np.array(0.0))])
+    ramp: str = graph.node("Min", [raised, graph.constant(np.array(1.0))])
+    return ramp

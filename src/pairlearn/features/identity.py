@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The examples as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.features.base import FeatureMap, dense
+
+__all__ = ["Identity"]
+
+
+@dataclass(frozen=True)
+class Identity(FeatureMap):
+    """The map that changes nothing: a linear score.
+
+    Examples
+    --------
+    >>> Identity().fit([[1.0, 2.0]]).transform([[3.0, 4.0]])
+    array([[3., 4.]])
+    """
+
+    def mapped(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows."""
+        return X
+
+    def fill(self, X: Any, out: NDArray[Any]) -> None:
+        """Copy the rows."""
+        out[...] = dense(X, np.dtype(X.dtype))
+
+    def onnx(self, graph: Any, rows: str) -> str:
+        """Return the rows."""
+        return rows

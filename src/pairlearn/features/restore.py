@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A fitted map from its state, which may come from a file: it can name known maps only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pairlearn.features.base import FeatureMap
+from pairlearn.features.fourier import RandomFourier
+from pairlearn.features.hats import Hats
+from pairlearn.features.identity import Identity
+from pairlearn.features.nystroem import Nystroem
+from pairlearn.features.union import Union
+
+__all__ = ["restored_map"]
+
+_MAPS: tuple[type[FeatureMap], ...] = (Hats, Identity, Nystroem, RandomFourier, Union)
+
+
+def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()) -> FeatureMap:
+    """Return the fitted map that `state()` of a map returned.
+
+    Parameters
+    ----------
+    state : mapping
+        The state.
+    known : sequence of types, optional
+        Maps of one's own that it may name.
+
+    Returns
+    -------
+    FeatureMap
+        The map, which maps as the saved one did, bit for bit.
+
+    Examples
+    --------
+    >>> fitted = Hats(n_knots=2).fit([[0.0], [4.0]])
+    >>> restored_map(fitted.state()).transform([[1.0]])
+    array([[0.25]])
+    """
+    name = state.get("map") if isinstance(state, Mapping) else None
+    for one in (*_MAPS, *known):
+        if one.__name__ == name:
+            return one.from_state(state, known=known)
+    raise ValueError(
+        f"the saved map is {str(name)[:60]!r}, which is not known here; make your class known with "
+        "pairlearn.models.register_part."
+    )

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`AUCClassifier(features=...)`: maps, the choice among them, moments, monotone functions."""
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+
+from pairlearn import AUCClassifier, ClassMoments, roc_auc
+from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
+from pairlearn.solvers.mapped_moments import MappedMoments
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(1200, 3))
+#: A ring: no plane, but a sum of functions of one feature each.
+RING = np.where((X[:, :2] ** 2).sum(axis=1) + 0.5 * RNG.normal(size=1200) > 1.4, 1, 0)
+#: A checkerboard: no sum of functions of one feature each.
+BOARD = np.where(X[:, 0] * X[:, 1] + 0.2 * RNG.normal(size=1200) > 0, 1, 0)
+PLANE = np.where(X @ [1.0, -1.0, 0.5] + RNG.normal(size=1200) > 0, 1, 0)
+TRAIN, TEST = slice(800), slice(800, None)
+
+
+def fitted(labels, **parameters):
+    return AUCClassifier(random_state=0, **parameters).fit(X[TRAIN], labels[TRAIN])
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"), [(PLANE, "linear"), (RING, "hats"), (BOARD, "fourier")]
+)
+def test_auto_takes_the_simplest_that_is_good_enough(labels, name):
+    model = fitted(labels, features="auto")
+    assert model.choice_.features.name == name
+    assert name in model.choice_.features.reason
+    linear = fitted(labels)
+    assert model.score(X[TEST], labels[TEST]) >= linear.score(X[TEST], labels[TEST]) - 0.002
+    judged = {one.name: one for one in model.choice_.features.judged}
+    assert list(judged) == ["linear", "hats", "fourier"]
+    best = max(one.auc for one in judged.values())
+    assert judged[name].auc >= best - judged[name].standard_error
+
+
+def test_a_linear_choice_is_the_linear_model_bit_for_bit():
+    auto, linear = fitted(PLANE, features="auto"), fitted(PLANE)
+    np.testing.assert_array_equal(auto.coef_, linear.coef_)
+    assert isinstance(auto.features_, Identity)
+    assert isinstance(linear.features_, Identity)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "exact", "moments"])
+@pytest.mark.parametrize("features", ["hats", Hats(n_knots=5), RandomFourier(64), Nystroem(50)])
+def test_each_solver_takes_each_map(features, solver):
+    model = fitted(RING, features=features, solver=solver)
+    assert model.solver_ == solver
+    assert model.coef_.shape == (1, model.features_.n_outputs)
+    assert model.n_features_in_ == 3
+    assert model.score(X[TEST], RING[TEST]) > 0.9
+
+
+def test_moments_are_the_closed_form_on_mapped_rows():
+    model = fitted(RING, features=Hats(n_knots=6), solver="moments", ridge=0.1)
+    Z = Hats(n_knots=6).fit(X[TRAIN]).transform(X[TRAIN])
+    y = np.where(RING[TRAIN] == 1, 1.0, -1.0)
+    typical = Z.var(axis=0).mean()
+    expected = ClassMoments(Z.shape[1]).add(Z, y).solve(ridge=0.1 * typical)
+    np.testing.assert_allclose(model.coef_[0], expected, rtol=1e-9)
+
+
+def test_single_precision_of_wide_maps_changes_no_decision():
+    y = np.where(BOARD[TRAIN] == 1, 1.0, -1.0)
+    features = RandomFourier(1024).fit(X[TRAIN], rng=0)
+    Z = features.transform(X[TRAIN])
+    typical = Z.var(axis=0).mean()
+    double = ClassMoments(1024).add(Z, y).solve(ridge=1e-2 * typical)
+    single = MappedMoments(features).add(X[TRAIN], y).solve(ridge=1e-2)
+    scores = features.transform(X[TEST])
+    np.testing.assert_allclose(scores @ single, scores @ double, atol=2e-4)
+
+
+@pytest.mark.parametrize("features", ["hats", "fourier", "auto"])
+def test_units_do_not_matter(features):
+    scale, shift = np.array([1e-6, 3.0, 1e4]), np.array([1.0, -7.0, 1e5])
+    first = fitted(RING, features=features)
+    second = AUCClassifier(random_state=0, features=features)
+    second.fit(X[TRAIN] * scale + shift, RING[TRAIN])
+    a, b = first.decision_function(X[TEST]), second.decision_function(X[TEST] * scale + shift)
+    np.testing.assert_allclose(a, b, atol=2e-3 * np.abs(a).max())
+
+
+def test_units_do_not_matter_to_moments_of_raw_features():
+    first = fitted(PLANE, solver="moments")
+    second = AUCClassifier(random_state=0, solver="moments")
+    second.fit(X[TRAIN] * [1e-6, 3.0, 1e4], PLANE[TRAIN])
+    np.testing.assert_allclose(first.coef_, second.coef_ * [1e-6, 3.0, 1e4], rtol=1e-6)
+
+
+@pytest.mark.parametrize("features", ["hats", "fourier"])
+def test_sparse_rows(features):
+    dense = X * (RNG.random(X.shape) < 0.6)
+    labels = np.where((dense**2).sum(axis=1) > 1.5, 1, 0)
+    models = [
+        AUCClassifier(random_state=0, features=features, solver="moments").fit(A, labels)
+        for A in (dense, scipy.sparse.csr_array(dense))
+    ]
+    scores = [m.decision_function(dense) for m in models]
+    assert abs(roc_auc(labels, scores[0]) - roc_auc(labels, scores[1])) < 1e-3
+    assert roc_auc(labels, models[1].decision_function(scipy.sparse.csr_array(dense))) > 0.95
+
+
+def test_weights_are_repetitions():
+    weight = RNG.integers(1, 4, size=800).astype(float)
+    kept = Hats(n_knots=5).fit(X[TRAIN])
+    model = AUCClassifier(features=kept, solver="moments", ridge=0.1)
+    weighted = clone(model).fit(X[TRAIN], RING[TRAIN], sample_weight=weight)
+    repeated = np.repeat(np.arange(800), weight.astype(int))
+    twice = clone(model).fit(X[repeated], RING[repeated])
+    np.testing.assert_allclose(weighted.coef_, twice.coef_, rtol=1e-8)
+
+
+def test_rows_that_do_not_fit_are_mapped_in_blocks():
+    small = {"features": "hats", "max_memory": 200_000}
+    assert fitted(RING, features="hats").solver_ == "exact"
+    assert fitted(RING, **small).solver_ == "moments"
+    with pytest.raises(ValueError, match='use solver="moments", or a larger max_memory'):
+        fitted(RING, solver="sgd", **small)
+    with pytest.raises(ValueError, match="a map with fewer features"):
+        fitted(RING, features=RandomFourier(1024), max_memory=1_000_000)
+
+
+def test_monotone_functions():
+    model = fitted(RING, features="hats", monotone={0: 1, 1: -1})
+    hats = model.features_
+    steps = [np.diff(hats.shape_of(k, model.coef_[0])) for k in range(3)]
+    assert (steps[0] >= 0).all()
+    assert (steps[1] <= 0).all()
+    assert steps[2].min() < 0 < steps[2].max()
+    free = fitted(RING, features="hats", solver="moments")
+    assert free.score(X[TRAIN], RING[TRAIN]) > model.score(X[TRAIN], RING[TRAIN])
+
+
+def test_a_constraint_that_does_not_bind_changes_nothing():
+    free = fitted(PLANE, features=Hats(n_knots=4), solver="moments", ridge=0.1)
+    bound = fitted(PLANE, features=Hats(n_knots=4), ridge=0.1, monotone={0: 1, 1: -1})
+    assert (np.diff(free.features_.shape_of(0, free.coef_[0])) > 0).all()
+    assert (np.diff(free.features_.shape_of(1, free.coef_[0])) < 0).all()
+    np.testing.assert_allclose(bound.coef_, free.coef_, atol=1e-9)
+
+
+@dataclass(frozen=True)
+class Squares(FeatureMap):
+    def mapped(self, X):
+        return np.hstack([X, X * X])
+
+
+@pytest.mark.parametrize("solver", ["auto", "moments"])
+def test_a_map_of_ones_own(solver):
+    model = fitted(RING, features=Squares(), solver=solver)
+    assert model.score(X[TEST], RING[TEST]) > 0.93
+    again = AUCClassifier(random_state=0, features=Squares(), solver=solver)
+    again.fit(1e3 * X[TRAIN], RING[TRAIN])
+    np.testing.assert_allclose(
+        model.decision_function(X[TEST]), again.decision_function(1e3 * X[TEST]), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("features", ["hats", "fourier", Union(Identity(), Hats(n_knots=4))])
+def test_pickles_and_clones(features):
+    model = fitted(RING, features=features)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert repr(clone(model).features) == repr(features)
+
+
+def test_a_fitted_map_stays_as_it_is():
+    hats = Hats(n_knots=4).fit(X)
+    assert fitted(RING, features=hats).features_ is hats
+    with pytest.raises(ValueError, match="features were fitted to 3 features, X has 2"):
+        AUCClassifier(features=hats).fit(X[:, :2], RING)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"features": "quadratic"}, 'must be "auto", "linear", "hats", "fourier"'),
+        ({"features": 3}, 'must be "auto", "linear", "hats", "fourier"'),
+        ({"solver": "moments", "loss": "hinge"}, "all that the square loss needs"),
+        ({"solver": "moments", "n_passes": 3}, "would ignore n_passes=3"),
+        ({"monotone": {0: 1}}, "piecewise linear functions"),
+        ({"monotone": {0: 1}, "features": "hats", "solver": "sgd"}, 'solver="moments"'),
+        ({"monotone": {9: 1}, "features": "hats"}, "X has features 0 to 2"),
+        ({"monotone": {"age": 1}, "features": "hats"}, "which X does not have"),
+        ({"monotone": {0: 2}, "features": "hats"}, "must be 1, -1 or 0"),
+        ({"monotone": {0: 1}, "features": Hats(cumulative=False)}, "cumulative=True"),
+        ({"max_memory": 0}, "max_memory must be a positive number"),
+    ],
+)
+def test_what_means_nothing_is_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(RING, **parameters)
+
+
+def test_a_handful_of_examples():
+    labels = np.array([0, 1, 0, 0, 1, 0, 0, 0])
+    model = AUCClassifier(features="auto", random_state=0).fit(X[:8], labels)
+    assert np.isfinite(model.decision_function(X)).all()
+    single = AUCClassifier(features="auto", random_state=0).fit(X[:5], [1, 0, 0, 0, 0])
+    assert np.isfinite(single.decision_function(X)).all()
