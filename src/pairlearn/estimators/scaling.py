@@ -26,15 +26,12 @@ from numpy.typing import NDArray
 
 from pairlearn.estimators.by_name import is_scaled
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.running_scales import FLOOR, TABLE, TEXT
 
 __all__ = ["Scaling", "fit_scaling", "scaled_rows"]
 
 Vector = NDArray[np.float64]
 
-#: The share of the range of a column that its scale is at least.
-_FLOOR = 0.1
-#: Mean shares of present values between those of a table and those of text.
-_TABLE, _TEXT = 0.1, 0.03
 #: A column varies if its standard deviation exceeds this share of its largest value (and a few
 #: units in the last place of the type of the data).
 _CONSTANT = 1e-10
@@ -168,9 +165,9 @@ def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
         )
         return Scaling(inverse, np.zeros_like(inverse), factor)
     present = columns.present[varies]
-    power = np.clip(math.log(_TABLE / float(present.mean())) / math.log(_TABLE / _TEXT), 0.0, 1.0)
+    power = np.clip(math.log(TABLE / float(present.mean())) / math.log(TABLE / TEXT), 0.0, 1.0)
     spread = deviation[varies] / np.minimum(1.0, 2.0 * present) ** (0.5 * power)
-    scale = np.maximum(spread, _FLOOR * (columns.high - columns.low)[varies])
+    scale = np.maximum(spread, FLOOR * (columns.high - columns.low)[varies])
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
     centre = np.zeros_like(inverse) if isinstance(rows, CsrRows) else columns.mean
     scaling = Scaling(inverse, centre, factor)

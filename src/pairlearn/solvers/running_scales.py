@@ -41,7 +41,7 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.validation import check_count
 
-__all__ = ["STEP_SIZE", "RunningScales"]
+__all__ = ["FLOOR", "STEP_SIZE", "TABLE", "TEXT", "RunningScales"]
 
 Vector = NDArray[np.float64]
 
@@ -50,6 +50,8 @@ Vector = NDArray[np.float64]
 STEP_SIZE = 3.0
 #: The share of the range of a column that its scale is at least.
 FLOOR = 0.1
+#: Mean shares of present values between those of a table and those of text.
+TABLE, TEXT = 0.1, 0.03
 #: A column varies by more than this share of its largest value, by the bytes of a number: a few
 #: units in the last place.
 _THRESHOLDS = {4: 8.0 * float(np.finfo(np.float32).eps), 8: 1e-10}
@@ -243,7 +245,7 @@ class RunningScales:
 
         values = rows.data if isinstance(rows, CsrRows) else rows.X
         slack = 1.0 if self.n_seen <= _WINDOW else _SLACK
-        rule = (FLOOR, slack, _THRESHOLDS[values.itemsize])
+        rule = (FLOOR, slack, _THRESHOLDS[values.itemsize], TABLE, TEXT)
         sums = (self._before, self._present, self._n_rows, self._shift)
         changes, self._total = revise(*sums, rule, self._scale, self._centre, *self._found)
         return bool(changes) and self._total > 0.0
