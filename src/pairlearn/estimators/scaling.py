@@ -35,7 +35,7 @@ Vector = NDArray[np.float64]
 #: A column varies if its standard deviation exceeds this share of its largest value (and a few
 #: units in the last place of the type of the data).
 _CONSTANT = 1e-10
-#: The middle half of a feature is hidden by outliers if it is narrower than this, scaled, in a
+#: All but the extremes of a feature are hidden if they span less than this, scaled, in a
 #: sample of so many rows; said if so many of the features are.
 _HIDDEN, _LOOKED_AT, _WORTH_SAYING = 1e-3, 1_000, 0.05
 #: Squares of values within these bounds are numbers, and so are sums of them.
@@ -181,13 +181,13 @@ def _warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
     step = -(-rows.shape[0] // _LOOKED_AT)
     sample = scaling.apply(DenseRows(np.ascontiguousarray(rows.X[::step])))
     assert isinstance(sample, DenseRows)
-    lower, upper = np.percentile(sample.X, [25.0, 75.0], axis=0)
+    lower, upper = np.percentile(sample.X, [1.0, 99.0], axis=0)
     hidden = np.flatnonzero((upper > lower) & (upper - lower < _HIDDEN))
     if len(hidden) > _WORTH_SAYING * len(lower):
         named = ", ".join(map(str, hidden[:5])) + (", ..." if len(hidden) > 5 else "")
         warnings.warn(
             f"A few values of feature(s) {named} (counted from 0) are more than "
-            f"{1.0 / _HIDDEN:,.0f} times farther out than half of the others: scaling cannot help, "
+            f"{1.0 / _HIDDEN:,.0f} times farther out than nearly all others: scaling cannot help, "
             "and little can be learned from what is not extreme. Clip these features or take "
             "their logarithm.",
             UserWarning,
