@@ -37,6 +37,8 @@ _CHEAP_PRODUCTS, _CHEAP_WIDTH, _CHEAP_NUMBERS, _CHEAP_PAIRS = 5e7, 100, 4_000_00
 #: Ridges for rows of mean variance 1 are powers of ten, from 100 down to so many. Rows of very many
 #: columns, whose pairs are far apart, begin with stronger ones.
 _WEAKEST, _WIDE = -6, 100
+#: Narrow sparse rows are made dense if that takes at most so many times the numbers, or few.
+_FILLED, _FEW_NUMBERS = 10, 100_000
 #: At most so many examples of each class choose the ridge; for a loss that visits all pairs, fewer.
 _CAP, _ALL_PAIRS_CAP = 2_000, 500
 #: With fewer examples of the rarer class the folds are dealt three times.
@@ -168,12 +170,13 @@ def fit_exact(
         # An example of weight zero is as good as absent; a fold of such would have no pair.
         kept = np.flatnonzero(weight)
         rows, y, weight = rows.take(kept), y[kept], weight[kept]
+    rows = _ready(rows)
     start = None
     choice = Choice(ridge=ridge)
     if ridge is None:
         choice, start = _choose_ridge(rows, y, loss, weight, validation_fraction, n_jobs, rng)
     assert choice.ridge is not None
-    objective = PairObjective(_float64(rows), y, loss, weight if len(weight) else None)
+    objective = PairObjective(rows, y, loss, weight if len(weight) else None)
     w, n_evaluations = objective.minimise(choice.ridge, start, tolerance=_effort(rows).fine)
     n_positive = int(np.count_nonzero(y > 0))
     n_pairs = n_positive * (len(y) - n_positive)
@@ -204,7 +207,7 @@ def _choose_ridge(
     kept = np.concatenate(
         [rng.permutation(np.flatnonzero(y == sign))[:cap] for sign in (-1.0, 1.0)]
     )
-    part, part_y = _float64(rows.take(kept)), y[kept]
+    part, part_y = rows.take(kept), y[kept]
     part_weight = weight[kept] if len(weight) else None
     effort = _effort(rows)
     folds = _folds(part_y, max(round(1.0 / validation_fraction), 2), effort.many, rng)
@@ -269,8 +272,18 @@ def _folds(y: Vector, n_folds: int, many: int, rng: np.random.Generator) -> list
     return folds
 
 
-def _float64(rows: Rows) -> Rows:
-    """Return the rows as they are, dense ones in float64: they are multiplied many times."""
-    if isinstance(rows, CsrRows):
+def _ready(rows: Rows) -> Rows:
+    """Return rows to be multiplied many times: dense ones in float64, narrow sparse ones as dense.
+
+    Newton's method is for dense rows, and weak ridges need it. What is narrow and not very sparse
+    takes at most ten times the memory.
+    """
+    if isinstance(rows, DenseRows):
+        return DenseRows(rows.X.astype(np.float64, copy=False))
+    n, d = rows.shape
+    if d > _WIDE or n * d > _FILLED * len(rows.data) + _FEW_NUMBERS:
         return rows
-    return DenseRows(rows.X.astype(np.float64, copy=False))
+    dense = np.zeros((n, d))
+    # Repeated entries of a row add up.
+    np.add.at(dense, (np.repeat(np.arange(n), np.diff(rows.indptr)), rows.indices), rows.data)
+    return DenseRows(dense)
