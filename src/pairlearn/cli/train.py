@@ -197,8 +197,8 @@ def command(
             keeps = "-" in data or forget is not None
             reader = _shuffled(found.reader, shuffle_buffer, seed, keeps=keeps)
             record, facts = _train_online(
-                model, found, reader, passes, window=window, forget=stream_only["forget"], every=every,
-                fresh=fresh, path=path, total=size_of(data), stop=stop,
+                model, found, reader, passes, window=window, forget=stream_only["forget"],
+                every=every, fresh=fresh, path=path, total=size_of(data), stop=stop,
             )  # fmt: skip
         seconds = time.perf_counter() - begin
         write_model(output, _finished(record, found))
