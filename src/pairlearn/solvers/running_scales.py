@@ -167,7 +167,7 @@ class RunningScales:
         if self.start == "given":
             # What has not varied yet keeps the coefficient that it started from.
             return np.where(self.factor == 0.0, 1.0, self.factor)
-        return self.factor
+        return np.asarray(self.factor)
 
     def take(self, rows: Rows) -> Self:
         """Take in rows that nothing is learned from; return the scales themselves."""

@@ -123,7 +123,8 @@ class _Place:
         parts = text.split(":")
         if len(parts) != 5 or not all(part.isdigit() for part in parts[:4]):
             raise ReadError("the saved place in a shuffled block is damaged; start again.")
-        return cls(*map(int, parts[:4]), digest=parts[4])
+        seed, buffer_rows, skip, done = map(int, parts[:4])
+        return cls(seed, buffer_rows, skip, done, parts[4])
 
 
 class ShuffledReader(Reader):
