@@ -96,7 +96,6 @@ _HOME = {
     "solvers.order": ("OrderWarning",),
     "solvers.pairwise_sgd": ("PairwiseSGD",),
     "solvers.passive_aggressive": ("PassiveAggressive",),
-    "solvers.running_scales": ("RunningScales",),
     "solvers.saddle": ("SOLAM", "SPAUC"),
     "solvers.sweep": ("Sweep",),
     "streams": ("OnlineLearner", "ProgressiveAUC", "ReadError", "Schema", "open_reader"),

@@ -55,6 +55,7 @@ _IN_MEMORY, _COMPILED = 500e6, 8e6
 #: Options that only a stream has, with their defaults.
 _STREAM_ONLY: dict[str, Any] = {
     "window": 10_000, "forget": None, "checkpoint": None, "every": 250_000, "fresh": False,
+    "shuffle-buffer": "auto",
 }  # fmt: skip
 
 
@@ -103,6 +104,9 @@ class _Data:
                    "in memory up to 500 MB of text.")  # fmt: skip
 @click.option("--passes", type=click.IntRange(1), metavar="N",
               help="Passes over the data (stream: 1; offline: chosen).")  # fmt: skip
+@click.option("--shuffle-buffer", default="auto", show_default=True, metavar="ROWS|auto",
+              help="Shuffle so many rows at a time; 0: the order of the file, which auto keeps "
+                   "for standard input and with --forget.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Source of randomness.")
 @click.option("--window", type=click.IntRange(2), default=10_000, show_default=True,
               help="Examples that the running AUC of a stream looks back on.")  # fmt: skip
@@ -128,6 +132,7 @@ def command(
     radius: str,
     how: str,
     passes: int | None,
+    shuffle_buffer: str,
     seed: int,
     window: int,
     forget: str | None,
@@ -165,7 +170,8 @@ def command(
     sizes = number_or_auto("--step-size", step_size), number_or_auto("--radius", radius)
     kind = PROBLEMS[problem].check(loss)
     stream_only = {"window": window, "forget": _forget(forget), "checkpoint": checkpoint,
-                   "every": every, "fresh": fresh}  # fmt: skip
+                   "every": every, "fresh": fresh,
+                   "shuffle-buffer": shuffle_buffer}  # fmt: skip
     form = format_of(data, reading)
     how = _how(how, data, form, {k: v for k, v in stream_only.items() if v != _STREAM_ONLY[k]})
     if dry_run:
@@ -187,9 +193,12 @@ def command(
             with stop.opened():
                 record, facts = _offline(model, found, passes, seed)
         else:
+            assert found.reader is not None
+            keeps = "-" in data or forget is not None
+            reader = _shuffled(found.reader, shuffle_buffer, seed, keeps=keeps)
             record, facts = _train_online(
-                model, found, passes, window=window, forget=stream_only["forget"], every=every,
-                fresh=fresh, path=path, total=size_of(data), stop=stop,
+                model, found, reader, passes, window=window, forget=stream_only["forget"],
+                every=every, fresh=fresh, path=path, total=size_of(data), stop=stop,
             )  # fmt: skip
         seconds = time.perf_counter() - begin
         write_model(output, _finished(record, found))
@@ -345,6 +354,20 @@ def _of_numbers(problem: str, schema: Schema, form: str) -> Schema:
     return schema
 
 
+def _shuffled(reader: Reader, rows: str, seed: int, *, keeps: bool) -> Reader:
+    """Return the reader with its rows in a random order within blocks, if that is asked for."""
+    from pairlearn.streams import ShuffledReader
+
+    if rows != "auto" and (not rows.isdigit() or rows == "1"):
+        raise click.BadParameter(
+            f'--shuffle-buffer must be a number of rows, 0 or "auto", got {rows!r}.'
+        )
+    if rows == "0" or (rows == "auto" and keeps):
+        return reader
+    size: int | str = rows if rows == "auto" else int(rows)
+    return ShuffledReader(reader, buffer_rows=size, seed=abs(seed))
+
+
 def _forget(text: str | None) -> int | str | None:
     if text is None or text == "drop":
         return text
@@ -378,6 +401,7 @@ def _held(path: str | None) -> contextlib.AbstractContextManager[None]:
 def _train_online(
     model: Any,
     found: _Data,
+    reader: Reader,
     passes: int | None,
     *,
     window: int,
@@ -391,8 +415,6 @@ def _train_online(
     from pairlearn import OrderWarning
     from pairlearn.streams import CheckpointWarning, OnlineLearner
 
-    reader = found.reader
-    assert reader is not None
     learner = OnlineLearner(model, classes=found.codes, window=window, forget=forget)
     if path is not None and not fresh and Path(path).exists():
         click.echo(f"pairlearn: going on from {path} (--fresh starts again)", err=True)

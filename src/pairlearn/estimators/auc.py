@@ -626,11 +626,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         *,
         finite: bool = False,
     ) -> NDArray[np.float64]:
-        """Learn a chunk as `partial_fit` does; return the scores that it had before.
-
-        They are ``X @ coef_[0]``, for dense scaled streams ``(X - x) @ coef_[0]`` with the first
-        example x, so that scores of several chunks compare however far from zero features lie.
-        """
+        """Learn a chunk as `partial_fit` does; return the scores that it had before."""
+        # Dense scaled streams score differences from their first example, so that scores of several
+        # chunks compare however far from zero features lie.
         first = not hasattr(self, "classes_")
         if self.solver == "exact":
             raise ValueError('partial_fit needs solver="sgd", "moments" or "auto", got "exact".')

@@ -25,8 +25,9 @@ import numpy as np
 
 from pairlearn.kernels._native import kernel, part
 
-#: No scale is smaller, so that its inverse is a number, and no range is wider.
-_SMALLEST, _WIDEST = 1e-300, 1e300
+#: A column varies by at least this, so that coefficients in its units are of a size that can be
+#: squared and summed, and no range is wider.
+NARROWEST, _WIDEST = 1e-50, 1e300
 
 
 @kernel
@@ -123,6 +124,8 @@ def _rarity(before, present, n, table, text):
 def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_centre):
     """Look at the spreads; return whether a scale changes, and the sum of scaled variances.
 
+    A third number is a column that varies, but by too little to be used; -1 if there is none.
+
     `rule` is: the share of its range that a scale is at least, the factor by which a spread must
     differ from its scale to change it (1 always changes it), the share of its size by which a
     column must vary, and the mean shares of stored values of a table and of text.
@@ -132,6 +135,7 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
     power = _rarity(before, present, n, table, text)
     changes = False
     total = 0.0
+    narrow = -1
     for k in range(len(scale)):
         new_scale[k] = scale[k]
         new_centre[k] = centre[k]
@@ -141,18 +145,21 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
         width = min(high - low, _WIDEST)
         if width <= threshold * max(abs(low), abs(high)):
             continue
+        if width < NARROWEST:
+            narrow = k
+            continue
         # Squares of extreme values are not numbers; then the range stands for the deviation.
         deviation = width
         if 0.0 < variance < np.inf:
             deviation = min(math.sqrt(variance), width)
         share = min(1.0, 2.0 * (before[0, k] + present[0, k]) / n)
-        found = max(min(deviation / share**power, width), floor * width, _SMALLEST)
+        found = max(min(deviation / share**power, width), floor * width)
         if scale[k] == 0.0 or slack == 1.0 or found > slack * scale[k] or slack * found < scale[k]:
             changes = changes or found != scale[k] or mean != centre[k]
             new_scale[k] = found
             new_centre[k] = mean
         total += (deviation / new_scale[k]) ** 2
-    return changes, total
+    return changes, total, narrow
 
 
 @kernel

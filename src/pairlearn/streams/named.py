@@ -232,11 +232,12 @@ class NamedLearner:
                 return
             if self._stream is None:
                 self._start(rows)
+            assert self._stream is not None
             self._note(rows.scores(self._coef) - self.offset, y)
             count, cause = self._learn_rows(rows, y)
             self.n_refused += count
-        dense = isinstance(rows, DenseRows)
-        self._watch.note(y, scales=self._stream.scales if dense else None)
+            is_dense = isinstance(rows, DenseRows)
+            self._watch.note(y, scales=self._stream.scales if is_dense else None)
         if count == len(y):
             raise DivergenceError(f"{count} examples not learned: {cause}")
         if count:

@@ -91,6 +91,9 @@ class Position:
         `pairlearn.streams.readers.consumed`.
     earlier : tuple of str
         The same at the end of each file before this one.
+    shuffled : str
+        The place in a block of rows in random order, see
+        `pairlearn.streams.readers.shuffled`; empty for rows in their own order.
 
     Examples
     --------
@@ -109,6 +112,7 @@ class Position:
     width: int = 0
     consumed: str = ""
     earlier: tuple[str, ...] = ()
+    shuffled: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -124,6 +128,7 @@ class Position:
             known["refusals"] = Refusals(int(refusals["count"]), first)
             known["earlier"] = tuple(str(entry) for entry in known["earlier"])
             known["consumed"] = str(known["consumed"])
+            known["shuffled"] = str(known["shuffled"])
         except (KeyError, TypeError, AttributeError) as error:
             raise ReadError(f"the saved position is incomplete ({error}); start again.") from None
         for name in ("file", "offset", "line", "row", "width"):
@@ -226,6 +231,11 @@ class Reader(ABC):
             raise ReadError(
                 f"the saved position belongs to a {position.format} reader, this is "
                 f"{self.format}; open the data it was made from, or start again."
+            )
+        if position.shuffled:
+            raise ReadError(
+                "the saved position is of shuffled rows; read with the same shuffle_buffer, or "
+                "start again without the checkpoint."
             )
         if position.fingerprint != fingerprint:
             raise ReadError(
