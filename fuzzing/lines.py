@@ -51,8 +51,8 @@ class JsonLines(Target):
                 [None, "a", 1.5, True, [], {}, "\udc00", 10**30]
             )  # fmt: skip
             y: Any = rng.randrange(2) if rng.random() < 0.95 else rng.choice(_VALUES)
-            message = rng.choice([{"id": key, "x": x, "y": y}, {"id": key, "x": x},
-                                  {"x": x, "y": y}, {"id": rng.randrange(number + 1), "y": y}])  # fmt: skip
+            kinds = [{"id": key, "x": x, "y": y}, {"id": key, "x": x}, {"x": x, "y": y}]
+            message = rng.choice([*kinds, {"id": rng.randrange(number + 1), "y": y}])
             if rng.random() < 0.1:
                 message = damage_tree(rng, message)
             line = json.dumps(message, ensure_ascii=rng.random() < 0.5).encode(
