@@ -288,7 +288,7 @@ def test_in_a_river_pipeline():
 
 
 def test_a_last_batch_that_diverges_does_not_cost_the_model():
-    learner = NamedLearner("square", step_size=0.1)
+    learner = NamedLearner("square", step_size=0.1, scaling=None)
     k = 0
     while k < 60 or learner.state()["labels"]:
         learner.learn_one({"a": float(k % 3)}, k % 2 == 0)
@@ -306,7 +306,7 @@ def test_a_last_batch_that_diverges_does_not_cost_the_model():
 
 
 def test_a_model_of_nothing_is_refused():
-    learner = NamedLearner()
+    learner = NamedLearner(scaling=None)
     learner.learn_one({"a": 1.0}, True)
     with pytest.raises(ValueError, match=r"nothing has been learned from 1 examples.*32 examples"):
         learner.to_model()

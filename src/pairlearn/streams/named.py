@@ -588,9 +588,9 @@ class NamedLearner:
         coef = np.array(list(self._coefficients().values()))
         if not len(coef):
             raise ValueError(
-                f"nothing has been learned from {self.n_seen} examples, so there is no model: "
-                f"step_size='auto' waits for {_WARM_UP} examples with features; give a step_size, "
-                "or more of them."
+                f"nothing has been learned from {self.n_seen} examples, so there is no model; "
+                "examples need features, and without scaling step_size='auto' waits for "
+                f"{_WARM_UP} examples: give a step_size, or more of them."
             )
         slope, intercept = self._line(self._seen[1])
         intercept -= slope * float(coef @ self._origin[: len(coef)])
