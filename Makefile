@@ -12,7 +12,7 @@ LOWEST := .venv-lowest
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-slow test-browser lint bench docs clean
+.PHONY: demo test test-lowest test-slow test-browser lint bench fuzz docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -77,6 +77,10 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Hostile input and kills, some minutes of them; ARGS="--seed 7 --inputs 1000000 --kills 1000" for more.
+fuzz: $(VENV)/.test
+	$(BIN)/python -m fuzzing $(ARGS)
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
