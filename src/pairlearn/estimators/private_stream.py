@@ -133,8 +133,15 @@ class PrivateAUCStream(PrivateAUCClassifier):
         if value is not None:
             raise ValueError("a pass uses differences of examples; it has no public centre.")
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCStream:
-        """Learn from one table as `partial_fit` does and release at once; forget earlier ones."""
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: None = None) -> PrivateAUCStream:
+        """Learn from one table as `partial_fit` does and release at once; forget earlier ones.
+
+        A stream protects single examples and takes no `groups`.
+        """
+        if groups is not None:
+            raise ValueError(
+                "a stream protects single examples and takes no groups; use PrivateAUCClassifier."
+            )
         self._forget()
         return self.partial_fit(X, y).release()
 

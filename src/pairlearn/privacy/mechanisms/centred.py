@@ -128,11 +128,26 @@ class CentredStatistics(Mechanism):
             names = ", ".join(map(str, _ROUNDS))
             raise ValueError(f"n_rounds must be one of {names}, got {self.n_rounds!r}.")
 
+    offers_users = True
+
     def fit(
-        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+        self,
+        Z: Vector,
+        signs: Vector,
+        *,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        users: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`."""
+        """Learn privately; see `Mechanism.fit`.
+
+        `users` says to whom each row belongs, from 0; ``setting.n_examples`` is then their number,
+        and the promise is about a user with all rows.
+        """
         self.check(setting, noise)
+        if users is not None:
+            order = np.argsort(users, kind="stable")
+            Z, signs, users = Z[order], signs[order], users[order]
         start = setting.standard_centre
         d = setting.n_features
         root = math.sqrt(d)
@@ -161,6 +176,7 @@ class CentredStatistics(Mechanism):
                     neighbours=setting.neighbours,
                     noise=noise,
                     name=f"centred moments, round {k + 1} of {len(rounds)}",
+                    users=users,
                 )
             )
             beliefs = _update(moments, start)
