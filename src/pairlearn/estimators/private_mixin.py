@@ -86,7 +86,7 @@ class PrivateMixin(Storable):
     def _table(self, X: Any) -> Vector:
         """Return examples as numbers, read cell by cell (`privacy.records`)."""
         given = [*(self.bounds or ()), self.levels, self.public_centre]
-        widths = {len(np.asarray(fact)) for fact in given if np.ndim(fact) == 1}  # type: ignore[arg-type]
+        widths = {len(np.asarray(fact)) for fact in given if np.ndim(fact) == 1}
         return read_table(X, n_features=widths.pop() if len(widths) == 1 else None)
 
     def _public_number(self, n_rows: int) -> int:

@@ -284,7 +284,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
             raise ValueError(f"{os.fspath(path)!r} is not a checkpoint of a private stream.")
         w = np.array(plain["w"], dtype=np.float64)
-        setting = self._setting(check_count("n_examples", self.n_examples), len(w))
+        setting = self._setting(self._most_examples(), len(w))
         if plain["public"] != self._public(setting):
             raise ValueError(
                 "the checkpoint was made with other public arguments (n_examples, epsilon, delta, "
@@ -318,7 +318,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
 
     def _begun(self, d: int) -> tuple[Pass, PublicSetting]:
         """Return the running state, a new one before the first example, and what is public."""
-        setting = self._setting(check_count("n_examples", self.n_examples), d)
+        setting = self._setting(self._most_examples(), d)
         mechanism = self._mechanism()
         mechanism.check(setting, NoiseSource(secure=self.secure))
         public = self._public(setting)
@@ -336,6 +336,9 @@ class PrivateAUCStream(PrivateAUCClassifier):
                 "or begin a new PrivateAUCStream."
             )
         return state, setting
+
+    def _most_examples(self) -> int:
+        return check_count("n_examples", self.n_examples)  # type: ignore[arg-type]
 
     def _forget(self) -> None:
         self._state = self._frozen = None

@@ -157,7 +157,7 @@ def is_label(values: Any, label: Any, n_rows: int | None = None) -> NDArray[np.b
     >>> is_label([1, 0, "n/a"], 1).tolist()
     [True, False, False]
     """
-    return read_labels(values, (label,), n_rows) == 0
+    return np.asarray(read_labels(values, (label,), n_rows) == 0)
 
 
 def check_public_labels(public: Sequence[Any]) -> dict[Any, int]:
@@ -220,7 +220,7 @@ def _as_array(name: str, values: Any) -> NDArray[Any]:
     """Return something that is an array already, with holes where it is masked."""
     if isinstance(values, np.ma.MaskedArray):
         # Through objects, so that a hole is no number whatever the type.
-        values = values.astype(object).filled(None)
+        values = np.ma.asarray(values.astype(object)).filled(None)
     elif not hasattr(values, "__array__"):
         raise TypeError(f"{name} must be an array, a data frame or a list, got {type(values)}.")
     array = np.asarray(values)

@@ -159,9 +159,9 @@ class CentredStatistics(Mechanism):
         moments: list[Moments] = []
         beliefs = _Beliefs(0.0, start, 0.0, first * root)
         for k, (share, mean_weight) in enumerate(rounds):
-            last = k == len(rounds) - 1
-            factor = _LAST_RADIUS if last else _MIDDLE_RADIUS if k else 1.0
-            if last:
+            is_last = k == len(rounds) - 1
+            factor = _LAST_RADIUS if is_last else _MIDDLE_RADIUS if k else 1.0
+            if is_last:
                 mean_weight = max(_SMALLEST_LAST_WEIGHT, mean_weight * abs(beliefs.label))
             radius = factor * beliefs.length
             moments.append(
@@ -170,7 +170,7 @@ class CentredStatistics(Mechanism):
                     signs,
                     centre=beliefs.centre,
                     radius=min(max(radius, _SMALLEST_RADIUS * root), _LARGEST_RADIUS * root),
-                    weights=_weights(mean_weight, last, setting.neighbours),
+                    weights=_weights(mean_weight, is_last, setting.neighbours),
                     mu=budget * math.sqrt(share),
                     n_examples=setting.n_examples,
                     neighbours=setting.neighbours,
