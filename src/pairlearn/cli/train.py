@@ -15,6 +15,12 @@ import click
 
 from pairlearn.cli.config import config_option
 from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.private_training import (
+    PrivateOptions,
+    private_options,
+    refuse_beside_private,
+    train_privately,
+)
 from pairlearn.cli.problem_kinds import PROBLEMS
 from pairlearn.cli.reading import (
     Reading,
@@ -118,6 +124,7 @@ class _Data:
               metavar="ROWS", help="Rows between two checkpoints.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Do not go on from a checkpoint.")
 @click.option("--dry-run", is_flag=True, help="Show what the columns are taken for, and stop.")
+@private_options(bounds=True)
 @config_option
 @column_options
 @reading_options
@@ -125,6 +132,7 @@ class _Data:
 def command(
     data: tuple[str, ...],
     reading: Reading,
+    privacy: PrivateOptions,
     output: str | None,
     problem: str,
     loss: str | None,
@@ -166,7 +174,13 @@ def command(
       pairlearn train a.svm b.svm --loss logistic --passes 3 -o model.safetensors
       pairlearn train letor.svm --problem ranking -o ranker.safetensors
       pairlearn train prices.csv --problem entropy --label price
+      pairlearn train patients.csv --private --epsilon 1 --delta 1e-6 --bounds bounds.toml
     """
+    if privacy.private:
+        refuse_beside_private("data", "output", "as_json")
+        values, text = train_privately(data, output, privacy)
+        emit(values, text, as_json=as_json)
+        return
     sizes = number_or_auto("--step-size", step_size), number_or_auto("--radius", radius)
     kind = PROBLEMS[problem].check(loss)
     stream_only = {"window": window, "forget": _forget(forget), "checkpoint": checkpoint,
