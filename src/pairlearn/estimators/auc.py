@@ -50,6 +50,7 @@ from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.published import DEFERRED, publish
 from pairlearn.estimators.scaling import Scaling, fit_scaling
+from pairlearn.estimators.shapes import Explanation, explain
 from pairlearn.estimators.storage import register_storable
 from pairlearn.features import FeatureMap, Hats, Identity
 from pairlearn.losses import PairLoss, Square, get_loss
@@ -436,6 +437,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         )
         self.trace_ = Trace(n_steps=len(y), n_gradients=len(y))
         return w, choice
+
+    def explain(self, x: ArrayLike) -> Explanation:
+        """Return what each feature adds to the score of one example, see `pairlearn.explain`."""
+        return explain(self, x)
 
     def _restore_map(self, features: FeatureMap) -> None:
         publish(self, features_=features)
