@@ -32,6 +32,29 @@ def task(noise, n=1200, seed=0):
     return X, X @ W + e
 
 
+@pytest.mark.parametrize("store", [np.asarray, scipy.sparse.csr_array])
+def test_units_of_the_features_do_not_matter(store):
+    X, y = task("skewed")
+    units = 10.0 ** np.array([-6, 6, 2])
+    model = EntropyRegressor(random_state=0).fit(store(X), y)
+    changed = EntropyRegressor(random_state=0).fit(store(X * units), y)
+    np.testing.assert_allclose(changed.coef_ * units, model.coef_, rtol=1e-3)
+    np.testing.assert_allclose(changed.intercept_, model.intercept_, atol=1e-3)
+    if store is np.asarray:
+        moved = X + np.array([1e3, -1e4, 7.0])
+        shifted = EntropyRegressor(random_state=0).fit(moved, y)
+        np.testing.assert_allclose(shifted.coef_, model.coef_, rtol=1e-3)
+        np.testing.assert_allclose(shifted.predict(moved), model.predict(X), atol=0.1)
+
+
+def test_a_given_start_is_in_the_units_of_the_user():
+    X, y = task("skewed")
+    units = np.array([1e-3, 1e3, 10.0])
+    options = {"step_size": 1e-12, "n_passes": 1, "random_state": 0}
+    model = EntropyRegressor(init=W / units, **options).fit(X * units, y)
+    np.testing.assert_allclose(model.coef_ * units, W, rtol=1e-6)
+
+
 @pytest.mark.parametrize("noise", ["skewed", "bimodal"])
 def test_slopes_are_better_than_those_of_least_squares_and_huber(noise):
     X, y = task(noise)

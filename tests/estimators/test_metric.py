@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from pairlearn import DistanceHinge, FifoBuffer, GivenPairs, MetricLearner, PsdCone
 from pairlearn.estimators import metric_neighbors
 from pairlearn.estimators.metric_neighbors import neighbor_pairs
+from pairlearn.metrics import roc_auc
 from pairlearn.pairings.given import ListedPairs
 
 
@@ -41,7 +42,7 @@ SETTINGS = {
     "diagonal": {"parameterization": "diagonal"},
     "low_rank": {"parameterization": "low_rank", "rank": 4},
     "every": {"projection": "every", "period": 50},
-    "ball": {"radius": 1.0},
+    "ball": {"radius": 1.0, "scaling": None},
     "logistic": {"loss": "logistic"},
     "hinge_no_bias": {"loss": "hinge_no_bias"},
     "random": {"pairing": "random"},
@@ -78,7 +79,60 @@ def test_the_starting_point_is_a_candidate():
     learner = MetricLearner(pairing="previous", step_size="held_out", random_state=0).fit(X, y)
     assert learner.held_out_score_ is not None
     assert (learner.step_size_ == 0) == (learner.n_steps_ == 0)
-    assert MetricLearner(random_state=0).fit(X, y).held_out_score_ is None
+    assert MetricLearner(n_passes=10, random_state=0).fit(X, y).held_out_score_ is None
+
+
+def test_the_number_of_passes_is_chosen_on_held_out_examples():
+    X, y = task()
+    learner = MetricLearner(random_state=0).fit(X, y)
+    assert learner.n_steps_ / len(y) in (10, 50, 200)
+    assert 0.5 < learner.held_out_score_ <= 1.0
+    short = MetricLearner(n_passes=learner.n_steps_ / len(y), step_size=learner.step_size_)
+    assert short.set_params(random_state=0).fit(X, y).n_steps_ == learner.n_steps_
+
+
+@pytest.mark.parametrize("name", ["full", "diagonal", "low_rank"])
+def test_units_of_the_features_do_not_matter(name):
+    X, y = task()
+    units = 10.0 ** np.array([-6, 3, 6, 0, -2, 1])
+    pairs, similar = pairs_of(X[300:], y[300:], 1000)
+
+    def auc(change):
+        learner = MetricLearner(random_state=0, **SETTINGS[name]).fit(change(X[:300]), y[:300])
+        return roc_auc(similar, learner.pair_score(change(pairs)))
+
+    expected = auc(lambda X: X)
+    assert expected > 0.7
+    for change in (
+        lambda X: X * units,
+        lambda X: X * 1e-6,
+        lambda X: X + 1e3 * units.astype(int),
+        lambda X: np.concatenate([X, np.full((*X.shape[:-1], 1), 7.1)], axis=-1),
+    ):
+        assert abs(auc(change) - expected) < 0.002
+
+
+@pytest.mark.parametrize("name", ["full", "diagonal", "low_rank"])
+def test_a_given_start_is_in_the_units_of_the_user(name):
+    X, y = task()
+    units = 10.0 ** np.array([-2, 1, 2, 0, -1, 1])
+    rng = np.random.default_rng(0)
+    L = rng.normal(size=(6, 4))
+    start = {"full": L @ L.T, "diagonal": L[:, 0] ** 2, "low_rank": L}[name]
+    changed = start / {"full": np.outer(units, units), "diagonal": units**2}.get(
+        name, units[:, None]
+    )
+    options = {**SETTINGS[name], "step_size": 1e-12, "n_passes": 1}
+    plain = MetricLearner(init=start, random_state=0, **options).fit(X, y)
+    other = MetricLearner(init=changed, random_state=0, **options).fit(X * units, y)
+    np.testing.assert_allclose(
+        other.transform(X * units) @ other.transform(X * units).T,
+        plain.transform(X) @ plain.transform(X).T,
+        rtol=1e-6,
+        atol=1e-6,
+    )
+    W = np.diag(start) if name == "diagonal" else start if name == "full" else start @ start.T
+    np.testing.assert_allclose(plain.get_mahalanobis_matrix(), W, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["full", "diagonal", "low_rank"])

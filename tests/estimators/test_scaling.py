@@ -76,10 +76,18 @@ def test_single_precision_far_below_one():
 @pytest.mark.parametrize("kind", ["auto", "sgd"])
 def test_constant_data_are_named(kind):
     y = np.arange(40) % 2
-    with pytest.warns(UserWarning, match=r"None of the 3 features varies.*AUC is 1/2"):
+    with pytest.warns(UserWarning, match=r"None of the 3 features varies.*same score"):
         model = MODELS[kind]().fit(np.full((40, 3), 1.1), y)
     assert model.score(np.full((40, 3), 1.1), y) == 0.5
     assert (model.coef_ == 0.0).all()
+
+
+def test_outliers_that_hide_a_feature_are_named():
+    X, y = sample()
+    X[7, 1] = 1e9
+    with pytest.warns(UserWarning, match=r"feature\(s\) 1 \(counted from 0\).*logarithm"):
+        AUCClassifier(random_state=0).fit(X, y)
+    AUCClassifier(random_state=0).fit(np.sign(X) * np.log1p(np.abs(X)), y)
 
 
 def test_coefficients_are_in_the_units_of_the_user():
@@ -107,12 +115,52 @@ def test_rounding_does_not_pass_for_variance():
             assert fit_scaling(as_rows(storage)).factor[0] == 0.0
 
 
-def test_sparse_and_dense_scales_agree():
-    X, _ = sample()
+def words(n=600, d=2000, *, seed=0):
+    """Return weights of words, a few in each text and most of them rare, and labels."""
+    rng = np.random.default_rng(seed)
+    share = 1.0 / (np.arange(d) + 5.0)
+    counts = scipy.sparse.csr_array(rng.random((n, d)) < 12.0 * share).astype(float)
+    frequent = rng.normal(size=30)
+    y = counts[:, :30] @ frequent + rng.normal(size=n) > 0.0
+    counts.data *= rng.uniform(0.5, 1.5, len(counts.data))
+    return counts, y.astype(int)
+
+
+@pytest.mark.parametrize("kind", ["auto", "sgd"])
+def test_rare_words_do_not_drown_frequent_ones(kind):
+    from sklearn.linear_model import LogisticRegression
+
+    from pairlearn.metrics import roc_auc
+
+    X, y = words()
+    found = held_out_auc(MODELS[kind](), X, y)
+    rival = LogisticRegression(max_iter=1000).fit(X[::2], y[::2])
+    assert found > roc_auc(y[1::2], rival.decision_function(X[1::2])) - 0.01
+    units = scipy.sparse.diags_array(10.0 ** np.random.default_rng(1).uniform(-6, 6, X.shape[1]))
+    assert abs(held_out_auc(MODELS[kind](), (X @ units).tocsr(), y) - found) < LAW
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sparse_and_dense_scales_agree(seed):
+    X, _ = sample(seed=seed)
     X[np.abs(X) < 0.3] = 0.0
+    if seed:
+        X = words(200, 300, seed=seed)[0].toarray()
+        X[:, :5] += seed - 1
     dense, sparse = fit_scaling(as_rows(X)), fit_scaling(as_rows(scipy.sparse.csr_array(X)))
     assert np.allclose(dense.factor, sparse.factor, rtol=1e-12)
     assert (sparse.centre == 0.0).all()
+
+
+@pytest.mark.parametrize("store", [np.asarray, scipy.sparse.csr_array])
+def test_weights_count_as_repetitions(store):
+    X, _ = sample()
+    X[np.abs(X) < 0.3] = 0.0
+    counts = np.random.default_rng(0).integers(0, 4, len(X))
+    repeated = fit_scaling(as_rows(store(np.repeat(X, counts, axis=0))))
+    weighted = fit_scaling(as_rows(store(X)), counts.astype(float))
+    assert np.allclose(weighted.factor, repeated.factor, rtol=1e-12)
+    assert np.allclose(weighted.centre, repeated.centre, rtol=1e-12)
 
 
 def test_the_bare_algorithm_is_one_argument_away():

@@ -135,23 +135,23 @@ class TestDegenerate:
 
 
 # With coverage exactly p, N independent intervals cover Binomial(N, p) times. The bounds below are
-# p - 0.01 and p + 0.02 (logit intervals err on the wide side), at least 4 standard deviations of
-# that count away from p: a correct interval fails with probability below 1e-4.
+# p - 0.012 and p + 0.02 (logit intervals err on the wide side), at least 3.5 standard deviations of
+# that count away from p: a correct interval fails with probability below 1e-3.
 def test_interval_covers_the_true_auc_as_often_as_it_says():
     rng = np.random.default_rng(3)
-    shift, n_trials = 1.0, 10000
+    shift, n_trials = 1.0, 4000
     truth = 0.5 * math.erfc(-shift / 2.0)
     y = np.repeat([0, 1], [60, 40])
     covered = 0
     for scores in rng.normal(size=(n_trials, 100)) + shift * y:
         found = roc_auc_interval(y, scores)
         covered += found.low <= truth <= found.high
-    assert 0.94 <= covered / n_trials <= 0.97
+    assert 0.938 <= covered / n_trials <= 0.97
 
 
 def test_comparison_rejects_equal_aucs_as_rarely_as_it_says():
     rng = np.random.default_rng(4)
-    n_trials = 10000
+    n_trials = 4000
     y = np.repeat([0, 1], [60, 40])
     common = rng.normal(size=(n_trials, 100)) + 1.5 * y
     noise_a, noise_b = rng.normal(size=(2, n_trials, 100))
@@ -159,7 +159,7 @@ def test_comparison_rejects_equal_aucs_as_rarely_as_it_says():
         compare_auc(y, a, b).p_value < 0.05
         for a, b in zip(common + noise_a, common + noise_b, strict=True)
     )
-    # 0.05 +- 0.012: 5 standard deviations and a small-sample error of about 0.001.
+    # 0.05 +- 0.012: 3 standard deviations and a small-sample error of about 0.001.
     assert abs(rejected / n_trials - 0.05) < 0.012
 
 

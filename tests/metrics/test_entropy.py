@@ -38,9 +38,17 @@ def test_binned_is_close_whatever_the_range(window):
     )
 
 
+@pytest.mark.parametrize("window", ["gaussian", "epanechnikov"])
+def test_binned_where_bins_have_no_number_of_their_own(window):
+    """From 2^53 bandwidths on, a place and the next one are the same number."""
+    errors = np.concatenate([np.zeros(3), np.full(2, 1.0), np.full(4, 3e17), [5e17]])
+    exact = error_entropy(errors, 1.0, window=window, method="exact")
+    assert error_entropy(errors, 1.0, window=window, method="binned") == pytest.approx(exact)
+
+
 def test_blocks_do_not_show():
     errors = np.random.default_rng(1).normal(size=3000)
-    assert error_entropy(errors, 0.5) == pytest.approx(
+    assert error_entropy(errors, 0.5, method="exact") == pytest.approx(
         by_definition(errors, 0.5, "gaussian"), abs=1e-10
     )
 

@@ -239,6 +239,25 @@ def test_it_passes_rivers_checks():
         checks.check_estimator(RiverAUCClassifier(**options))
 
 
+def test_a_model_holds_nothing_of_the_compiler():
+    """Else whoever measures its memory by walking over its objects measures the compiler."""
+    import gc
+    from types import FunctionType, ModuleType
+
+    model = NamedLearner()
+    model.learn_one({"a": 1.0}, True)
+    model.learn_one({"a": 2.0}, False)
+    seen, pending = {id(model)}, [model]
+    while pending:
+        one = pending.pop()
+        assert not type(one).__module__.startswith(("numba", "llvmlite")), type(one)
+        for other in gc.get_referents(one):
+            if id(other) not in seen and not isinstance(other, type | ModuleType | FunctionType):
+                seen.add(id(other))
+                pending.append(other)
+    assert len(seen) > 10
+
+
 def test_in_a_river_pipeline():
     pytest.importorskip("river")
     from pairlearn.streams.river import RiverAUCClassifier

@@ -49,9 +49,10 @@ from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.published import DEFERRED, publish
-from pairlearn.estimators.scaling import Scaling, fit_scaling
+from pairlearn.estimators.scaling import Scaling, check_scaling, scaled_rows
 from pairlearn.estimators.shapes import Explanation, explain
 from pairlearn.estimators.storage import register_storable
+from pairlearn.estimators.weights import chunk_weights
 from pairlearn.features import FeatureMap, Hats, Identity
 from pairlearn.losses import PairLoss, Square, get_loss
 from pairlearn.models.provenance import data_fingerprint
@@ -334,8 +335,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         features, found = self._features_for(given, y, weight, rng)
         source, solver = self._source_for(features, given)
         bare = self.scaling is None or self.step_size == "theory" or solver == "moments"
-        scaling = None if bare else fit_scaling(source)
-        rows = source if scaling is None else scaling.apply(source)
+        # Weights of classes say nothing about units.
+        counts = chunk_weights(sample_weight, len(y))
+        scaling, rows = scaled_rows(None if bare else "auto", source, counts)
         solver = solver or self._solver_for(rows, y)
         self.loss_ = self._loss_for(solver)
         self.advice_: Advice | None = None
@@ -889,8 +891,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError(
                 f'solver must be "auto", "sgd", "exact" or "moments", got {self.solver!r}.'
             )
-        if self.scaling not in ("auto", None):
-            raise ValueError(f'scaling must be "auto" or None, got {self.scaling!r}.')
+        check_scaling(self.scaling)
         wrong = ["ridge"] if self.solver == "sgd" and self.ridge != "auto" else []
         if self.solver in ("exact", "moments"):
             wrong = self._asks_for_sgd()

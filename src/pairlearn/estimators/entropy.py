@@ -16,10 +16,17 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, named
 from pairlearn.estimators.entropy_online import Beginning, OnlineCorrection, pair_loss
-from pairlearn.estimators.entropy_start import INTERCEPTS, locate, pair_quartile, start_from
+from pairlearn.estimators.entropy_start import (
+    INTERCEPTS,
+    check_start,
+    locate,
+    pair_quartile,
+    start_from,
+)
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.published import Part, publish, published
+from pairlearn.estimators.scaling import Scaling, check_scaling, scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, representatives, weigh
 from pairlearn.losses import PairLoss
@@ -50,7 +57,9 @@ _STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 #: The relative step size of a stream, with steps c / sqrt(t).
 _STREAM_STEP = 1.0
 #: Steps of n_passes="auto", all stages together.
-_AUTO_STEPS = 500_000
+_AUTO_STEPS = 150_000
+#: Steps of the runs that choose the step size of a stage, at most.
+_CHOICE_STEPS = 10_000
 #: Errors that a candidate's entropy is computed from.
 _JUDGED = 20_000
 
@@ -95,7 +104,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         Radius of the ball around the starting point that the coefficients live in.
     n_passes : float or "auto", default="auto"
         Number of steps in units of the number of examples, shared by the stages of a schedule.
-        "auto" takes 500,000 steps, but at least 1 and at most 200 passes.
+        "auto" takes 150,000 steps, but at least 1 and at most 200 passes.
     schedule : str or Schedule, default="auto"
         "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`),
         "inverse_time" or a schedule, whose scale is then multiplied by the step size.
@@ -105,6 +114,11 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         "previous" or "random" (not for `partial_fit`), or a pairing.
     random_state : int, RandomState, Generator or None, default=None
         Source of the sampled indices.
+    scaling : "auto" or None, default="auto"
+        "auto" centres each feature and divides it by its standard deviation, but at least by a
+        tenth of its range, so that units do not matter (sparse features are not centred, which
+        pairs do not notice). Coefficients are in the units of X; `step_size` and `radius` refer
+        to scaled features. None is the bare algorithm. For `fit`.
 
     Attributes
     ----------
@@ -129,9 +143,9 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
 
     Notes
     -----
-    Features are not scaled; standardise them unless they share a unit. When errors are normal,
-    least squares is more efficient and faster: this estimator is for skewed, multimodal or
-    contaminated errors, and its predictions are of the location that `intercept` names.
+    When errors are normal, least squares is more efficient and faster: this estimator is for
+    skewed, multimodal or contaminated errors, and its predictions are of the location that
+    `intercept` names.
 
     References
     ----------
@@ -165,6 +179,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         averaging: str | Averaging = "step_size",
         pairing: str | Pairing = "previous",
         random_state: Any = None,
+        scaling: str | None = "auto",
     ) -> None:
         self.window = window
         self.bandwidth = bandwidth
@@ -177,6 +192,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         self.averaging = averaging
         self.pairing = pairing
         self.random_state = random_state
+        self.scaling = scaling
 
     coef_, intercept_ = Part(), Part()
     _not_stored = ("random_state",)
@@ -219,10 +235,10 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             The fitted regressor.
         """
         self._check()
-        rows, y = rows_and_targets(self, X, y, reset=True, minimum=2)
+        given, y = rows_and_targets(self, X, y, reset=True, minimum=2)
         keep, weight = weigh(sample_weight, len(y))
         if keep is not None:
-            rows, y = rows.take(keep), y[keep]
+            given, y = given.take(keep), y[keep]
         typical = representatives(weight)
         if y.max() == y.min():
             raise ValueError(
@@ -230,7 +246,8 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 "nothing to learn. Check the target column."
             )
         rng = check_generator(self.random_state)
-        w = start = start_from(rows, y, self._init(), weight)
+        scaling, rows = scaled_rows(self.scaling, given, weight)
+        w = start = start_from(rows, y, self._init(scaling), weight)
         stages = self._stages()
         n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)
         shape = as_schedule(self.schedule, default="constant")
@@ -241,9 +258,10 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             w, self.step_size_ = self._run(
                 loss, rows, y, weight, w, start, max(n_steps // len(stages), 1), shape, rng
             )
-        errors = (y - rows.scores(w))[typical]
         self.bandwidth_ = self.bandwidths_[-1]
-        publish(self, coef_=w, intercept_=locate(errors, self.intercept))
+        coef = w if scaling is None else scaling.to_user(w)
+        errors = (y - given.scores(coef))[typical]
+        publish(self, coef_=coef, intercept_=locate(errors, self.intercept))
         self.n_steps_ = max(n_steps // len(stages), 1) * len(stages)
         self.entropy_ = self._entropy(errors)
         self.entropy_start_ = self._entropy((y - rows.scores(start))[typical])
@@ -273,34 +291,49 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             w = start
         errors = y - rows.scores(w)
         problem, averaging = Problem(LinearScore(), loss), as_averaging(self.averaging)
-        if self.step_size != "auto":
-            given = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+
+        def run(step_size: float) -> Vector:
             solver = PairwiseSGD(
-                self._pairing(), shape.scaled(given), ball_or_whole(radius), averaging
+                self._pairing(), shape.scaled(step_size), ball_or_whole(radius), averaging
             )
             weights = weight if len(weight) else None
-            solution = solver.solve(
+            return solver.solve(
                 problem, rows, errors, n_steps=n_steps, rng=rng, example_weight=weights
-            )
-            return w + solution.average, given
-        steps = tuple(c / mean_pair_distance(rows) for c in _STEPS)
+            ).average
+
+        if self.step_size != "auto":
+            given = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+            return w + run(given), given
+        n_choice = min(n_steps, _CHOICE_STEPS)
+        # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
+        shrink = float(np.sqrt(n_choice / n_steps)) if shape.is_constant else 1.0
+        unit = 1.0 / (shrink * mean_pair_distance(rows))
+        steps = tuple(c * unit for c in _STEPS)
         sweep = Sweep(steps, (radius,) * len(steps), self._pairing(), shape, averaging)
-        models = sweep.solve(problem, rows, errors, n_steps=n_steps, rng=rng, example_weight=weight)
+        models = sweep.solve(
+            problem, rows, errors, n_steps=n_choice, rng=rng, example_weight=weight
+        )
         judged = np.arange(len(y))[representatives(weight)]
         if len(judged) > _JUDGED:
             judged = rng.choice(judged, _JUDGED, replace=False)
         part = rows.take(judged)
         seed = int(rng.integers(2**63))
-        best, step_size = np.zeros(rows.shape[1]), 0.0
-        least = pair_loss(loss, errors[judged], seed)
-        for step, change, lost in zip(steps, models.averages, models.diverged, strict=True):
+
+        def risk(change: Vector) -> float:
             left = errors[judged] - part.scores(change)
-            if lost or not np.isfinite(left).all():
-                continue
-            risk = pair_loss(loss, left, seed)
-            if risk < least:
-                best, step_size, least = change, step, risk
-        return w + best, step_size
+            return pair_loss(loss, left, seed) if np.isfinite(left).all() else np.inf
+
+        found = [
+            (np.inf if lost else risk(change), change)
+            for change, lost in zip(models.averages, models.diverged, strict=True)
+        ]
+        best = int(np.argmin([value for value, _ in found]))
+        step_size = shrink * steps[best]
+        if n_choice < n_steps and found[best][0] < np.inf:
+            longer = run(step_size)
+            found.append((risk(longer), longer))
+        least, change = min(found, key=lambda one: one[0])
+        return (w + change, step_size) if least < risk(np.zeros(len(w))) else (w, 0.0)
 
     @one_at_a_time
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -343,7 +376,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
     def _begin(self, rows: Rows, y: Vector, weight: Vector) -> Beginning:
         """Find the starting point of a stream, and whatever is "auto", in its first examples."""
         rng = check_generator(self.random_state)
-        start = start_from(rows, y, self._init(), weight)
+        start = start_from(rows, y, self._init(None), weight)
         errors = (y - rows.scores(start))[representatives(weight)]
         loss = self._loss(self._stages()[-1], errors, rng)
         if self.step_size == "auto":
@@ -425,10 +458,16 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
     def _check(self) -> None:
         if self.intercept not in INTERCEPTS:
             raise ValueError(f"intercept must be one of {INTERCEPTS}, got {self.intercept!r}.")
+        check_scaling(self.scaling)
         self._loss(self._stages()[0], None, None)
 
-    def _init(self) -> Any:
-        return "huber" if isinstance(self.init, str) and self.init == "auto" else self.init
+    def _init(self, scaling: Scaling | None) -> Any:
+        """Return the starting point that is asked for, for features in units of their own."""
+        if isinstance(self.init, str):
+            return "huber" if self.init == "auto" else self.init
+        if scaling is None:
+            return self.init
+        return scaling.from_user(check_start(self.init, len(scaling.factor)))
 
     def _pairing(self) -> Pairing:
         if isinstance(self.pairing, Pairing):

@@ -201,7 +201,7 @@ def pair_loss(loss: PairLoss, errors: Vector, seed: int) -> float:
     """
     if type(loss) in (Welsch, Epanechnikov):
         kind = "gaussian" if type(loss) is Welsch else "epanechnikov"
-        return error_entropy(errors, loss.parameter, window=kind)
+        return error_entropy(errors, loss.parameter, window=kind, method="binned")
     n, rng = len(errors), np.random.default_rng(seed)
     left = rng.integers(0, n, 20_000)
     right = (left + rng.integers(1, n, 20_000)) % n

@@ -9,6 +9,7 @@ the search. At most 2,000 examples of each class take part; the model is trained
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,8 +34,9 @@ Vector = NDArray[np.float64]
 #: n d min(d, 100) is at most this, or a sparse matrix has at most so many numbers; for a loss that
 #: visits all pairs, up to so many of them.
 _CHEAP_PRODUCTS, _CHEAP_WIDTH, _CHEAP_NUMBERS, _CHEAP_PAIRS = 5e7, 100, 4_000_000, 250_000
-#: Ridges for rows whose mean variance is 1, from strong to weak.
-_RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
+#: Ridges for rows of mean variance 1 are powers of ten, from 100 down to so many. Rows of very many
+#: columns, whose pairs are far apart, begin with stronger ones.
+_WEAKEST, _WIDE = -6, 100
 #: At most so many examples of each class choose the ridge; for a loss that visits all pairs, fewer.
 _CAP, _ALL_PAIRS_CAP = 2_000, 500
 #: With fewer examples of the rarer class the folds are dealt three times.
@@ -43,8 +45,24 @@ _FEW, _REPEATS = 60, 3
 _MANY = 1_000
 #: Ridges without gain that end the search.
 _PATIENCE = 2
-#: The precision of the models that are only compared.
-_ROUGH = 1e-4
+#: The precision of the models that are only compared, and of the model.
+_ROUGH, _FINE = 1e-4, 1e-6
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """How carefully a ridge is searched for."""
+
+    many: int = _MANY
+    patience: int = _PATIENCE
+    rough: float = _ROUGH
+    fine: float = _FINE
+
+
+#: With sparse rows of so many columns the AUC hardly changes with the ridge and settles after a few
+#: iterations; a search as careful as for other rows would cost many times logistic regression.
+_MANY_COLUMNS = 1_000
+_NUMBERS, _TEXT = _Effort(), _Effort(many=100, patience=1, rough=1e-3, fine=1e-5)
 
 
 @dataclass(frozen=True)
@@ -156,10 +174,20 @@ def fit_exact(
         choice, start = _choose_ridge(rows, y, loss, weight, validation_fraction, n_jobs, rng)
     assert choice.ridge is not None
     objective = PairObjective(_float64(rows), y, loss, weight if len(weight) else None)
-    w, n_evaluations = objective.minimise(choice.ridge, start, tolerance=1e-6)
+    w, n_evaluations = objective.minimise(choice.ridge, start, tolerance=_effort(rows).fine)
     n_positive = int(np.count_nonzero(y > 0))
     n_pairs = n_positive * (len(y) - n_positive)
     return ExactFit(w, choice, Trace(n_evaluations, n_evaluations * n_pairs))
+
+
+def _ridges(d: int) -> list[float]:
+    """Return the ridges to try for rows of d columns, from strong to weak.
+
+    >>> _ridges(20)[0], _ridges(20_000)[0]
+    (100.0, 10000.0)
+    """
+    wide = math.floor(math.log10(max(d / _WIDE, 1.0)))
+    return [10.0**exponent for exponent in range(2 + wide, _WEAKEST - 1, -1)]
 
 
 def _choose_ridge(
@@ -178,7 +206,8 @@ def _choose_ridge(
     )
     part, part_y = _float64(rows.take(kept)), y[kept]
     part_weight = weight[kept] if len(weight) else None
-    folds = _folds(part_y, max(round(1.0 / validation_fraction), 2), rng)
+    effort = _effort(rows)
+    folds = _folds(part_y, max(round(1.0 / validation_fraction), 2), effort.many, rng)
     held = [(part.take(test), part_y[test]) for _, test in folds]
     objectives = [
         PairObjective(
@@ -192,10 +221,10 @@ def _choose_ridge(
     best, start, without_gain = -1.0, np.zeros(rows.shape[1]), 0
 
     def train(ridge: float, k: int) -> Vector:
-        return objectives[k].minimise(ridge, models[k], tolerance=_ROUGH)[0]
+        return objectives[k].minimise(ridge, models[k], tolerance=effort.rough)[0]
 
     with threads(n_jobs) as run:
-        for ridge in _RIDGES:
+        for ridge in _ridges(rows.shape[1]):
             found: list[Vector] = list(run(partial(train, ridge), range(len(folds))))
             models[:] = found
             aucs = [
@@ -208,14 +237,21 @@ def _choose_ridge(
                 start = np.mean(found, axis=0)
             else:
                 without_gain += 1
-            if without_gain == _PATIENCE:
+            if without_gain == effort.patience:
                 break
     chosen = max(tried, key=lambda one: one.auc)
     return Choice(ridge=chosen.values["ridge"], evidence=chosen, tried=tuple(tried)), start
 
 
-def _folds(y: Vector, n_folds: int, rng: np.random.Generator) -> list[tuple[Any, Any]]:
-    """Return (train, held-out) positions of stratified folds, dealt anew when there are few."""
+def _effort(rows: Rows) -> _Effort:
+    return _TEXT if isinstance(rows, CsrRows) and rows.shape[1] >= _MANY_COLUMNS else _NUMBERS
+
+
+def _folds(y: Vector, n_folds: int, many: int, rng: np.random.Generator) -> list[tuple[Any, Any]]:
+    """Return (train, held-out) positions of stratified folds, dealt anew when there are few.
+
+    From `many` examples of the rarer class on, two of the folds are enough.
+    """
     members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
     rarer = min(map(len, members))
     if rarer == 1:
@@ -228,7 +264,7 @@ def _folds(y: Vector, n_folds: int, rng: np.random.Generator) -> list[tuple[Any,
         fold = np.empty(len(y), dtype=np.int64)
         for places in members:
             fold[rng.permutation(places)] = np.arange(len(places)) % n_folds
-        for k in range(2 if rarer >= _MANY else n_folds):
+        for k in range(min(2, n_folds) if rarer >= many else n_folds):
             folds.append((np.flatnonzero(fold != k), np.flatnonzero(fold == k)))
     return folds
 

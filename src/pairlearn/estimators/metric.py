@@ -26,9 +26,11 @@ from pairlearn.estimators.metric_start import (
 from pairlearn.estimators.metric_training import (
     Examples,
     Training,
+    choose,
     choose_step_size,
     held_out_masks,
 )
+from pairlearn.estimators.scaling import Scaling, check_scaling, scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss
@@ -42,6 +44,7 @@ from pairlearn.restored import restored_array
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
@@ -54,8 +57,10 @@ _PAIRINGS: dict[str, type[Pairing]] = {"previous": PreviousExample, "random": Ra
 _STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 #: The one for pairs of near examples, and that of a stream, with steps c / sqrt(t).
 _NEIGHBOR_STEP, _STREAM_STEP = 0.1, 1.0
-#: Least number of steps and of passes of n_passes="auto".
+#: Least number of steps and of passes of n_passes="auto" where the step size is chosen.
 _AUTO_STEPS, _AUTO_PASSES = 10_000, 8
+#: Passes that it tries where the step size is known, and the steps beyond which one run suffices.
+_PASSES, _MOST_STEPS = (10, 50, 200), 200_000
 #: Steps between two projections of projection="auto" in `fit`.
 _PERIOD = 2000
 
@@ -109,8 +114,9 @@ class MetricLearner(
         1 if that is larger (for a low rank the leading principal components, scaled so); or W
         of shape (d, d), its diagonal, or L, taken as they are. "auto" is "identity".
     n_passes : float or "auto", default="auto"
-        Number of steps in units of the number of examples (of pairs). "auto" takes 8 passes, or
-        more up to 10,000 steps, but at most 200 passes.
+        Number of steps in units of the number of examples (of pairs). "auto" takes the best of 10,
+        50 and 200 passes, but at most 200,000 steps or 8 passes, on held-out examples; where the
+        step size is chosen instead, 8 passes, or more up to 10,000 steps, but at most 200 passes.
     n_neighbors : int, default=3
         Neighbours of ``pairing="neighbors"``, and those by which "held_out" judges.
     schedule : str or Schedule, default="auto"
@@ -133,6 +139,10 @@ class MetricLearner(
         three parts are held out in turn.
     random_state : int, RandomState, Generator or None, default=None
         Source of the sampled indices.
+    scaling : "auto" or None, default="auto"
+        "auto" divides each feature by its standard deviation, but at least by a tenth of its
+        range, so that units do not matter. `components_` and a given `init` are in the units of X;
+        `step_size` and `radius` refer to scaled features. None is the bare algorithm. For `fit`.
 
     Attributes
     ----------
@@ -144,7 +154,7 @@ class MetricLearner(
     step_size_ : float
         The step size used (0 if the starting point was judged best).
     held_out_score_ : float or None
-        What the step size was chosen by, if it was.
+        What the step size or the number of passes was chosen by, if it was.
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
     n_features_in_, feature_names_in_
@@ -152,7 +162,7 @@ class MetricLearner(
 
     Notes
     -----
-    Features are neither centred nor scaled. X is dense: a learned distance between sparse examples
+    X is dense: a learned distance between sparse examples
     would be dense too, so pass ``X.toarray()`` or reduce the dimension first (TruncatedSVD). No
     metric is best everywhere: ``step_size="held_out"`` counts the Euclidean one among the
     candidates.
@@ -187,6 +197,7 @@ class MetricLearner(
         pairing: str | Pairing = "auto",
         validation_fraction: float = 0.2,
         random_state: Any = None,
+        scaling: str | None = "auto",
     ) -> None:
         self.loss = loss
         self.parameterization = parameterization
@@ -203,6 +214,7 @@ class MetricLearner(
         self.pairing = pairing
         self.validation_fraction = validation_fraction
         self.random_state = random_state
+        self.scaling = scaling
 
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
@@ -250,9 +262,13 @@ class MetricLearner(
             The fitted learner.
         """
         problem, domain = self._problem(), self._domain(stored=True)
-        rows, y, paired = self._examples(X, y, reset=True, minimum=2)
-        data = _weighted(rows, y, paired, sample_weight)
-        rows, y = data.rows, data.y
+        given, y, paired = self._examples(X, y, reset=True, minimum=2)
+        data = _weighted(given, y, paired, sample_weight)
+        given, y = data.rows, data.y
+        scaling, scaled = scaled_rows(self.scaling, DenseRows(given), data.weight)
+        assert isinstance(scaled, DenseRows)
+        data = Examples(scaled.X, y, data.weight)
+        rows = data.rows
         if paired and (y[::2] == y[1::2]).all():
             raise ValueError(
                 "All pairs are similar: without dissimilar pairs the best metric is zero. Add some."
@@ -264,7 +280,6 @@ class MetricLearner(
             )
         rng = check_generator(self.random_state)
         n = len(y) // (2 if paired else 1)
-        n_steps = auto_steps(self.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
         training = Training(
             problem,
             domain,
@@ -276,8 +291,9 @@ class MetricLearner(
         fraction = check_fraction("validation_fraction", self.validation_fraction)
         pairing = training.pair(rows, y, rng)
         differences = sample_differences(rows, pairing, rng)
-        start = start_from(training.score, problem.loss, self.init, rows, differences)
+        start = start_from(training.score, problem.loss, self.init, rows, differences, scaling)
         unit = training.unit(differences)
+        n_steps = auto_steps(self.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
         held_out = None
         if self.step_size == "held_out" or (
             self.step_size == "auto" and training.pairing is not None
@@ -291,10 +307,22 @@ class MetricLearner(
                 folds=held_out_masks(n, fraction, rng),
                 rng=rng,
             )
-        elif self.step_size == "auto":
-            step_size = _NEIGHBOR_STEP * unit
         else:
-            step_size = self._given_step_size()
+            step_size = self._given_step_size(_NEIGHBOR_STEP * unit)
+            if self.n_passes == "auto":
+                most = max(_MOST_STEPS, _AUTO_PASSES * n)
+                lengths = sorted({min(passes * n, most) for passes in _PASSES})
+                best = 0
+                if len(lengths) > 1:
+                    best, held_out = choose(
+                        training,
+                        [(step_size, length) for length in lengths],
+                        data,
+                        start=start,
+                        folds=held_out_masks(n, fraction, rng),
+                        rng=rng,
+                    )
+                n_steps = lengths[best]
         self.n_steps_ = self.n_gradients_ = 0
         w = start.ravel()
         if step_size > 0:
@@ -304,12 +332,12 @@ class MetricLearner(
             w, self.n_steps_, self.n_gradients_ = learned.w, learned.n_steps, learned.n_gradients
         self.step_size_, self.held_out_score_ = step_size, held_out
         self._stream: Stream | None = None
-        self._finish(training.score, w)
+        self._finish(training.score, w, scaling)
         self._forget_threshold()
         if paired:
             signs = np.where(y[::2] == y[1::2], 1.0, -1.0)
             if len(np.unique(signs)) == 2:
-                pairs = rows.reshape(-1, 2, rows.shape[1])
+                pairs = given.reshape(-1, 2, given.shape[1])
                 self.calibrate_threshold(pairs, signs)
         return self
 
@@ -357,10 +385,8 @@ class MetricLearner(
                     'step_size="held_out" needs all examples at once; for partial_fit give a '
                     'number or "auto".'
                 )
-            if self.step_size == "auto":
-                step_size = _STREAM_STEP * unit_step(score, problem.loss, differences)
-            else:
-                step_size = self._given_step_size()
+            unit = unit_step(score, problem.loss, differences)
+            step_size = self._given_step_size(_STREAM_STEP * unit)
             stream = self._start(rows.shape[1], step_size, pairing, rng, start)
         elif paired != self._paired:
             raise ValueError("A stream holds examples or pairs, not both.")
@@ -431,10 +457,11 @@ class MetricLearner(
             stream.restore(state["stream"])
             self._adopt(stream, step_size, paired)
 
-    def _finish(self, score: MahalanobisScore, w: Vector) -> None:
+    def _finish(self, score: MahalanobisScore, w: Vector, scaling: Scaling | None = None) -> None:
         # Iterates between two projections may have left the cone, and their average with them:
         # `components_of` leaves the negative eigenvalues out, which projects it.
-        self.components_ = components_of(score, w, self.n_features_in_)
+        components = components_of(score, w, self.n_features_in_)
+        self.components_ = components if scaling is None else scaling.to_user(components)
         self._n_features_out = len(self.components_)
 
     def _forget_threshold(self) -> None:
@@ -444,13 +471,16 @@ class MetricLearner(
     # ------------------------------------------------------------------------- parameters
 
     def _problem(self) -> Problem:
+        check_scaling(self.scaling)
         loss = get_metric_loss(self.loss)
         return Problem(self._score(), loss)
 
     def _score(self) -> MahalanobisScore:
         return MahalanobisScore(self.parameterization, self.rank)
 
-    def _given_step_size(self) -> float:
+    def _given_step_size(self, auto: float) -> float:
+        if isinstance(self.step_size, str) and self.step_size == "auto":
+            return auto
         if isinstance(self.step_size, str):
             raise ValueError(
                 f'step_size must be a number, "auto" or "held_out", got {self.step_size!r}.'

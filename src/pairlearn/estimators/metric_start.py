@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.estimators.scaling import Scaling
 from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing, Plan
 from pairlearn.pairings.sound import sound_source
@@ -38,12 +39,20 @@ def _target(loss: PairLoss) -> float:
     return max(float(getattr(loss, "bias", 1.0)), 1.0)
 
 
-def start_from(score: MahalanobisScore, loss: PairLoss, init: Any, X: Vector, v: Vector) -> Vector:
+def start_from(
+    score: MahalanobisScore,
+    loss: PairLoss,
+    init: Any,
+    X: Vector,
+    v: Vector,
+    scaling: Scaling | None = None,
+) -> Vector:
     """Return the starting point as the score parameterises it.
 
     `init` is "identity" (for a low rank: the leading principal components), scaled so that the
     mean squared distance of the typical differences `v` is the bias of the loss, but at least 1; or
-    W of shape (d, d), its diagonal (d,), or the factor L of shape (d, rank), as given.
+    W of shape (d, d), its diagonal (d,), or the factor L of shape (d, rank), as given: for the
+    features of the user, if the rows X have been scaled.
     """
     d = X.shape[1]
     kind, rank = score.parameterization, score.rank
@@ -78,7 +87,14 @@ def start_from(score: MahalanobisScore, loss: PairLoss, init: Any, X: Vector, v:
             )
     if kind == "diagonal" and (start < 0).any():
         raise ValueError(f"init must not be negative, got {start.min():g}.")
-    return start
+    if scaling is None:
+        return start
+    # W = D V D and L = D M for the weights D of the scaling.
+    if kind == "full":
+        return scaling.from_user(scaling.from_user(start).T).T
+    if kind == "diagonal":
+        return scaling.from_user(scaling.from_user(start))
+    return np.ascontiguousarray(scaling.from_user(start.T).T)
 
 
 def unit_step(score: MahalanobisScore, loss: PairLoss, v: Vector) -> float:

@@ -21,7 +21,7 @@ from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.validation import DivergenceError
 
-__all__ = ["Examples", "Learned", "Training", "choose_step_size", "held_out_masks"]
+__all__ = ["Examples", "Learned", "Training", "choose", "choose_step_size", "held_out_masks"]
 
 Vector = NDArray[np.float64]
 
@@ -152,25 +152,21 @@ class Training:
         return Learned(solution.average, solution.trace.n_steps, solution.trace.n_gradients)
 
 
-def choose_step_size(
+def choose(
     training: Training,
-    step_sizes: Sequence[float],
+    candidates: Sequence[tuple[float, int]],
     data: Examples,
     *,
     start: Vector,
-    n_steps: int,
     folds: Sequence[NDArray[np.bool_]],
     rng: np.random.Generator,
-) -> tuple[float, float]:
-    """Return the step size that is best on held-out data, 0 for the starting point, and its score.
+) -> tuple[int, float]:
+    """Return which step size and number of steps is best on held-out data, and its score.
 
-    The score is the mean over folds (masks of the examples or pairs to hold out, in turn) of the
-    accuracy of nearest neighbours, or for given pairs of the AUC of their distances.
+    A step size of 0 stands for the starting point. The score is the mean over folds (masks of the
+    examples or pairs to hold out, in turn) of the accuracy of nearest neighbours, or for given
+    pairs of the AUC of their distances. The first of equal candidates is taken.
     """
-    n_choice = min(n_steps, _CHOICE_STEPS)
-    # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
-    stretch = float(np.sqrt(n_steps / n_choice)) if training.schedule.is_constant else 1.0
-    candidates = [0.0, *step_sizes]
     total = np.zeros(len(candidates))
     d = data.rows.shape[1]
     for held in folds:
@@ -181,7 +177,7 @@ def choose_step_size(
         seed = int(rng.integers(2**63))
         pairing = training.pair(train.rows, train.y, rng)
         unit = training.unit(sample_differences(train.rows, pairing, rng))
-        for position, step_size in enumerate(candidates):
+        for position, (step_size, n_steps) in enumerate(candidates):
             w = start.ravel()
             if step_size > 0:
                 try:
@@ -189,9 +185,9 @@ def choose_step_size(
                         train,
                         pairing,
                         start=start,
-                        step_size=stretch * step_size,
+                        step_size=step_size,
                         unit=unit,
-                        n_steps=n_choice,
+                        n_steps=n_steps,
                         rng=np.random.default_rng(seed),
                     ).w
                 except DivergenceError:
@@ -204,7 +200,27 @@ def choose_step_size(
                 else _judge_by_neighbors(components, train, test, training.n_neighbors)
             )
     best = int(np.argmax(total))
-    return candidates[best], float(total[best] / len(folds))
+    return best, float(total[best] / len(folds))
+
+
+def choose_step_size(
+    training: Training,
+    step_sizes: Sequence[float],
+    data: Examples,
+    *,
+    start: Vector,
+    n_steps: int,
+    folds: Sequence[NDArray[np.bool_]],
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Return the step size that is best on held-out data, 0 for the start, and its score."""
+    n_choice = min(n_steps, _CHOICE_STEPS)
+    # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
+    stretch = float(np.sqrt(n_steps / n_choice)) if training.schedule.is_constant else 1.0
+    tried = [0.0, *step_sizes]
+    candidates = [(stretch * step_size, n_choice) for step_size in tried]
+    best, score = choose(training, candidates, data, start=start, folds=folds, rng=rng)
+    return tried[best], score
 
 
 def held_out_masks(n: int, fraction: float, rng: np.random.Generator) -> list[NDArray[np.bool_]]:

@@ -16,6 +16,7 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
+from pairlearn.estimators.scaling import check_scaling, scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss, get_loss
@@ -46,6 +47,8 @@ _STREAM_STEP = 1.0
 _AUTO_STEPS, _CHOICE_STEPS = 500_000, 100_000
 #: Examples that a choice is judged by, at most.
 _JUDGED = 20_000
+#: With fewer held-out examples than this, so many parts at most are held out in turn.
+_ENOUGH, _MOST_FOLDS = 2_000, 5
 
 
 class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
@@ -88,10 +91,16 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         How many queries a stream remembers an example of; beyond that the query that was silent
         for longest is forgotten. Memory is this many examples.
     validation_fraction : float, default=0.2
-        Share of the queries (of the examples, without queries) held out to choose the step size.
-        The final model is trained on all.
+        Share of the queries (of the examples, without queries) held out to choose the step size;
+        with fewer than 2,000 held-out examples, up to five parts are held out in turn. The final
+        model is trained on all.
     random_state : int, RandomState, Generator or None, default=None
         Source of the sampled indices.
+    scaling : "auto" or None, default="auto"
+        "auto" centres each feature and divides it by its standard deviation, but at least by a
+        tenth of its range, so that units do not matter (sparse features are not centred, which
+        pairs do not notice). Coefficients are in the units of X; `step_size` and `radius` refer
+        to scaled features. None is the bare algorithm. For `fit`.
 
     Attributes
     ----------
@@ -115,7 +124,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Features are not scaled. A score has no meaning across queries unless features do.
+    A score has no meaning across queries unless features do.
 
     Examples
     --------
@@ -146,6 +155,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         max_open: int = 10_000,
         validation_fraction: float = 0.2,
         random_state: Any = None,
+        scaling: str | None = "auto",
     ) -> None:
         self.loss = loss
         self.weight_by_grade = weight_by_grade
@@ -159,6 +169,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         self.max_open = max_open
         self.validation_fraction = validation_fraction
         self.random_state = random_state
+        self.scaling = scaling
 
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
@@ -222,6 +233,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             keep = np.flatnonzero(useful)
             rows, y, query = rows.take(keep), y[keep], query[keep]
             weight = weight[keep] if len(weight) else weight
+        scaling, rows = scaled_rows(self.scaling, rows, weight)
         grouped = qid is not None
         n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)
         shape = as_schedule(self.schedule, default="constant")
@@ -238,7 +250,8 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         )
         weights = weight if len(weight) else None
         solution = solver.solve(problem, rows, y, n_steps=n_steps, rng=rng, example_weight=weights)
-        self.coef_ = solution.average
+        w = solution.average
+        self.coef_ = w if scaling is None else scaling.to_user(w)
         self.step_size_, self.held_out_accuracy_ = step_size, held_out
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
         self.n_forgotten_ = 0
@@ -278,41 +291,36 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[float, float]:
         """Return the best step size of a grid, and its held-out pair accuracy."""
         fraction = check_fraction("validation_fraction", self.validation_fraction)
-        held = _held_out(query, y, grouped, fraction, rng)
-        train = np.flatnonzero(~held)
-        test = np.flatnonzero(held)
-        if not len(test):
-            # Too few queries to put any aside: judge by the training pairs.
-            train = test = np.arange(len(y))
         n_choice = min(n_steps, _CHOICE_STEPS)
         # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
         shrink = float(np.sqrt(n_choice / n_steps)) if shape.is_constant else 1.0
         scale = _pair_scale(rows, _pairing(query, grouped), rng)
         steps = tuple(c / scale for c in _STEPS)
         radius = check_positive("radius", self.radius, allow_infinite=True)
-        solution = Sweep(
-            tuple(step / shrink for step in steps),
-            (radius,) * len(steps),
-            _pairing(query[train], grouped),
-            shape,
-            as_averaging(self.averaging),
-        ).solve(
-            problem,
-            rows.take(train),
-            y[train],
-            n_steps=n_choice,
-            rng=rng,
-            example_weight=weight[train] if len(weight) else weight,
-        )
-        if not grouped and len(test) > _JUDGED:
-            test = test[:_JUDGED]
-        scores = rows.take(test).scores(solution.averages)
-        accuracy = [
-            pair_accuracy(y[test], s, qid=query[test]) if np.isfinite(s).all() else 0.0
-            for s in scores
-        ]
+        averaging = as_averaging(self.averaging)
+        accuracy = np.zeros(len(steps))
+        folds = _folds(query, y, grouped, fraction, rng)
+        for train, test in folds:
+            solution = Sweep(
+                tuple(step / shrink for step in steps),
+                (radius,) * len(steps),
+                _pairing(query[train], grouped),
+                shape,
+                averaging,
+            ).solve(
+                problem,
+                rows.take(train),
+                y[train],
+                n_steps=n_choice,
+                rng=rng,
+                example_weight=weight[train] if len(weight) else weight,
+            )
+            judged = test if grouped else test[:_JUDGED]
+            for model, s in enumerate(rows.take(judged).scores(solution.averages)):
+                if np.isfinite(s).all():
+                    accuracy[model] += pair_accuracy(y[judged], s, qid=query[judged])
         best = int(np.argmax(accuracy))
-        return steps[best], float(accuracy[best])
+        return steps[best], float(accuracy[best] / len(folds))
 
     @one_at_a_time
     def partial_fit(
@@ -468,6 +476,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
     # ------------------------------------------------------------------------- parameters
 
     def _problem(self) -> Problem:
+        check_scaling(self.scaling)
         loss = get_loss(self.loss)
         if not loss.opposite_labels_only:
             raise ValueError(
@@ -484,21 +493,31 @@ def _pairing(query: NDArray[np.int64], grouped: bool) -> Pairing:
     return PreviousOfQuery(query) if grouped else PreviousExample()
 
 
-def _held_out(
+def _folds(
     query: NDArray[np.int64], y: Vector, grouped: bool, fraction: float, rng: np.random.Generator
-) -> NDArray[np.bool_]:
-    """Return which examples to hold out: whole queries, or examples where there are none."""
-    if grouped:
-        names = np.unique(query)
-        count = round(fraction * len(names))
-        chosen = rng.choice(names, count, replace=False) if count else names[:0]
-        return np.isin(query, chosen)
-    held = np.zeros(len(query), dtype=bool)
-    held[rng.choice(len(query), round(fraction * len(query)), replace=False)] = True
-    for part in (y[held], y[~held]):
-        if not len(part) or part.max() == part.min():
-            held[:] = False
-    return held
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Return (train, held-out) examples: whole queries, or examples where there are none.
+
+    One part is held out, or several in turn where a part is small; where there is nothing to put
+    aside, training examples are judged.
+    """
+    group = query if grouped else np.arange(len(query))
+    names = rng.permutation(np.unique(group))
+    count = round(fraction * len(names))
+    n_parts = 1 if fraction * len(query) >= _ENOUGH else len(names) // max(count, 1)
+    folds = []
+    for part in range(min(n_parts, _MOST_FOLDS) if count else 0):
+        held = np.isin(group, names[part * count : (part + 1) * count])
+        if all(_has_pairs(query[mask], y[mask]) for mask in (held, ~held)):
+            folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
+    everything = np.arange(len(query))
+    return folds or [(everything, everything)]
+
+
+def _has_pairs(query: NDArray[np.int64], y: Vector) -> bool:
+    """Tell whether two examples of one query differ in their grades."""
+    order = np.lexsort((y, query))
+    return bool(((np.diff(query[order]) == 0) & (np.diff(y[order]) != 0)).any())
 
 
 def _pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:

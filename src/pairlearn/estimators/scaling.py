@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Features in units of their own spread, so that the units of the user do not matter.
 
-Column k is centred and divided by s_k = max(std_k, range_k / 10). The floor keeps a rare indicator,
-whose standard deviation is small and whose largest value would become huge, from being blown up. A
-column that is constant up to rounding is left out. All scales are multiplied by one number that
-makes the mean variance of the columns 1, so that grids of step sizes, radii and ridges need not
-know the data. A change of units, a shift, or a scaler in front leaves the scaled rows as they are.
+Column k is centred and divided by s_k = max(std_k / min(1, 2 q_k)^(a / 2), range_k / 10). The floor
+keeps a rare indicator, whose standard deviation is small and whose largest value would become huge,
+from being blown up. q_k is the share of the examples whose value is not the most frequent one, and
+a grows from 0 to 1 as the mean of these shares falls from 10 % to 3 %: in text nearly all columns
+are rare, and their spread where they are present is what says how much each should count (a = 1),
+else thousands of rare words drown the frequent ones. A column that is constant up to rounding is
+left out. All scales are multiplied by one number that makes the mean variance of the columns 1, so
+that grids of step sizes, radii and ridges need not know the data. A change of units, a shift, or a
+scaler in front leaves the scaled rows as they are.
 
 Sparse rows are scaled without centring: a pair sees the difference of its rows, which has no
 centre.
@@ -13,6 +17,7 @@ centre.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 
@@ -21,15 +26,20 @@ from numpy.typing import NDArray
 
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 
-__all__ = ["Scaling", "fit_scaling"]
+__all__ = ["Scaling", "check_scaling", "fit_scaling", "scaled_rows"]
 
 Vector = NDArray[np.float64]
 
 #: The share of the range of a column that its scale is at least.
 _FLOOR = 0.1
+#: Mean shares of present values between those of a table and those of text.
+_TABLE, _TEXT = 0.1, 0.03
 #: A column varies if its standard deviation exceeds this share of its largest value (and a few
 #: units in the last place of the type of the data).
 _CONSTANT = 1e-10
+#: The middle half of a feature is hidden by outliers if it is narrower than this, scaled, in a
+#: sample of so many rows; said if so many of the features are.
+_HIDDEN, _LOOKED_AT, _WORTH_SAYING = 1e-3, 1_000, 0.05
 #: Squares of values within these bounds are numbers, and so are sums of them.
 _SMALLEST, _LARGEST = 1e-140, 1e140
 
@@ -79,17 +89,36 @@ class Scaling:
 
     def from_user(self, w: Vector) -> Vector:
         """Return coefficients of the scaled columns; those of constant columns are lost."""
-        weights = self.weights
+        weights = np.broadcast_to(self.weights, np.shape(w))
         return np.divide(w, weights, out=np.zeros_like(w, dtype=np.float64), where=weights != 0.0)
 
 
-def fit_scaling(rows: Rows) -> Scaling:
+def check_scaling(scaling: str | None) -> bool:
+    """Return whether features are to be scaled; refuse anything but "auto" and None."""
+    if scaling not in ("auto", None):
+        raise ValueError(f'scaling must be "auto" or None, got {scaling!r}.')
+    return scaling == "auto"
+
+
+def scaled_rows(
+    scaling: str | None, rows: Rows, weight: Vector | None = None
+) -> tuple[Scaling | None, Rows]:
+    """Return the scaling that a parameter asks for, None for none, and the rows in its units."""
+    if not check_scaling(scaling):
+        return None, rows
+    fitted = fit_scaling(rows, weight)
+    return fitted, fitted.apply(rows)
+
+
+def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
     """Return the scaling of all rows.
 
     Parameters
     ----------
     rows : DenseRows or CsrRows
         Examples, finite.
+    weight : ndarray of shape (n,) or (0,), optional
+        How often each one counts, none if all count the same.
 
     Returns
     -------
@@ -99,7 +128,7 @@ def fit_scaling(rows: Rows) -> Scaling:
     Warns
     -----
     UserWarning
-        If no column varies: every score is then the same.
+        If no column varies: every score is then the same. If outliers hide what a column says.
 
     Examples
     --------
@@ -109,54 +138,106 @@ def fit_scaling(rows: Rows) -> Scaling:
            [ 1.,  0.,  1.]])
     """
     inverse = np.ones(rows.shape[1])
-    low, high, mean, variance = _moments(rows, inverse)
-    size = np.maximum(np.abs(low), np.abs(high))
-    extreme = (size > _LARGEST) | ((size < _SMALLEST) & (size > 0.0))
+    if weight is None or not len(weight):
+        weight = np.ones(rows.shape[0])
+    elif (weight == 0.0).any():
+        kept = np.flatnonzero(weight)
+        rows, weight = rows.take(kept), weight[kept]
+    columns = _columns(rows, weight, inverse)
+    extreme = (columns.size > _LARGEST) | ((columns.size < _SMALLEST) & (columns.size > 0.0))
     if extreme.any():
         # Powers of two change no digit. The smallest numbers have no inverse: 2^-1022 has.
-        exponents = np.maximum(np.frexp(size[extreme])[1], -1021)
+        exponents = np.maximum(np.frexp(columns.size[extreme])[1], -1021)
         inverse[extreme] = np.ldexp(1.0, -exponents)
-        low, high, mean, variance = _moments(rows, inverse)
-        size = np.maximum(np.abs(low), np.abs(high))
-    deviation = np.sqrt(variance)
+        columns = _columns(rows, weight, inverse)
+    deviation = np.sqrt(columns.variance)
     dtype = rows.data.dtype if isinstance(rows, CsrRows) else rows.X.dtype
     threshold = max(_CONSTANT, 8.0 * float(np.finfo(dtype).eps))
-    varies = deviation > threshold * size
+    varies = deviation > threshold * columns.size
     factor = np.zeros(len(inverse))
     if not varies.any():
         warnings.warn(
-            f"None of the {len(inverse)} features varies: every score is the same and the AUC is "
-            "1/2. Check the columns of X.",
+            f"None of the {len(inverse)} features varies: every example gets the same score. Check "
+            "the columns of X.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-        return Scaling(inverse, mean * 0.0, factor)
-    deviation, scale = deviation[varies], np.maximum(deviation, _FLOOR * (high - low))[varies]
-    factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation / scale) ** 2)))
-    centre = np.zeros_like(mean) if isinstance(rows, CsrRows) else mean
-    return Scaling(inverse, centre, factor)
+        return Scaling(inverse, np.zeros_like(inverse), factor)
+    present = columns.present[varies]
+    power = np.clip(math.log(_TABLE / float(present.mean())) / math.log(_TABLE / _TEXT), 0.0, 1.0)
+    spread = deviation[varies] / np.minimum(1.0, 2.0 * present) ** (0.5 * power)
+    scale = np.maximum(spread, _FLOOR * (columns.high - columns.low)[varies])
+    factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
+    centre = np.zeros_like(inverse) if isinstance(rows, CsrRows) else columns.mean
+    scaling = Scaling(inverse, centre, factor)
+    if isinstance(rows, DenseRows):
+        _warn_of_outliers(rows, scaling)
+    return scaling
 
 
-def _moments(rows: Rows, inverse: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-    """Return smallest and largest value, mean and variance of each column, in units."""
-    from pairlearn.kernels.scales import column_sums, csr_column_squares, csr_column_sums
+def _warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
+    """Say so if a few values are so extreme that all others look the same beside them."""
+    step = -(-rows.shape[0] // _LOOKED_AT)
+    sample = scaling.apply(DenseRows(np.ascontiguousarray(rows.X[::step]))).X
+    lower, upper = np.percentile(sample, [25.0, 75.0], axis=0)
+    hidden = np.flatnonzero((upper > lower) & (upper - lower < _HIDDEN))
+    if len(hidden) > _WORTH_SAYING * len(lower):
+        named = ", ".join(map(str, hidden[:5])) + (", ..." if len(hidden) > 5 else "")
+        warnings.warn(
+            f"A few values of feature(s) {named} (counted from 0) are more than "
+            f"{1.0 / _HIDDEN:,.0f} times farther out than half of the others: scaling cannot help, "
+            "and little can be learned from what is not extreme. Clip these features or take "
+            "their logarithm.",
+            UserWarning,
+            stacklevel=5,
+        )
 
-    n, d = rows.shape
-    low, high, total, squares = (np.empty(d) for _ in range(4))
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """What is known of columns, in units: extremes, moments, the share off the frequent value."""
+
+    low: Vector
+    high: Vector
+    mean: Vector
+    variance: Vector
+    present: Vector
+
+    @property
+    def size(self) -> Vector:
+        """The largest absolute value of each."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+
+def _columns(rows: Rows, weight: Vector, inverse: Vector) -> _Columns:
+    from pairlearn.kernels.scales import (
+        column_counts,
+        column_sums,
+        csr_column_squares,
+        csr_column_sums,
+    )
+
+    n, d = float(weight.sum()), rows.shape[1]
+    low, high, total, squares, atom, votes, count = (np.empty(d) for _ in range(7))
     if isinstance(rows, CsrRows):
-        counts = np.empty(d, dtype=np.int64)
-        csr_column_sums(rows.data, rows.indices, inverse, counts, low, high, total)
-        absent = counts < n
+        matrix, stored = (rows.data, rows.indices, rows.indptr, weight, inverse), np.empty(d)
+        csr_column_sums(*matrix, stored, low, high, total, atom, votes)
+        mean = total / n
+        csr_column_squares(*matrix, mean, atom, squares, count)
+        absent = np.maximum(n - stored, 0.0)
+        zero = absent > 0.0
         low, high = (
-            np.where(absent, np.minimum(low, 0.0), low),
-            np.where(absent, np.maximum(high, 0.0), high),
+            np.where(zero, np.minimum(low, 0.0), low),
+            np.where(zero, np.maximum(high, 0.0), high),
         )
-        mean = total / n
-        csr_column_squares(rows.data, rows.indices, inverse, mean, squares)
-        return low, high, mean, (squares + (n - counts) * mean**2) / n
-    shift = np.empty(d)
-    with np.errstate(over="ignore", invalid="ignore"):
-        column_sums(rows.flat, inverse, low, high, shift, total, squares)
-        mean = total / n
-        variance = np.maximum(squares / n - mean**2, 0.0)
-    return low, high, shift + mean, variance
+        count = np.where(atom == 0.0, count + absent, np.maximum(count, absent))
+        variance = (squares + absent * mean**2) / n
+    else:
+        shift = np.empty(d)
+        with np.errstate(over="ignore", invalid="ignore"):
+            column_sums(rows.flat, weight, inverse, low, high, shift, total, squares, atom, votes)
+            column_counts(rows.flat, weight, inverse, atom, count)
+            offset = total / n
+            variance = np.maximum(squares / n - offset**2, 0.0)
+            mean = shift + offset
+    return _Columns(low, high, mean, variance, np.maximum(1.0 - count / n, 0.0))

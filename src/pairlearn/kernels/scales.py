@@ -7,25 +7,37 @@ X : float64 or float32, shape (n * d,)
     Examples, row after row.
 data, indices, indptr
     The arrays of a CSR matrix.
+weight : float64, shape (n,)
+    How often each example counts.
 inverse : float64, shape (d,)
     A power of two for each column, 1 unless its values are so large or small that their squares
     are not numbers.
 low, high, shift, total, squares : float64, shape (d,)
-    Modified in place: the extremes of each column, a value near which it lies, and the sums of
-    what exceeds that value and of its square. Sums about a value of the column itself do not
-    cancel, however far from zero the column lies.
+    Modified in place: the extremes of each column, a value near which it lies, and the weighted
+    sums of what exceeds that value and of its square. Sums about a value of the column itself do
+    not cancel, however far from zero the column lies.
+atom, votes : float64, shape (d,)
+    Modified in place: the value that more than half of the column has, if there is one, and by how
+    much it leads (the majority vote of Boyer and Moore, for weights).
 """
 
 import numpy as np
 
-from pairlearn.kernels._native import kernel
+from pairlearn.kernels._native import kernel, part
+
+
+@part
+def vote(value, w, k, atom, votes):
+    """Let a value of column k vote with weight w."""
+    lead = votes[k] + (w if value == atom[k] else -w)
+    atom[k] = value if lead < 0.0 else atom[k]
+    votes[k] = abs(lead)
 
 
 @kernel
-def column_sums(X, inverse, low, high, shift, total, squares):
+def column_sums(X, weight, inverse, low, high, shift, total, squares, atom, votes):
     """Fill the sums of dense columns in one pass; values are multiplied by `inverse` first."""
     d = len(low)
-    n = len(X) // d
     for k in range(d):
         value = np.float64(X[k]) * inverse[k]
         shift[k] = value
@@ -33,43 +45,69 @@ def column_sums(X, inverse, low, high, shift, total, squares):
         high[k] = value
         total[k] = 0.0
         squares[k] = 0.0
-    for i in range(1, n):
+        atom[k] = value
+        votes[k] = weight[0]
+    for i in range(1, len(weight)):
         base = i * d
+        w = weight[i]
         for k in range(d):
             value = np.float64(X[base + k]) * inverse[k]
             low[k] = min(low[k], value)
             high[k] = max(high[k], value)
             excess = value - shift[k]
-            total[k] += excess
-            squares[k] += excess * excess
+            total[k] += w * excess
+            squares[k] += w * excess * excess
+            vote(value, w, k, atom, votes)
 
 
 @kernel
-def csr_column_sums(data, indices, inverse, counts, low, high, total):
-    """Fill counts, extremes and sums of the stored values of each column, in units."""
+def column_counts(X, weight, inverse, atom, count):
+    """Fill `count` with the weight of the examples whose value is the atom of their column."""
+    d = len(atom)
+    for k in range(d):
+        count[k] = 0.0
+    for i in range(len(weight)):
+        base = i * d
+        w = weight[i]
+        for k in range(d):
+            count[k] += w if np.float64(X[base + k]) * inverse[k] == atom[k] else 0.0
+
+
+@kernel
+def csr_column_sums(data, indices, indptr, weight, inverse, stored, low, high, total, atom, votes):
+    """Fill weights, extremes, sums and votes of the stored values of each column, in units."""
     for k in range(len(low)):
-        counts[k] = 0
+        stored[k] = 0.0
         total[k] = 0.0
         low[k] = np.inf
         high[k] = -np.inf
-    for p in range(len(data)):
-        k = indices[p]
-        value = np.float64(data[p]) * inverse[k]
-        counts[k] += 1
-        low[k] = min(low[k], value)
-        high[k] = max(high[k], value)
-        total[k] += value
+        atom[k] = 0.0
+        votes[k] = 0.0
+    for i in range(len(weight)):
+        w = weight[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            k = indices[p]
+            value = np.float64(data[p]) * inverse[k]
+            stored[k] += w
+            low[k] = min(low[k], value)
+            high[k] = max(high[k], value)
+            total[k] += w * value
+            vote(value, w, k, atom, votes)
 
 
 @kernel
-def csr_column_squares(data, indices, inverse, mean, squares):
-    """Fill the sums of squared distances of the stored values from the mean of their column."""
+def csr_column_squares(data, indices, indptr, weight, inverse, mean, atom, squares, count):
+    """Fill the sums of squared distances of stored values from the mean, and counts of the atom."""
     for k in range(len(squares)):
         squares[k] = 0.0
-    for p in range(len(data)):
-        k = indices[p]
-        excess = np.float64(data[p]) * inverse[k] - mean[k]
-        squares[k] += excess * excess
+        count[k] = 0.0
+    for i in range(len(weight)):
+        w = weight[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            k = indices[p]
+            value = np.float64(data[p]) * inverse[k]
+            squares[k] += w * (value - mean[k]) * (value - mean[k])
+            count[k] += w if value == atom[k] else 0.0
 
 
 @kernel

@@ -266,7 +266,7 @@ class PairObjective:
             gradient = products.combine(slopes) + (2.0 * ridge) * w
             return value + ridge * float(w @ w), to_w(gradient, transposed=False)
 
-        options = {"maxiter": max_iterations, "ftol": tolerance, "gtol": 1e-12, "maxcor": 20}
+        options = {"maxiter": max_iterations, "ftol": tolerance, "gtol": 1e-12, "maxcor": 10}
         found = minimize(objective, of_w(w_start), jac=True, method="L-BFGS-B", options=options)
         return to_w(found.x), n_evaluations, found.status == 1
 

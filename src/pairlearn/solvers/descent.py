@@ -9,6 +9,7 @@ whatever the sizes of its chunks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.support import check_parts
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "dense_kernel"]
+__all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "as_function", "dense_kernel"]
 
 #: Steps per block.
 BLOCK = 32768
@@ -56,16 +57,25 @@ class Parts:
         check_parts("PairwiseSGD", score=problem.score, loss=problem.loss, domain=self.domain)
 
 
-def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[Any, Any]:
+def as_function(kernel: Any) -> Callable[..., Any]:
+    """Return a plain function that calls a kernel.
+
+    What walks over the objects that a model holds, as River does to measure its memory, stops at a
+    function; a kernel would lead it into the compiler.
+    """
+    return lambda *arguments: kernel(*arguments)
+
+
+def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[Callable[..., Any], Any]:
     """Return the kernel for dense rows of d numbers, and what it takes as scratch space."""
     if hinge and dtype == np.float64:
         from pairlearn.kernels.short_rows import LANES, LONGEST, SHORTEST, descend_short
 
         if SHORTEST <= d <= LONGEST:
-            return descend_short, (0,) * -(-d // LANES)
+            return as_function(descend_short), (0,) * -(-d // LANES)
     from pairlearn.kernels.dense import descend
 
-    return descend, np.empty(d, dtype=dtype)
+    return as_function(descend), np.empty(d, dtype=dtype)
 
 
 class Descent:

@@ -162,7 +162,7 @@ from pairlearn.data import load
 from pairlearn.experiments import EstimatorMethod, compare
 if __name__ == "__main__":
     forest = EstimatorMethod(name="forest", path="sklearn.ensemble.RandomForestClassifier")
-    compare([load("breast_cancer")], [forest], store=sys.argv[1], n_splits=12, workers=2)
+    compare([load("breast_cancer")], [forest], store=sys.argv[1], n_splits=8, workers=2)
 """
 
 
@@ -198,17 +198,17 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, cancer):
     environment = os.environ | {"PYTHONPATH": str(Path(pairlearn.__file__).parents[1])}
     process = subprocess.Popen([sys.executable, script, store], env=environment)
     deadline = time.monotonic() + 120
-    while stored(store) < 3 and process.poll() is None and time.monotonic() < deadline:
+    while stored(store) < 2 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     workers = children_of(process.pid)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
     before = stored(store)
-    assert 3 <= before < 12
+    assert 2 <= before < 8
     forest = EstimatorMethod(name="forest", path="sklearn.ensemble.RandomForestClassifier")
-    resumed = compare([cancer], [forest], store=store, n_splits=12)
-    assert resumed.n_computed == 12 - before
-    fresh = compare([cancer], [forest], store=tmp_path / "fresh.sqlite", n_splits=12)
+    resumed = compare([cancer], [forest], store=store, n_splits=8)
+    assert resumed.n_computed == 8 - before
+    fresh = compare([cancer], [forest], store=tmp_path / "fresh.sqlite", n_splits=8)
     assert numbers(resumed) == numbers(fresh)
     assert workers
     deadline = time.monotonic() + 30

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The sum of a window over all pairs of errors that are shared between bins.
+
+Arrays
+------
+u : float64, shape (n,)
+    Errors from small to large, in units of a bin.
+bins, counts : float64, shape (2 n,)
+    Modified in place: the places of the bins that hold something, increasing, and what they hold.
+weights : float64, shape (r,)
+    The window at distance 0, 1, ... bins; it is zero from r on.
+"""
+
+import numpy as np
+
+from pairlearn.kernels._native import kernel
+
+
+@kernel
+def share_among_bins(u, bins, counts):
+    """Share each error between the bins below and above it; return the number of bins in use."""
+    n = 0
+    for i in range(len(u)):
+        lower = np.floor(u[i])
+        # The last bin is the upper one of the error before, which is not larger.
+        if n == 0 or bins[n - 1] < lower:
+            bins[n] = lower
+            counts[n] = 0.0
+            n += 1
+        if bins[n - 1] == lower:
+            bins[n] = lower + 1.0
+            counts[n] = 0.0
+            n += 1
+        counts[n - 2] += 1.0 - (u[i] - lower)
+        counts[n - 1] += u[i] - lower
+    return n
+
+
+@kernel
+def sum_near_bins(bins, counts, weights):
+    """Return the sum of counts[i] counts[j] weights[|bins[i] - bins[j]|] over all i and j."""
+    reach = float(len(weights))
+    total = 0.0
+    for i in range(len(bins)):
+        near = 0.0
+        j = i + 1
+        while j < len(bins) and bins[j] - bins[i] < reach:
+            near += counts[j] * weights[int(bins[j] - bins[i])]
+            j += 1
+        total += counts[i] * (weights[0] * counts[i] + 2.0 * near)
+    return total
