@@ -34,6 +34,11 @@ class LinearScore:
         """Return the length of w."""
         return n_features
 
+    def in_units(self, w: NDArray[Any], unit: NDArray[np.float64]) -> NDArray[Any]:
+        """Multiply w in place for features that are divided by `unit`; return it."""
+        w *= unit
+        return w
+
     def of_pairs(self, w: NDArray[np.float64], left: Any, right: Any) -> NDArray[np.float64]:
         """Return the scores of pairs of rows (objects with a method ``scores``)."""
         return np.asarray(left.scores(w) - right.scores(w))
@@ -108,6 +113,14 @@ class MahalanobisScore:
             return np.asarray(w.reshape(n_features, n_features))
         factor = w.reshape(n_features, self.rank)
         return np.asarray(factor @ factor.T)
+
+    def in_units(self, w: NDArray[Any], unit: NDArray[np.float64]) -> NDArray[Any]:
+        """Multiply w in place for features that are divided by `unit`; return it."""
+        matrix = w.reshape(len(unit), -1)
+        matrix *= (unit * unit if self.parameterization == "diagonal" else unit)[:, np.newaxis]
+        if self.parameterization == "full":
+            matrix *= unit
+        return w
 
     def of_pairs(self, w: NDArray[np.float64], left: Any, right: Any) -> NDArray[np.float64]:
         """Return the squared distances of pairs of dense rows (objects with an array ``X``)."""

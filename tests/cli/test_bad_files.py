@@ -36,10 +36,10 @@ def train(folder, capsys, name="d.csv", *more):
         (b"a,b,z\n1,2,3\n", "has no label column 'y'; its columns: 'a', 'b', 'z'"),
         (b"a,a,y\n1,2,3\n", "more than one column named 'a'; rename the columns"),
         (b"a,b,y\n1,2\n3\n4,5,6,7\n", "no usable row: 3 rows refused; first:"),
-        (b"1,2,0\n3,4,1\n", "pass header=False"),
+        (b"1,2,0\n3,4,1\n", "pass --no-header"),
         (b"a,b,y\n1,2,0\n3,4,0\n", "has the label 0, and two are needed"),
         (b"a,b,y\n1,2,0\n3,4,1\n5,6,2\n", "has the labels 0, 1, 2, and two are needed"),
-        (b"a,b,y\n1,2,no\n3,4,yes\n", "texts need --classes"),
+        (b"a,b,y\n1,2,no\n3,4,yes\n5,6,perhaps\n", "two are needed; name two with --classes"),
         (b"a,b,y\n" + b"1" * 10_000_000 + b"\n", "no usable row: 1 row refused"),
         (b"\x1f\x8b\x08\x00garbage", "it is damaged or cut short"),
         (b"PK\x03\x04 zip", "is a zip file, not text; unpack"),
@@ -102,9 +102,14 @@ def test_some_bad_rows_are_counted(tmp_path, capsys):
     (tmp_path / "d.csv").write_text(GOOD + "1,2\n" + "x,1,1\n" + "1,1,9\n" + '"open,1,1\n')
     status, out, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1")
     assert status == 0
+    assert "201 rows" in out
+    assert "3 rows refused; first:" in err
+    assert "d.csv:202: " in err
+    assert "column 'a': 1 value taken as missing; first:" in err
+    assert "d.csv:203: 'x' is not a number" in err
+    status, out, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1", "--missing", "refuse")
     assert "200 rows" in out
     assert "4 rows refused; first:" in err
-    assert "d.csv:202: " in err
     status, _, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1", "--strict")
     assert status == 1
     assert "d.csv:202: " in err
@@ -115,11 +120,14 @@ def test_a_label_seen_late(tmp_path, capsys):
     """The second class after thousands of rows is found; a third one is refused by row."""
     rows = "".join(f"{k % 7},{k % 5},0\n" for k in range(20_000))
     (tmp_path / "d.csv").write_text("a,b,y\n" + rows + "9,9,1\n" * 20_000 + "1,1,2\n")
-    status, out, err = train(tmp_path, capsys)
+    status, out, err = train(tmp_path, capsys, "d.csv", "--fit", "stream")
     assert status == 0
     assert "40 k rows" in out
     assert "1 row refused; first:" in err
     assert "d.csv:40002: label 2.0 is not among the classes" in err
+    status, out, err = train(tmp_path, capsys)
+    assert status == 1
+    assert "has the labels 0, 1, 2, and two are needed; name two with --classes" in err
 
 
 def test_wrong_usage(tmp_path, capsys):
@@ -129,7 +137,12 @@ def test_wrong_usage(tmp_path, capsys):
         (["--classes", "1,0"], "the larger is the positive one; write 0,1"),
         (["--step-size", "big"], '--step-size must be a number or "auto"'),
         (["--forget", "soon"], '--forget must be a number of rows or "drop"'),
-        (["--categorical", "a"], "--categorical must be like city:1024"),
+        (["--categorical", "a,,b"], "--categorical must be names between commas"),
+        (["--categorical", "a", "--numeric", "a"], "--categorical a: the column is named twice"),
+        (["--missing", "sometimes"], "--missing must be auto, refuse, indicator or a number"),
+        (["--fit", "offline", "--fresh"], "--fresh is for a stream"),
+        (["--n-features", "3"], "--n-features is for svmlight files"),
+        (["--zero-based"], "--zero-based is for svmlight files"),
         (["--features", "a,,b"], "names between commas"),
         (["--passes", "0"], "is not in the range"),
         (["--loss", "zero"], "is not one of"),
@@ -142,8 +155,7 @@ def test_wrong_usage(tmp_path, capsys):
     assert run(program, missing) == 2
     assert "does not exist; make it first" in capsys.readouterr().err
     for more, message in (
-        (["--step-size", "-1"], "step_size must be"),
-        (["--missing", "sometimes"], "missing must be"),
+        (["--step-size", "-1"], "--step-size must be"),
         (["--features", "a,q"], "has no feature column 'q'"),
         (["--delimiter", ";"], "has no label column"),
         (["--format", "parquet"], "Parquet"),

@@ -57,7 +57,8 @@ COLUMNS = ("--features", "a,b,c")
 def test_from_file_to_model_and_back(files, data, capsys):
     X, y = data
     model = files / "m.safetensors"
-    out, err = call(capsys, "train", files / "train.csv", "--label", "y", *COLUMNS, "-o", model)
+    out, err = call(capsys, "train", files / "train.csv", "--label", "y", *COLUMNS, "-o", model,
+                    "--fit", "stream")  # fmt: skip
     assert "2000 rows, 3 features, progressive AUC" in out
     assert err == ""
     assert sorted(p.name for p in files.glob("m.*")) == ["m.safetensors"]
@@ -121,11 +122,13 @@ def test_texts_and_categories(files, capsys):
     "how",
     [
         [],
+        ["--fit", "stream"],
         ["--fit", "offline"],
-        ["--passes", "3", "--single"],
+        ["--passes", "3", "--single", "--fit", "stream"],
         ["--forget", "500"],
         ["--forget", "drop", "--window", "200"],
         ["--loss", "logistic", "--step-size", "0.1", "--radius", "5"],
+        ["--loss", "logistic", "--step-size", "0.1", "--radius", "5", "--fit", "stream"],
     ],
 )
 def test_ways_to_train(how, files, capsys):
@@ -173,10 +176,17 @@ def test_standard_input(files, capsys, monkeypatch):
     call(capsys, "train", "-", "--format", "csv", "--label", "y", *COLUMNS, "--classes", "0,1",
          "-o", files / "m")  # fmt: skip
     assert load_model(files / "m").n_examples_ == 2000
+    Stdin.buffer = io.BytesIO((files / "train.csv").read_bytes())
+    call(capsys, "train", "-", "--format", "csv", "--label", "y", *COLUMNS, "--classes", "0,1",
+         "-o", files / "m", "--fit", "stream")  # fmt: skip
+    assert load_model(files / "m").n_examples_ == 2000
     _, err = call(capsys, "train", "-", "--label", "y", "--classes", "0,1", "-o", files / "m",
                   status=2)  # fmt: skip
     assert "--format" in err
     _, err = call(capsys, "train", "-", "--format", "csv", "-o", files / "m", status=2)
+    assert "--label" in err
+    _, err = call(capsys, "train", "-", "--format", "csv", "-o", files / "m", "--label", "y",
+                  "--fit", "stream", status=2)  # fmt: skip
     assert "--classes" in err
 
 
@@ -189,7 +199,7 @@ def test_an_interrupted_run_goes_on(files, rng):
     np.savetxt(files / "long.csv", np.column_stack([X, y]), delimiter=",", fmt="%.9g",
                header="a,b,c,y", comments="")  # fmt: skip
     command = [sys.executable, "-m", "pairlearn.cli", "train", "long.csv", "--label", "y",
-               "--passes", "2000", "-o", "m"]  # fmt: skip
+               "--passes", "2000", "--fit", "stream", "-o", "m"]  # fmt: skip
     process = subprocess.Popen([*command, "--every", "8192"], cwd=files, stderr=subprocess.PIPE)
     checkpoint = files / "m.checkpoint"
     for _ in range(600):
@@ -212,11 +222,14 @@ def test_going_on_gives_the_same_model(files, capsys):
     class EnoughError(Exception):
         pass
 
-    arguments = ["train", files / "train.csv", "--label", "y", *COLUMNS]
+    arguments = ["train", files / "train.csv", "--label", "y", *COLUMNS, "--missing", "refuse",
+                 "--fit", "stream"]  # fmt: skip
     call(capsys, *arguments, "-o", files / "whole", "--passes", "3")
     reader = open_reader(
-        files / "train.csv", Schema(label="y", features=("a", "b", "c"), classes=(0.0, 1.0))
-    )
+        files / "train.csv",
+        Schema(label="y", features=("a", "b", "c"), classes=(0.0, 1.0),
+               missing=dict.fromkeys("abc", "refuse")),
+    )  # fmt: skip
     left = [1]
 
     def stop(learner, chunk):

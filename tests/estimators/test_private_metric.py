@@ -46,7 +46,7 @@ def test_learns_and_certifies():
     assert certificate.private
     assert certificate.mechanism == "metric_gradient"
     assert certificate.mu <= mu_of(4.0, 1e-5)
-    assert certificate.mu == pytest.approx(mu_of(4.0, 1e-5), rel=1e-9)
+    assert certificate.mu == pytest.approx(mu_of(4.0, 1e-5), rel=2e-6)
     assert [release.dimension for release in certificate.releases] == [15]
     assert certificate.public["labels"] == "0, 1, 2"
     assert "metric gradient, step 1" in certificate.statement()
@@ -57,7 +57,8 @@ def test_learns_and_certifies():
 @pytest.mark.parametrize("secure", [False, True])
 def test_all_ways_of_noise(neighbours, secure):
     X, y = clouds()
-    model = fitted(X, y, epsilon=8.0, neighbours=neighbours, secure=secure, n_steps=2)
+    options = {"neighbours": neighbours, "secure": secure, "n_examples": len(y)}
+    model = fitted(X, y, epsilon=8.0, n_steps=2, **options)
     assert model.certificate_.secure == secure
     assert model.certificate_.neighbours == neighbours
     assert len(model.certificate_.releases) == 2
@@ -68,14 +69,17 @@ def test_all_ways_of_noise(neighbours, secure):
 def test_is_the_mechanism_in_the_units_of_the_features():
     X, y = clouds(100, 3)
     scales = np.array([1.0, 10.0, 0.2])
-    options = {"random_state": 3, "bias": 1.5, "clip": 0.7, "n_steps": 2}
+    options = {"random_state": 3, "bias": 1.5, "clip": 0.7, "n_steps": 2, "secure": False}
     first = fitted(X, y, **options)
     bounds = (-3 * scales, 5 * scales)
     second = fitted(X * scales, y, bounds=bounds, **options)
     assert np.allclose(first.transform(X), second.transform(X * scales), atol=1e-12)
     setting = first._setting(100, 3)
     fit = MetricGradient(n_steps=2, clip=0.7, bias=1.5, different_weight=0.5).fit(
-        setting.to_standard(X), y.astype(float), setting=setting, noise=NoiseSource(seed=3)
+        setting.to_standard(X),
+        y.astype(float),
+        setting=setting,
+        noise=NoiseSource(secure=False, seed=3),
     )
     W = fit.direction.reshape(3, 3) / np.outer(setting.unit, setting.unit)
     assert np.allclose(first.get_mahalanobis_matrix(), W, atol=1e-13)
@@ -177,8 +181,8 @@ def test_missing_public_facts_are_errors():
     for options, message in (
         ({"bounds": None}, "bounds must be the public pair"),
         ({"bounds": (1, 1)}, "lower < upper"),
-        ({"labels": (1,)}, "two or more different labels"),
-        ({"labels": (1, 2, 1)}, "two or more different labels"),
+        ({"labels": (1,)}, "labels must be"),
+        ({"labels": (1, 2, 1)}, "labels must be"),
         ({"levels": [1] * 5}, "levels"),
         ({"neighbours": "substitute"}, "neighbours"),
         ({"n_steps": 0}, "n_steps"),

@@ -121,7 +121,7 @@ def test_every_release_is_entered(tmp_path):
 
 def test_refusals():
     X, y = gaussian(20)
-    with pytest.raises(ValueError, match="more than the public number"):
+    with pytest.raises(ValueError, match="more rows than the public number"):
         feed(PrivateAUCStream(19, bounds=(-4, 6)), X, y)
     with pytest.raises(ValueError, match="SinglePass"):
         feed(PrivateAUCStream(20, bounds=(-4, 6), mechanism="statistics"), X, y)

@@ -169,7 +169,7 @@ def test_a_stream_does_not_depend_on_its_chunks(storage):
 
 def test_a_stream_is_the_reference():
     X, y, qid = task(n_queries=10)
-    model = PairwiseRanker(step_size=0.05, schedule="constant", averaging="last")
+    model = PairwiseRanker(step_size=0.05, schedule="constant", averaging="last", scaling=None)
     model.partial_fit(X, y, qid=qid)
     latest, partners = {}, []
     for i, q in enumerate(qid):

@@ -23,6 +23,17 @@ def sample(n=600, *, seed=0):
     return X, y
 
 
+def words(n=600, d=2000, *, seed=0):
+    """Return weights of words, a few in each text and most of them rare, and labels."""
+    rng = np.random.default_rng(seed)
+    share = 1.0 / (np.arange(d) + 5.0)
+    counts = scipy.sparse.csr_array(rng.random((n, d)) < 12.0 * share).astype(float)
+    frequent = rng.normal(size=30)
+    y = counts[:, :30] @ frequent + rng.normal(size=n) > 0.0
+    counts.data *= rng.uniform(0.5, 1.5, len(counts.data))
+    return counts, y.astype(int)
+
+
 def held_out_auc(model, X, y):
     return model.fit(X[::2], y[::2]).score(X[1::2], y[1::2])
 
@@ -105,6 +116,22 @@ def test_a_rare_indicator_is_not_blown_up():
     assert np.mean(scaled.var(axis=0)) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("make", [sample, words])
+def test_few_and_many_numbers_are_scaled_alike(make, monkeypatch):
+    from pairlearn.estimators import scaling
+
+    X = make(200)[0]
+    rows = as_rows(X if make is sample else X.toarray()[:, :300])
+    counts = np.random.default_rng(0).integers(0, 4, 200).astype(float)
+    for weight in (None, counts):
+        few = fit_scaling(rows, weight)
+        with monkeypatch.context() as patch:
+            patch.setattr(scaling, "_SMALL", 0)
+            many = fit_scaling(rows, weight)
+        assert np.allclose(few.factor, many.factor, rtol=1e-12)
+        assert np.allclose(few.centre, many.centre, rtol=1e-12, atol=1e-15)
+
+
 def test_rounding_does_not_pass_for_variance():
     """A constant that no sum represents exactly, and what a scaler leaves of it."""
     rng = np.random.default_rng(0)
@@ -113,17 +140,6 @@ def test_rounding_does_not_pass_for_variance():
         X[:, 0] *= rng.choice([1.0, 1.0 + np.finfo(dtype).eps], 1000)
         for storage in (X, scipy.sparse.csr_array(X)):
             assert fit_scaling(as_rows(storage)).factor[0] == 0.0
-
-
-def words(n=600, d=2000, *, seed=0):
-    """Return weights of words, a few in each text and most of them rare, and labels."""
-    rng = np.random.default_rng(seed)
-    share = 1.0 / (np.arange(d) + 5.0)
-    counts = scipy.sparse.csr_array(rng.random((n, d)) < 12.0 * share).astype(float)
-    frequent = rng.normal(size=30)
-    y = counts[:, :30] @ frequent + rng.normal(size=n) > 0.0
-    counts.data *= rng.uniform(0.5, 1.5, len(counts.data))
-    return counts, y.astype(int)
 
 
 @pytest.mark.parametrize("kind", ["auto", "sgd"])

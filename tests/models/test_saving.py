@@ -140,7 +140,7 @@ def test_a_private_model_holds_what_was_released(data, tmp_path):
     model = PrivateAUCClassifier(epsilon=1.0, bounds=(-4.0, 4.0)).fit(X, y)
     model.save(tmp_path / "m")
     record = read_model(tmp_path / "m")
-    assert set(record.arrays) == {"coef", "intercept", "lower", "upper"}
+    assert set(record.arrays) == {"coef", "intercept", "log_odds", "lower", "upper"}
     assert record.certificate == model.certificate_.to_dict()
     assert record.provenance == {"rows_seen": 300}
     assert "random_state" not in record.parameters

@@ -48,20 +48,20 @@ def test_uniform_numbers_are_uniform():
 
 
 def test_sources_differ_and_seeds_repeat():
-    assert not np.array_equal(draw(NoiseSource()), draw(NoiseSource()))
-    assert np.array_equal(draw(NoiseSource(seed=3)), draw(NoiseSource(seed=3)))
-    assert not np.array_equal(
-        discrete(NoiseSource(secure=True)), discrete(NoiseSource(secure=True))
+    assert not np.array_equal(draw(NoiseSource(secure=False)), draw(NoiseSource(secure=False)))
+    assert np.array_equal(
+        draw(NoiseSource(secure=False, seed=3)), draw(NoiseSource(secure=False, seed=3))
     )
+    assert not np.array_equal(discrete(NoiseSource()), discrete(NoiseSource()))
     # The global state of NumPy is neither read nor moved.
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    draw(NoiseSource())
+    draw(NoiseSource(secure=False))
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_secure_source_refuses_floating_point():
     with pytest.raises(ValueError, match="discrete"):
-        draw(NoiseSource(secure=True))
+        draw(NoiseSource())
     assert "not private" in NoiseSource(seed=1).description
     assert "operating-system bytes" in NoiseSource(secure=True).description
 
@@ -70,4 +70,4 @@ def test_bad_scale_is_refused():
     with pytest.raises(ValueError, match="coarser grid"):
         discrete_gaussian(1 << 25, 3)
     with pytest.raises(ValueError, match="positive"):
-        NoiseSource().protect(np.zeros(3), 0.0)
+        NoiseSource(secure=False).protect(np.zeros(3), 0.0)

@@ -13,34 +13,41 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pairlearn.cli.output import json_option, result_options
+from pairlearn.cli.reading import Reading, column_options, format_of, reading_options
+from pairlearn.cli.wording import in_options, options_of
 
 if TYPE_CHECKING:
+    from pairlearn.data import Dataset
     from pairlearn.experiments import Comparison, Method
 
 __all__ = ["command"]
 
 
 @click.command("compare")
-@click.argument("datasets", nargs=-1, required=True, metavar="DATA...")
+@click.argument("datasets", nargs=-1, metavar="DATA...")
 @click.option("--methods", default="", metavar="A,B,...",
               help="Methods by name, the first being the baseline; `--methods list` prints all "
                    "names.")  # fmt: skip
 @click.option("--estimator", "estimators", multiple=True, metavar="'[NAME=]PATH {JSON}'",
               help="A scikit-learn estimator by import path; lists in the JSON are tuned "
                    "over.")  # fmt: skip
-@click.option("--splits", default=25, show_default=True, help="Random splits of each data set.")
+@click.option("--splits", type=click.IntRange(1), metavar="N",
+              help="Random splits of each data set; 25, of files and folders 5.")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, help="Determines all numbers but times.")
 @click.option("--workers", default=1, show_default=True, help="Processes.")
 @click.option("--protocol", type=click.Choice(["honest", "paper"]), default="honest",
               show_default=True, help="honest: scaled and tuned on the training part; paper: on "
                                       "all examples, as published.")  # fmt: skip
 @result_options("pairlearn-compare.sqlite")
+@column_options
+@reading_options
 @json_option
 def command(
     datasets: tuple[str, ...],
+    reading: Reading,
     methods: str,
     estimators: tuple[str, ...],
-    splits: int,
+    splits: int | None,
     seed: int,
     workers: int,
     protocol: str,
@@ -51,33 +58,52 @@ def command(
 ) -> None:
     r"""Compare methods on data sets by test AUC, time and memory.
 
-    DATA are names of `pairlearn data list`. Exit status 1 if a cell failed.
+    DATA are names of `pairlearn data list`, tables of your own (CSV, Parquet, Arrow: name the label
+    with --label; columns are found as by `pairlearn train`), or folders. Of tables a report is
+    written, into NAME-report if --report does not say where else. Every data set of a folder is
+    tried with the defaults of ours and of well-known classifiers, one line for each. Exit status 1
+    if a cell failed.
 
     \b
     Examples:
+      pairlearn compare customers.csv --label churned
       pairlearn compare breast_cancer digits --splits 5 --report report
       pairlearn compare german --methods ours,spauc,logistic --workers 2
+      pairlearn compare folder/of/data --splits 3
     """
-    from pairlearn.data import load
     from pairlearn.data.errors import DataError
     from pairlearn.experiments import HONEST, PAPER, compare, method_names
     from pairlearn.experiments.comparison.runner import ComparisonError
     from pairlearn.experiments.comparison.store import StoreError
     from pairlearn.progress import Progress
 
+    folders = [Path(name) for name in datasets if Path(name).is_dir()]
     if methods == "list":
-        click.echo("\n".join(method_names()))
+        from pairlearn.experiments.league import methods as league_methods
+
+        click.echo("\n".join(league_methods() if folders else method_names()))
         return
+    if not datasets:
+        raise click.UsageError("name data sets, files or a folder; see `pairlearn data list`.")
     typed = shlex.join(["pairlearn", *sys.argv[1:]])
     try:
-        chosen = _methods(methods, estimators)
-        loaded = [load(name) for name in datasets]
+        if folders:
+            if len(folders) < len(datasets):
+                raise click.UsageError("folders are compared on their own; leave out the others.")
+            _league(folders, reading, methods, estimators, splits or 5, report, as_json)
+            return
+        files = [name for name in datasets if _is_file(name)]
+        chosen = _methods(methods, estimators, files=bool(files))
+        loaded = [_table(name, reading, as_json) if name in files else _named(name)
+                  for name in datasets]  # fmt: skip
+        if report is None and files:
+            report = Path(f"{loaded[0].name}-report")
         with Progress(unit="cells", quiet=quiet or as_json) as bar:
             comparison = compare(
                 loaded,
                 chosen,
                 store=store,
-                n_splits=splits,
+                n_splits=splits or (5 if files else 25),
                 seed=seed,
                 workers=workers,
                 protocol=HONEST if protocol == "honest" else PAPER,
@@ -85,7 +111,9 @@ def command(
                 progress=bar.update,
             )
     except (DataError, StoreError, ComparisonError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(
+            in_options(str(error), options_of(click.get_current_context().command))
+        ) from error
     except KeyboardInterrupt:
         click.echo(f"stopped; the same command goes on from {store}", err=True)
         sys.exit(130)
@@ -106,13 +134,107 @@ def command(
         sys.exit(1)
 
 
-def _methods(methods: str, estimators: tuple[str, ...]) -> list[Method]:
+def _is_file(name: str) -> bool:
+    """Whether DATA is a file: one that exists, or a name that only a file has."""
+    return Path(name).exists() or bool(Path(name).suffix in (".csv", ".tsv", ".parquet"))
+
+
+def _named(name: str) -> Dataset:
+    from pairlearn.data import load
+
+    return load(name)
+
+
+def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
+    """Return a table as a data set, and say what its columns were taken for."""
+    import numpy as np
+
+    from pairlearn.cli.table_files import TABLES, decided_lines, sources_of, table_options
+    from pairlearn.data import Dataset
+    from pairlearn.data.dataset import array_digest
+    from pairlearn.tables import load_table
+
+    form = format_of([name], reading)
+    if form not in TABLES:
+        raise click.UsageError(
+            f"{name} is {form}; tables (csv, tsv, parquet, arrow) and folders are compared."
+        )
+    table = load_table(sources_of([name], form), table_options([name], reading, "auc"))
+    if not as_json:
+        click.echo("\n".join([f"{name}:", *decided_lines(table.plan, len(table.y)), ""]))
+    for line in [*([str(table.refusals)] if table.refusals.count else []), *table.odd.lines()]:
+        click.echo(f"pairlearn: {line}", err=True)
+    label = table.plan.encoder.label
+    assert label is not None
+    X = table.X.toarray() if hasattr(table.X, "toarray") else table.X
+    y = np.where(table.y > 0, 1.0, -1.0)
+    return Dataset(
+        X=X,
+        y=y,
+        name=Path(name).name.split(".")[0],
+        rule=f"{label.column}: {label.values[1]} is positive",
+        classes=(0.0, 1.0),
+        origin=name,
+        sha256=array_digest(X, y),
+    )
+
+
+def _league(
+    folders: list[Path],
+    reading: Reading,
+    methods: str,
+    estimators: tuple[str, ...],
+    splits: int,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    """Try the defaults on every data set of some folders."""
+    from dataclasses import asdict
+
+    from pairlearn.experiments import league
+
+    if estimators:
+        raise click.UsageError("--estimator is for data sets and files, not for folders.")
+    which = league.methods()
+    if methods:
+        wanted = [name.strip() for name in methods.split(",")]
+        unknown = [name for name in wanted if name not in which]
+        if unknown:
+            raise click.UsageError(
+                f"--methods {unknown[0]!r} is not of the league; its methods: {', '.join(which)}."
+            )
+        which = {name: which[name] for name in wanted}
+    names = list(which)
+    results: list[league.Result] = []
+    if not as_json:
+        click.echo(league.head_line(names))
+    tasks = league.read_folders(folders, label=reading.label)
+    for task, done in league.play(tasks, which, n_splits=splits):
+        results += done
+        if not as_json:
+            click.echo(league.auc_line(task, done, names))
+    summary = league.summary(results, names[0]) if len(names) > 1 else []
+    if as_json:
+        click.echo(json.dumps([asdict(result) for result in results], indent=2))
+    else:
+        click.echo("\n".join(["", *summary]))
+    if report is not None and len(names) > 1:
+        report.mkdir(parents=True, exist_ok=True)
+        for rival in names[1:]:
+            path = report / f"{names[0]}-{rival.replace(' ', '-')}.svg"
+            league.draw(results, names[0], rival, path)
+            click.echo(f"report: {path}", err=as_json)
+
+
+def _methods(methods: str, estimators: tuple[str, ...], *, files: bool) -> list[Method]:
     from pairlearn.experiments.methods.base import parse_estimator
     from pairlearn.experiments.methods.table import find_method
 
     named = [name.strip() for name in methods.split(",") if name.strip()]
     if not named and not estimators:
         named = ["ours", "ours-auto", "logistic", "sgd"]
+        if files:
+            named = ["ours-auto", "ours", "logistic", "gradient-boosting"]
     return [*(find_method(name) for name in named), *(parse_estimator(text) for text in estimators)]
 
 

@@ -59,11 +59,13 @@ def command(
     """
     import numpy as np
 
+    from pairlearn.cli.light_imports import import_scikit_learn
     from pairlearn.cli.scoring import open_for
     from pairlearn.metrics import roc_auc_interval
     from pairlearn.models import load_model
     from pairlearn.streams import ReadError
 
+    import_scikit_learn()
     fitted = load_model(model)
     reader = open_for(fitted, data, reading, labelled=True)
     if kind_of(fitted).name != "auc":
@@ -96,8 +98,16 @@ def command(
     if plot is not None:
         values["plots"] = _plot(Path(plot), scores, labels, values)
     emit(values, _text(values), as_json=as_json)
-    if reader.refusals.count and not as_json:
-        click.echo(f"pairlearn: {reader.refusals}", err=True)
+    _say_refused(reader, as_json)
+
+
+def _say_refused(reader: Any, as_json: bool) -> None:
+    from pairlearn.cli.scoring import odd_lines
+
+    if not as_json:
+        refused = [str(reader.refusals)] if reader.refusals.count else []
+        for line in [*refused, *odd_lines(reader)]:
+            click.echo(f"pairlearn: {line}", err=True)
 
 
 def _measure(
@@ -114,8 +124,7 @@ def _measure(
     values = {"model": path, "rows": rows, "refused": reader.refusals.count, **found}
     lines = [f"{name.replace('_', ' ')} {value:.6g}" for name, value in found.items()]
     emit(values, "\n".join([*lines, f"{rows} rows"]), as_json=as_json)
-    if reader.refusals.count and not as_json:
-        click.echo(f"pairlearn: {reader.refusals}", err=True)
+    _say_refused(reader, as_json)
 
 
 def _scored(model: Any, data: tuple[str, ...], reader: Any) -> Iterator[Scored]:
@@ -135,6 +144,8 @@ def _scored(model: Any, data: tuple[str, ...], reader: Any) -> Iterator[Scored]:
 
 def _positive_code(model: Any, reader: Any) -> float:
     """Return what the reader delivers for the positive class."""
+    if getattr(reader, "encoder", None) is not None:
+        return 1.0
     layout = getattr(reader, "layout", None)
     if layout is not None and layout.schema.text_labels:
         return 1.0

@@ -74,6 +74,26 @@ def _largest(record: ModelRecord, top: int) -> list[dict[str, Any]]:
     return [{"feature": names[j], "value": float(coef[j])} for j in order]
 
 
+def _columns(table: Any) -> list[str]:
+    """Return the columns of a table that the model was trained on."""
+    if table is None:
+        return []
+    from pairlearn.models import ModelFileError
+    from pairlearn.tables import TableEncoder
+
+    try:
+        encoder = TableEncoder.from_state(table)
+    except ValueError as error:
+        raise ModelFileError(f"its columns cannot be restored: {error}") from None
+    lines = ["columns:"]
+    for column in encoder.columns:
+        said = "; ".join(part for part in (column.describe, column.describe_gaps) if part)
+        lines.append(f"  {column.name}: {column.kind}{f' ({said})' if said else ''}")
+    if encoder.label is not None:
+        lines.append(f"label: {encoder.label.column}")
+    return lines
+
+
 def _text(values: dict[str, Any]) -> str:
     lines = [
         f"{values['estimator']}, written by pairlearn {values['library_version']} "
@@ -85,8 +105,10 @@ def _text(values: dict[str, Any]) -> str:
             lines.append(f"{name}: {', '.join(map(str, shown)) if name == 'classes' else shown}")
     for name in ("parameters", "provenance", "certificate"):
         if values[name]:
+            shown = {k: v for k, v in values[name].items() if (name, k) != ("provenance", "table")}
             lines.append(f"{name}:")
-            lines += [f"  {key}: {value}" for key, value in values[name].items()]
+            lines += [f"  {key}: {value}" for key, value in shown.items()]
+    lines += _columns((values["provenance"] or {}).get("table"))
     lines.append("arrays:")
     for name, array in values["arrays"].items():
         shape = " x ".join(map(str, array["shape"])) or "one number"

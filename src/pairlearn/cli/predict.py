@@ -31,6 +31,8 @@ __all__ = ["command"]
 @data_argument
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
               help="Write here instead of to standard output.")  # fmt: skip
+@click.option("--proba", is_flag=True,
+              help="Write the probability of each class, and nothing else.")  # fmt: skip
 @click.option("--raw", is_flag=True,
               help="Write labels as they are, even if a spreadsheet would run them.")  # fmt: skip
 @reading_options
@@ -40,6 +42,7 @@ def command(
     data: tuple[str, ...],
     reading: Reading,
     output: str | None,
+    proba: bool,
     raw: bool,
     as_json: bool,
 ) -> None:
@@ -55,18 +58,28 @@ def command(
     \b
     Examples:
       pairlearn predict model.safetensors new.csv > scores.csv
+      pairlearn predict model.safetensors new.csv --proba
       cat new.csv | pairlearn predict model.safetensors - --format csv
       pairlearn predict model.safetensors new.parquet --json -o scores.jsonl
     """
-    from pairlearn.cli.scoring import open_for, score_chunks
+    from pairlearn.cli.light_imports import import_scikit_learn
+    from pairlearn.cli.scoring import odd_lines, open_for, score_chunks
     from pairlearn.models import load_model
 
+    import_scikit_learn()
     fitted = load_model(model)
+    if proba and not hasattr(fitted, "predict_proba"):
+        raise click.UsageError(
+            f"--proba: {model} is a {type(fitted).__name__}, which has no probabilities."
+        )
     reader = open_for(fitted, data, reading, labelled=False)
     with Progress(size_of(data), label="scoring") as bar, _opened(output) as file:
-        rows = _write(fitted, score_chunks(fitted, reader), file, as_json, raw, bar)
+        entries = _probabilities if proba else _entries
+        rows = _write(fitted, score_chunks(fitted, reader), entries, file, as_json, raw, bar)
     if reader.refusals.count:
         click.echo(f"pairlearn: {reader.refusals}", err=True)
+    for line in odd_lines(reader):
+        click.echo(f"pairlearn: {line}", err=True)
     if output is not None:
         click.echo(f"pairlearn: {output}: {rows} rows", err=True)
 
@@ -84,12 +97,14 @@ def _opened(output: str | None) -> Iterator[TextIO]:
         text.detach()  # the file is not closed before it has its name
 
 
-def _write(model: Any, chunks: Any, file: TextIO, as_json: bool, raw: bool, bar: Progress) -> int:
+def _write(
+    model: Any, chunks: Any, entries: Any, file: TextIO, as_json: bool, raw: bool, bar: Progress
+) -> int:
     rows = 0
     for scored in chunks:
-        for entry in _entries(model, scored):
+        for entry in entries(model, scored):
             if rows == 0 and not as_json:
-                file.write(",".join(entry) + "\n")
+                file.write(",".join(csv_cell(name, raw=raw) for name in entry) + "\n")
             rows += 1
             if as_json:
                 file.write(_json_line(entry))
@@ -110,7 +125,7 @@ def _json_line(entry: dict[str, Any]) -> str:
     return text + "\n"
 
 
-def _entries(model: Any, scored: Scored) -> Any:
+def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
     name = kind_of(model).result
     columns: dict[str, Any] = {"line": scored.lines.tolist()}
     if scored.scores.ndim == 1:
@@ -119,10 +134,28 @@ def _entries(model: Any, scored: Scored) -> Any:
         for k, column in enumerate(scored.scores.T.tolist()):
             columns[f"{name}{k}"] = column
     if hasattr(model, "predict_proba"):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            columns["probability"] = model.predict_proba(scored.X)[:, 1].tolist()
-    if hasattr(model, "classes_"):
+        columns["probability"] = _proba(model, scored)[:, 1].tolist()
+    # A private model without a threshold does not predict labels.
+    if hasattr(model, "classes_") and hasattr(model, "predict"):
         columns["label"] = model.classes_[(scored.scores > 0).astype(int)].tolist()
+    yield from _rows(columns)
+
+
+def _probabilities(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
+    found = _proba(model, scored)
+    columns: dict[str, Any] = {"line": scored.lines.tolist()}
+    for k, label in enumerate(model.classes_.tolist()):
+        columns[str(label)] = found[:, k].tolist()
+    yield from _rows(columns)
+
+
+def _proba(model: Any, scored: Scored) -> Any:
+    with warnings.catch_warnings():
+        # the names have been compared once for all
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return model.predict_proba(scored.X)
+
+
+def _rows(columns: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for values in zip(*columns.values(), strict=True):
         yield dict(zip(columns, values, strict=True))

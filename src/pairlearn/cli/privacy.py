@@ -25,6 +25,7 @@ def command() -> None:
       pairlearn privacy plan --n 20000 --d 30 --epsilon 1
       pairlearn privacy certify model.safetensors
       pairlearn privacy audit --mechanism statistics --epsilon 1
+      pairlearn privacy ledger show patients.ledger
     """
 
 
@@ -87,6 +88,7 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
     """
     from pairlearn.models import ModelFileError, read_model
     from pairlearn.privacy.accounting.certificate import Certificate
+    from pairlearn.privacy.accounting.verify import accounting_problems
 
     record = read_model(model, allow_unregistered=True)
     if record.certificate is None:
@@ -95,7 +97,7 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
         )
     try:
         certificate = Certificate.from_dict(record.certificate)
-        problems = _problems(certificate)
+        problems = accounting_problems(certificate)
     except (KeyError, TypeError, ZeroDivisionError) as error:
         raise ModelFileError(f"the certificate in {model} cannot be read ({error!r}).") from None
     values: dict[str, Any] = {**certificate.to_dict(), "problems": problems}
@@ -110,44 +112,22 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _problems(certificate: Any) -> list[str]:
-    """Return what is wrong with a certificate by itself."""
-    from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
-
-    found = []
-    if not certificate.private:
-        found.append("the noise can be reproduced, so nothing is private.")
-    if certificate.mu is not None:
-        total = math.sqrt(sum(release.mu**2 for release in certificate.releases))
-        if total > certificate.mu * (1 + 1e-9):
-            found.append(
-                f"the releases have mu = {total:.6g} together, {certificate.mu:.6g} is claimed."
-            )
-        epsilon = epsilon_of_mu(certificate.mu, certificate.delta)
-        if epsilon > certificate.epsilon * (1 + 1e-6) + 1e-9:
-            found.append(
-                f"mu = {certificate.mu:.6g} means epsilon = {epsilon:.6g} at this delta, "
-                f"{certificate.epsilon:.6g} is claimed."
-            )
-    return found
-
-
 @command.command("audit")
 @click.option("--mechanism", default="statistics", show_default=True, help="Name of a mechanism.")
 @click.option("--epsilon", type=_above_zero(), default=1.0, show_default=True,
               help="The claim to attack.")  # fmt: skip
 @click.option("--delta", type=_above_zero(1), default=1e-3, show_default=True,
               help="Failure probability of the claim.")  # fmt: skip
-@click.option("--n", "rows", type=click.IntRange(2), default=64, show_default=True,
+@click.option("--n", "rows", type=click.IntRange(4), default=32, show_default=True,
               help="Number of examples.")  # fmt: skip
-@click.option("--d", "features", type=click.IntRange(1), default=4, show_default=True,
+@click.option("--d", "features", type=click.IntRange(1), default=2, show_default=True,
               help="Number of features.")  # fmt: skip
 @click.option("--neighbours", type=click.Choice(["replace", "add_remove"]), default="replace",
               show_default=True, help="Which data sets are neighbours.")  # fmt: skip
-@click.option("--runs", type=click.IntRange(4), default=2_000, show_default=True,
-              help="Runs on each of two neighbouring data sets.")  # fmt: skip
-@click.option("--confidence", type=_above_zero(1), default=0.95, show_default=True,
-              help="Probability with which the bounds hold.")  # fmt: skip
+@click.option("--runs", type=click.IntRange(8), default=2_000, show_default=True,
+              help="Fits on each of two neighbouring data sets.")  # fmt: skip
+@click.option("--confidence", type=_above_zero(1), default=0.99, show_default=True,
+              help="Probability with which a sound mechanism passes.")  # fmt: skip
 @json_option
 def audit_command(
     mechanism: str,
@@ -160,29 +140,127 @@ def audit_command(
     confidence: float,
     as_json: bool,
 ) -> None:
-    r"""Attack a mechanism and bound its epsilon from below.
+    r"""Attack a private estimator: what its user gets, and what it releases.
 
     Exit status 1 if the claim is refuted. An audit can find a broken mechanism; it cannot prove
-    one right.
+    one right. It prints the smallest violation that it would have found.
 
     \b
     Examples:
       pairlearn privacy audit --mechanism statistics --epsilon 1
       pairlearn privacy audit --mechanism all_pairs --runs 10000 --json
     """
-    import numpy as np
-
-    from pairlearn.privacy.audit.attack import audit
-    from pairlearn.privacy.mechanisms.base import PublicSetting
+    from pairlearn.estimators.private_auc import PrivateAUCClassifier
+    from pairlearn.estimators.private_audit import audit_estimator
+    from pairlearn.estimators.private_metric import PrivateMetricLearner
     from pairlearn.privacy.mechanisms.by_name import get_mechanism
 
-    setting = PublicSetting.make(
-        rows, lower=np.full(features, -1.0), upper=np.full(features, 1.0), epsilon=epsilon,
-        delta=delta, neighbours=neighbours,
-    )  # fmt: skip
-    result = audit(
-        get_mechanism(mechanism, learns=None), setting, n_runs=runs, confidence=confidence
+    options: dict[str, Any] = {
+        "epsilon": epsilon, "delta": delta, "bounds": (-1.0, 1.0), "neighbours": neighbours,
+        "n_examples": rows,
+    }  # fmt: skip
+    estimator: PrivateAUCClassifier | PrivateMetricLearner
+    if get_mechanism(mechanism, learns=None).learns == "metric":
+        estimator = PrivateMetricLearner(**options)
+    else:
+        estimator = PrivateAUCClassifier(mechanism=mechanism, **options)
+    result = audit_estimator(
+        estimator, n=rows, n_features=features, n_runs=runs, confidence=confidence
     )
-    emit({**asdict(result), "passed": result.passed}, result.statement(), as_json=as_json)
+    values = {**asdict(result), "passed": result.passed}
+    for part in ("public", "releases"):
+        if values[part] is not None:
+            # What these say of the noise stands beside them.
+            values[part] = {k: v for k, v in values[part].items() if not k.startswith("noise")}
+    emit(values, result.statement(), as_json=as_json)
     if not result.passed:
+        raise click.exceptions.Exit(1)
+
+
+@command.group("ledger", context_settings=_SETTINGS)
+def ledger_command() -> None:
+    r"""Look at a privacy budget that is kept in a file.
+
+    \b
+    Examples:
+      pairlearn privacy ledger show patients.ledger
+      pairlearn privacy ledger check patients.ledger --epsilon 0.5 --delta 1e-6
+    """
+
+
+@ledger_command.command("show")
+@click.argument("path", type=click.Path())
+@json_option
+def show_command(path: str, as_json: bool) -> None:
+    r"""Print the budget, what was spent on what and when, and what is left.
+
+    \b
+    Examples:
+      pairlearn privacy ledger show patients.ledger
+      pairlearn privacy ledger show patients.ledger --json
+    """
+    from pairlearn.privacy.accounting.ledger import PrivacyLedger
+
+    ledger = PrivacyLedger.open(path)
+    plain = ledger.to_dict()
+    spent, left = ledger.spent_epsilon, ledger.remaining_mu
+    lines = [
+        f"Budget: epsilon = {ledger.epsilon:g}, delta = {ledger.delta:g}, neighbours: "
+        f"{ledger.neighbours}" + (f", data: {ledger.data}" if ledger.data else ""),
+        f"Spent: epsilon = {spent:.6g}; left: mu = {left:.6g} in one go.",
+    ]
+    for entry in ledger.entries:
+        price = f"mu = {entry.mu:.6g}" if entry.mu else f"({entry.epsilon:.6g}, {entry.delta:.6g})"
+        lines.append(f"{entry.time}  {price}, {entry.neighbours}: {entry.purpose}")
+    values = {**plain, "spent_epsilon": spent, "remaining_mu": left}
+    emit(values, "\n".join(lines), as_json=as_json)
+
+
+@ledger_command.command("check")
+@click.argument("path", type=click.Path())
+@click.option("--mu", type=_above_zero(), help="Would a release with this mu fit?")
+@click.option("--epsilon", type=_above_zero(), help="Would a release with this epsilon fit?")
+@click.option("--delta", type=_above_zero(1), help="The delta that belongs to --epsilon.")
+@click.option("--neighbours", type=click.Choice(["replace", "add_remove"]), default="replace",
+              show_default=True, help="The relation of that release.")  # fmt: skip
+@json_option
+def check_command(
+    path: str,
+    mu: float | None,
+    epsilon: float | None,
+    delta: float | None,
+    neighbours: str,
+    as_json: bool,
+) -> None:
+    r"""Check that nobody changed a ledger, that it is within its budget, and whether more fits.
+
+    Nothing is spent. Exit status 1 if the file was changed, is overspent, or has no room for the
+    release that is asked about; --epsilon with --delta is a Gaussian release, and without it one
+    of delta 0.
+
+    \b
+    Examples:
+      pairlearn privacy ledger check patients.ledger
+      pairlearn privacy ledger check patients.ledger --epsilon 0.5 --delta 1e-6
+    """
+    from pairlearn.privacy.accounting.gaussian import mu_of
+    from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
+
+    if mu is not None and epsilon is not None:
+        raise click.UsageError("--mu and --epsilon are two ways of asking; give one of them.")
+    if delta is not None and epsilon is None:
+        raise click.UsageError("--delta belongs to --epsilon.")
+    # Entering everything again in memory is the check.
+    copy = PrivacyLedger.from_dict(PrivacyLedger.open(path).to_dict())
+    said, fits = f"{len(copy.entries)} entries, epsilon = {copy.spent_epsilon:.6g} spent.", True
+    if mu is not None or epsilon is not None:
+        if mu is None and delta is not None and epsilon is not None:
+            mu, epsilon = mu_of(epsilon, delta), None
+        try:
+            copy.spend("the release", mu=mu or 0.0, epsilon=epsilon or 0.0, neighbours=neighbours)
+            said += " The release fits."
+        except BudgetExceededError as error:
+            said, fits = f"{said} The release would exceed the budget: {error}", False
+    emit({"fits": fits, "spent_epsilon": copy.spent_epsilon}, said, as_json=as_json)
+    if not fits:
         raise click.exceptions.Exit(1)

@@ -33,15 +33,23 @@ class ProblemKind:
     loss_parameter: str = "loss"
     free_radius: str | float = math.inf
 
-    def make(self, loss: str | None, step_size: float | str, radius: float | str, seed: int) -> Any:
-        """Return an estimator that is not fitted."""
-        import importlib
-
+    def check(self, loss: str | None) -> ProblemKind:
+        """Return the kind itself if it has the loss."""
         if loss is not None and loss not in self.losses:
             raise click.BadParameter(
                 f"--loss {loss} is not for --problem {self.name}; take one of "
                 f"{', '.join(self.losses)}."
             )
+        return self
+
+    def make(self, loss: str | None, step_size: float | str, radius: float | str, seed: int) -> Any:
+        """Return an estimator that is not fitted."""
+        import importlib
+
+        from pairlearn.cli.light_imports import import_scikit_learn
+
+        self.check(loss)
+        import_scikit_learn()
         make = getattr(importlib.import_module(f"pairlearn.estimators.{self.module}"),
                        self.estimator)  # fmt: skip
         return make(

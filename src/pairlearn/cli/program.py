@@ -93,9 +93,9 @@ program = LazyGroup(
     Results go to standard output, messages and progress to standard error. Exit status: 0 done,
     1 failed, 2 wrong usage, 130 interrupted, 143 terminated.
     """,
-    epilog="""Examples: `pairlearn train clicks.csv --label target -o model.safetensors`, then
-    `pairlearn evaluate model.safetensors test.csv` and
-    `pairlearn predict model.safetensors new.csv`. For completion in bash:
+    epilog="""Examples: `pairlearn train customers.csv --label churned`, then
+    `pairlearn evaluate customers.safetensors test.csv` and
+    `pairlearn predict customers.safetensors new.csv`. For completion in bash:
     `eval "$(_PAIRLEARN_COMPLETE=bash_source pairlearn)"`.""",
 )
 program = click.version_option(__version__, prog_name="pairlearn", message="%(prog)s %(version)s")(

@@ -13,8 +13,11 @@ import click
 if TYPE_CHECKING:
     from pairlearn.streams import Reader, Schema
 
-__all__ = ["Reading", "data_argument", "find_classes", "number_or_auto", "open_data",
-           "reading_options", "schema_of", "schema_to_plain", "size_of"]  # fmt: skip
+__all__ = [
+    "Reading", "check_svmlight_options", "classes_of", "column_options", "data_argument",
+    "find_classes", "number_or_auto", "open_data", "reading_options", "schema_of",
+    "schema_to_plain", "size_of", "split_names",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,8 +38,13 @@ class Reading:
     delimiter: str | None = None
     header: bool = True
     n_features: int | None = None
+    zero_based: bool = False
     single: bool = False
     strict: bool = False
+    exclude: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    date: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
 
 
 def data_argument(function: F) -> F:
@@ -49,7 +57,7 @@ def reading_options(function: F) -> F:
     names = tuple(Reading.__dataclass_fields__)
 
     def command(*arguments: Any, **given: Any) -> Any:
-        reading = Reading(**{name: given.pop(name) for name in names})
+        reading = Reading(**{name: given.pop(name) for name in names if name in given})
         return function(*arguments, reading=reading, **given)
 
     command.__doc__ = function.__doc__
@@ -62,20 +70,25 @@ def reading_options(function: F) -> F:
                      help="Column of the query, for rankings; svmlight lines have it as "
                           "qid:NUMBER."),
         click.option("--classes", metavar="NEGATIVE,POSITIVE",
-                     help="The two labels; needed for texts and for standard input."),
+                     help="The two labels; by default found."),
         click.option("--features", metavar="A,B,...",
                      help="Columns to use; default: all but the label."),
-        click.option("--categorical", multiple=True, metavar="COLUMN:N | COLUMN=A|B|...",
-                     help="Hash a column into N features, or one feature for each level listed."),
-        click.option("--missing", metavar="refuse|indicator|NUMBER",
-                     help="What an empty field means; rows with one are refused by default."),
+        click.option("--categorical", multiple=True,
+                     metavar="A,B,... | COLUMN:N | COLUMN=A|B|...",
+                     help="Columns that are categories; with a number hashed into so many "
+                          "features, with a list one feature for each level."),
+        click.option("--missing", metavar="auto|refuse|indicator|NUMBER",
+                     help="What an empty field means: the median or a category of its own "
+                          "(auto), a row that cannot be used, a further feature, a number."),
         click.option("--format", type=click.Choice(FORMATS),
                      help="By default found from the file."),
-        click.option("--delimiter", metavar="CHARACTER", help="Between fields of text; comma."),
+        click.option("--delimiter", metavar="CHARACTER",
+                     help="Between fields of text; by default found."),
         click.option("--header/--no-header", default=True,
                      help="Whether the first line holds names."),
         click.option("--n-features", type=click.IntRange(1), metavar="D",
                      help="Width of svmlight rows."),
+        click.option("--zero-based", is_flag=True, help="svmlight indices count from 0."),
         click.option("--single", is_flag=True, help="Numbers as float32."),
         click.option("--strict", is_flag=True, help="Stop at the first row that cannot be used."),
     ]  # fmt: skip
@@ -85,7 +98,22 @@ def reading_options(function: F) -> F:
     return wrapped  # type: ignore[no-any-return]
 
 
-def _split(text: str, what: str) -> list[str]:
+def column_options(function: F) -> F:
+    """Add the options that say what columns of a table are, for commands that find that out."""
+    for name, help_text in (
+        ("text", "Columns of words, hashed into 1024 features."),
+        ("date", "Columns that are dates."),
+        ("numeric", "Columns that are numbers."),
+        ("exclude", "Columns to leave out."),
+    ):
+        function = click.option(f"--{name}", multiple=True, metavar="A,B,...", help=help_text)(
+            function
+        )
+    return function
+
+
+def split_names(text: str, what: str) -> list[str]:
+    """Return the names between commas."""
     parts = [part.strip() for part in text.split(",")]
     if not all(parts):
         raise click.BadParameter(f"{what} must be names between commas, got {text!r}.")
@@ -117,16 +145,17 @@ def _categorical(entries: Sequence[str]) -> dict[str | int, int | Sequence[str]]
         name, _, width = entry.rpartition(":")
         if not name or not width.isdigit():
             raise click.BadParameter(
-                f"--categorical must be like city:1024 or colour=red|blue, got {entry!r}."
+                f"--categorical must be like city:1024 or colour=red|blue here, got {entry!r}."
             )
         found[name] = int(width)
     return found
 
 
-def _classes(text: str | None) -> tuple[str, ...] | tuple[float, ...] | None:
+def classes_of(text: str | None) -> tuple[str, ...] | tuple[float, ...] | None:
+    """Return the two labels that an option names, numbers as such."""
     if text is None:
         return None
-    parts = _split(text, "--classes")
+    parts = split_names(text, "--classes")
     if len(parts) != 2 or parts[0] == parts[1]:
         raise click.BadParameter(f"--classes must be two labels, as in 0,1; got {text!r}.")
     numbers = [number for number in map(_number, parts) if number is not None]
@@ -150,12 +179,13 @@ def schema_of(reading: Reading, base: Schema | None = None) -> Schema:
             unnamed = not reading.header or reading.format == "npy"
             changes[name] = int(given) if unnamed and given.lstrip("-").isdigit() else given
     if reading.classes is not None:
-        changes["classes"] = _classes(reading.classes)
+        changes["classes"] = classes_of(reading.classes)
     if reading.features is not None:
-        changes["features"] = tuple(_split(reading.features, "--features"))
+        changes["features"] = tuple(split_names(reading.features, "--features"))
     if reading.categorical:
         changes["categorical"] = _categorical(reading.categorical)
-    if reading.missing is not None:
+    if reading.missing not in (None, "auto"):
+        assert reading.missing is not None
         number = _number(reading.missing)
         changes["missing"] = reading.missing if number is None else number
     if reading.single:
@@ -181,6 +211,7 @@ def open_data(
     from pairlearn.streams import open_reader
 
     kind = format_of(data, reading)
+    check_svmlight_options(kind, reading)
     options: dict[str, Any] = {}
     if kind in ("csv", "tsv"):
         options["header"] = reading.header
@@ -188,6 +219,7 @@ def open_data(
             options["delimiter"] = reading.delimiter.replace("\\t", "\t")
     if kind == "svmlight":
         options["n_features"] = reading.n_features or n_features
+        options["zero_based"] = reading.zero_based
         if schema.label is None and schema.classes is not None:
             schema = replace(schema, label="label")
     if kind == "npy" and isinstance(schema.label, str):
@@ -196,6 +228,13 @@ def open_data(
         schema = replace(schema, label=int(schema.label))
     sources = list(data) if len(data) > 1 else data[0]
     return open_reader(sources, schema, format=kind, strict=reading.strict, **options)
+
+
+def check_svmlight_options(kind: str, reading: Reading) -> None:
+    """Refuse options that only svmlight files have."""
+    for name, given in (("--n-features", reading.n_features), ("--zero-based", reading.zero_based)):
+        if given and kind != "svmlight":
+            raise click.UsageError(f"{name} is for svmlight files, not for {kind}.")
 
 
 def find_classes(

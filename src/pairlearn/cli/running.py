@@ -65,7 +65,7 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
         _say(_one_line_usage(error))
         return FAILED
     except Exception as error:
-        _report(error)
+        _report(error, _command_of(command, arguments))
         return FAILED
     return result if isinstance(result, int) and not isinstance(result, bool) else DONE
 
@@ -74,13 +74,27 @@ def _one_line_usage(error: click.ClickException) -> str:
     return " ".join(error.format_message().split())
 
 
-def _report(error: Exception) -> None:
+def _command_of(command: click.Command, arguments: Sequence[str]) -> click.Command:
+    """Return the command that the arguments name, so far as groups know it."""
+    for name in arguments:
+        if not isinstance(command, click.Group):
+            break
+        inner = command.get_command(click.Context(command), name)
+        if inner is None:
+            break
+        command = inner
+    return command
+
+
+def _report(error: Exception, command: click.Command) -> None:
     if os.environ.get(TRACEBACK) == "1":
         import traceback
 
         traceback.print_exception(error)
     if isinstance(error, _EXPECTED):
-        _say(f"error: {_one_line(error)}")
+        from pairlearn.cli.wording import in_options, options_of
+
+        _say(f"error: {in_options(_one_line(error), options_of(command))}")
     else:
         _say(
             f"internal error: {type(error).__name__}: {_one_line(error)} "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pairlearn.streams import Reader
 
-__all__ = ["Scored", "open_for", "score_chunks"]
+__all__ = ["Scored", "odd_lines", "open_for", "score_chunks"]
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,12 @@ class Scored:
 
 def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: bool) -> Reader:
     """Return a reader that delivers the model's features, and labels if they are asked for."""
+    from pairlearn.cli.table_files import encoder_of, open_encoded
     from pairlearn.streams import ReadError, Schema
 
+    encoder = encoder_of(model)
+    if encoder is not None:
+        return open_encoded(encoder, data, reading, labelled=labelled)
     stored = getattr(model, "provenance_", {}).get("schema")
     base = Schema() if stored is None else schema_from_plain(stored, labelled=labelled)
     schema = schema_of(reading, base)
@@ -70,3 +74,9 @@ def score_chunks(model: Any, reader: Reader) -> Iterator[Scored]:
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             scores = score(chunk.X)
         yield Scored(chunk.lines, scores, chunk.y, chunk.qid, chunk.X, chunk.position.offset)
+
+
+def odd_lines(reader: Reader) -> list[str]:
+    """Return sentences about the fields of a table that were taken as missing."""
+    odd = getattr(reader, "odd", None)
+    return [] if odd is None else list(odd.lines())

@@ -68,9 +68,10 @@ class Conversation:
         probability = self.learner.predict_proba_one(x)[True]
         score = self.learner.score_one(x)
         if message.get("y") is not None:
-            self._learn(x, score, message["y"])
+            self._learn(x, score - self.learner.offset, message["y"])
         elif key is not None:
-            self.waiting[key] = (x, score)
+            # Scores of different times compare if those of features far from zero are left out.
+            self.waiting[key] = (x, score - self.learner.offset)
             if len(self.waiting) > self.pending:
                 self.waiting.popitem(last=False)
                 self.n_forgotten += 1

@@ -7,16 +7,18 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pairlearn.cli.config import config_option
 from pairlearn.cli.output import emit, json_option
 from pairlearn.cli.problem_kinds import PROBLEMS
 from pairlearn.cli.reading import (
     Reading,
+    column_options,
     data_argument,
     find_classes,
     format_of,
@@ -27,22 +29,65 @@ from pairlearn.cli.reading import (
     schema_to_plain,
     size_of,
 )
+from pairlearn.cli.scoring import odd_lines
 from pairlearn.cli.stopping import Stopping
+from pairlearn.cli.table_files import (
+    TABLES,
+    decided_lines,
+    decided_values,
+    sources_of,
+    table_options,
+    text_size,
+)
 from pairlearn.progress import Progress, format_count
 
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
     from pairlearn.streams import Reader, Schema
+    from pairlearn.tables import FittedTable, Plan
 
 __all__ = ["command"]
 
 _LOSSES = tuple(dict.fromkeys(loss for kind in PROBLEMS.values() for loss in kind.losses))
+#: Bytes of text up to which data are read into memory, and from which the compiled reader is worth
+#: the time that it takes to load.
+_IN_MEMORY, _COMPILED = 500e6, 8e6
+#: Options that only a stream has, with their defaults.
+_STREAM_ONLY: dict[str, Any] = {
+    "window": 10_000, "forget": None, "checkpoint": None, "every": 250_000, "fresh": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """What is trained on: a table in memory, or a reader; and what is known of its columns."""
+
+    reader: Reader | None = None
+    table: FittedTable | None = None
+    plan: Plan | None = None
+    schema: Schema | None = None
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes as the model names them; none for other problems."""
+        if self.schema is not None:
+            return tuple(self.schema.classes or ())
+        assert self.plan is not None
+        label = self.plan.encoder.label
+        return label.values if label is not None and label.kind == "classes" else ()
+
+    @property
+    def codes(self) -> tuple[float, ...] | None:
+        """What the reader delivers for the classes."""
+        if self.schema is not None and not self.schema.text_labels:
+            return self.schema.classes  # type: ignore[return-value]
+        return (0.0, 1.0) if self.classes else None
 
 
 @click.command("train")
 @data_argument
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False),
-              help="Model file to write, by custom NAME.safetensors.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(dir_okay=False),
+              help="Model file to write; by default NAME.safetensors in this folder.")  # fmt: skip
 @click.option("--problem", type=click.Choice(list(PROBLEMS)), default="auc", show_default=True,
               help="auc: order two classes; ranking: order grades, within queries; entropy: "
                    "robust regression; metric: distances by label.")  # fmt: skip
@@ -52,14 +97,15 @@ _LOSSES = tuple(dict.fromkeys(loss for kind in PROBLEMS.values() for loss in kin
               help="Scale of the steps.")  # fmt: skip
 @click.option("--radius", default="auto", show_default=True, metavar="NUMBER|auto",
               help="Radius of the ball the coefficients live in.")  # fmt: skip
-@click.option("--fit", "how", type=click.Choice(["stream", "offline"]), default="stream",
+@click.option("--fit", "how", type=click.Choice(["auto", "stream", "offline"]), default="auto",
               show_default=True,
-              help="stream: example after example, of any number; offline: in memory.")  # fmt: skip
+              help="offline: in memory; stream: example after example, of any number; auto: "
+                   "in memory up to 500 MB of text.")  # fmt: skip
 @click.option("--passes", type=click.IntRange(1), metavar="N",
               help="Passes over the data (stream: 1; offline: chosen).")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Source of randomness.")
 @click.option("--window", type=click.IntRange(2), default=10_000, show_default=True,
-              help="Examples that the running AUC looks back on.")  # fmt: skip
+              help="Examples that the running AUC of a stream looks back on.")  # fmt: skip
 @click.option("--forget", metavar="N|drop",
               help="Start the average anew every N examples, or when the AUC drops.")  # fmt: skip
 @click.option("--checkpoint", type=click.Path(dir_okay=False), metavar="FILE",
@@ -67,12 +113,15 @@ _LOSSES = tuple(dict.fromkeys(loss for kind in PROBLEMS.values() for loss in kin
 @click.option("--every", type=click.IntRange(1), default=250_000, show_default=True,
               metavar="ROWS", help="Rows between two checkpoints.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Do not go on from a checkpoint.")
+@click.option("--dry-run", is_flag=True, help="Show what the columns are taken for, and stop.")
+@config_option
+@column_options
 @reading_options
 @json_option
 def command(
     data: tuple[str, ...],
     reading: Reading,
-    output: str,
+    output: str | None,
     problem: str,
     loss: str | None,
     step_size: str,
@@ -85,13 +134,17 @@ def command(
     checkpoint: str | None,
     every: int,
     fresh: bool,
+    dry_run: bool,
     as_json: bool,
 ) -> None:
     r"""Train a model on files of any size.
 
-    Files are read in chunks and need not fit into memory. A run that is interrupted, even by
-    kill -9, goes on from its checkpoint when the same command is given again, and ends with the
-    same model, bit for bit.
+    Of a table (CSV, Parquet, Arrow) the program finds out what each column is: a number, a
+    category, yes or no, a date, a text, an id or a constant; it fills gaps, prints what it has
+    decided, and stores that in the model, so that predict and evaluate do the same. Data that fit
+    in memory are fitted there, and the AUC on held-out rows is printed; larger ones are read in
+    chunks as a stream. A stream that is interrupted, even by kill -9, goes on from its checkpoint
+    when the same command is given again, and ends with the same model, bit for bit.
 
     \b
     Losses by problem:
@@ -102,62 +155,176 @@ def command(
 
     \b
     Examples:
-      pairlearn train clicks.csv.gz --label target -o model.safetensors
+      pairlearn train customers.csv --label churned
+      pairlearn train customers.csv --label churned --dry-run --exclude notes --categorical zip
+      pairlearn train clicks.csv.gz --label target --fit stream -o model.safetensors
       pairlearn train a.svm b.svm --loss logistic --passes 3 -o model.safetensors
-      pairlearn train t.parquet --label y --categorical city:1024 --missing 0 -o m.safetensors
-      pairlearn train small.csv --label y --classes no,yes --fit offline -o m.safetensors
       pairlearn train letor.svm --problem ranking -o ranker.safetensors
-      pairlearn train prices.csv --problem entropy --label price -o m.safetensors
+      pairlearn train prices.csv --problem entropy --label price
     """
-    model = PROBLEMS[problem].make(
-        loss, number_or_auto("--step-size", step_size), number_or_auto("--radius", radius), seed
-    )
-    folder = Path(output).resolve().parent
-    if not folder.is_dir():
-        raise click.UsageError(f"the folder {folder} does not exist; make it first.")
-    schema = schema_of(reading)
-    if problem != "auc":
-        schema = _of_numbers(problem, schema, format_of(data, reading))
-    elif schema.classes is None:
-        classes = find_classes(data, schema, reading)
-        schema = replace(schema, classes=classes, label=_label(schema))
-    reader = open_data(data, schema, reading)
+    sizes = number_or_auto("--step-size", step_size), number_or_auto("--radius", radius)
+    kind = PROBLEMS[problem].check(loss)
+    stream_only = {"window": window, "forget": _forget(forget), "checkpoint": checkpoint,
+                   "every": every, "fresh": fresh}  # fmt: skip
+    form = format_of(data, reading)
+    how = _how(how, data, form, {k: v for k, v in stream_only.items() if v != _STREAM_ONLY[k]})
+    if dry_run:
+        _show_plan(data, reading, problem, form, as_json)
+        return
+    output = _output_of(output, data)
     begin = time.perf_counter()
+    found = _opened(data, reading, problem, form, how)
     path = _checkpoint_of(output, checkpoint, data) if how == "stream" else None
+    if found.plan is not None and not as_json:
+        rows = None if found.table is None else len(found.table.y)
+        click.echo("\n".join([*decided_lines(found.plan, rows), ""]))
+    model = kind.make(loss, *sizes, seed)
     from pairlearn.models import write_model
 
     # From the end of the data on a signal waits: the model is written, the checkpoint removed.
     with Stopping() as stop, _held(path):
         if how == "offline":
             with stop.opened():
-                record, facts = _offline(model, reader, passes)
+                record, facts = _offline(model, found, passes, seed)
         else:
             record, facts = _train_online(
-                model, reader, schema, passes, window=window, forget=_forget(forget), every=every,
+                model, found, passes, window=window, forget=stream_only["forget"], every=every,
                 fresh=fresh, path=path, total=size_of(data), stop=stop,
             )  # fmt: skip
         seconds = time.perf_counter() - begin
-        write_model(output, _finished(record, reader, schema))
+        write_model(output, _finished(record, found))
         if path is not None:
             _forget_checkpoint(path)
-    refusals = reader.refusals
+    refusals, odd = _refused(found)
+    n_features = int(model.n_features_in_)
     values: dict[str, Any] = {
         "model": output,
         "problem": problem,
+        "fit": how,
         "rows": facts["rows"],
         "refused": refusals.count,
         "first_refused": [str(refusal) for refusal in refusals.first],
-        "n_features": reader.n_features,
-        "classes": list(schema.classes or ()),
-        "auc": facts["auc"],
-        "auc_of": facts["auc_of"],
+        "n_features": n_features,
+        "classes": list(found.classes),
+        "auc": None,
+        "auc_of": None,
         "seconds": round(seconds, 3),
+        **{name: value for name, value in facts.items() if name != "lines"},
+        "columns": None if found.plan is None else decided_values(found.plan),
+        "taken_as_missing": odd,
     }
-    auc = "" if facts["auc"] is None else f", {facts['auc_of']} AUC {facts['auc']:.4f}"
-    emit(values, f"{output}: {format_count(facts['rows'])} rows, {reader.n_features} features{auc}",
-         as_json=as_json)  # fmt: skip
-    if refusals.count and not as_json:
-        click.echo(f"pairlearn: {refusals}", err=True)
+    last = f"{output}: {format_count(facts['rows'])} rows, {n_features} features"
+    if facts.get("auc_of") == "progressive":
+        last += f", progressive AUC {facts['auc']:.4f}"
+    emit(values, "\n".join([*facts.get("lines", ()), last]), as_json=as_json)
+    if not as_json:
+        for message in [*([str(refusals)] if refusals.count else []), *odd]:
+            click.echo(f"pairlearn: {message}", err=True)
+
+
+def _how(how: str, data: tuple[str, ...], form: str, given: dict[str, Any]) -> str:
+    """Return whether the data are fitted in memory or as a stream."""
+    option = f"--{next(iter(given))}" if given else ""
+    if how == "offline" and given:
+        raise click.UsageError(f"{option} is for a stream; leave it out, or pass --fit stream.")
+    if how != "auto":
+        return how
+    if given or (form not in TABLES and "-" in data):
+        return "stream"
+    size = text_size(sources_of(data, form))
+    if size <= _IN_MEMORY or "-" in data:
+        return "offline"
+    click.echo(f"pairlearn: {data[0]} is large; it is learned as a stream (--fit offline fits it "
+               "in memory)", err=True)  # fmt: skip
+    return "stream"
+
+
+def _output_of(output: str | None, data: tuple[str, ...]) -> str:
+    """Return where the model goes: by default into this folder, under the name of the data."""
+    if output is not None:
+        folder = Path(output).resolve().parent
+        if not folder.is_dir():
+            raise click.UsageError(f"the folder {folder} does not exist; make it first.")
+        return output
+    if data[0] == "-":
+        raise click.UsageError("standard input has no name; name the model with -o.")
+    path = Path(data[0])
+    stem = path.name
+    while Path(stem).suffix in (".gz", ".xz", ".bz2", ".zst"):
+        stem = Path(stem).stem
+    output = f"{Path(stem).stem or stem}.safetensors"
+    if Path(output).exists():
+        from pairlearn.models import ModelFileError, read_model
+
+        try:
+            read_model(output, allow_unregistered=True)
+        except ModelFileError:
+            raise click.UsageError(
+                f"{output} exists and is no model; name the model with -o."
+            ) from None
+    return output
+
+
+def _show_plan(
+    data: tuple[str, ...], reading: Reading, problem: str, form: str, as_json: bool
+) -> None:
+    """Print what the columns are taken for."""
+    from pairlearn.tables import plan_table
+
+    if form not in TABLES:
+        raise click.UsageError(f"--dry-run shows the columns of a table, and {form} has none.")
+    plan = plan_table(sources_of(data, form), table_options(data, reading, problem))
+    emit({"columns": decided_values(plan)}, "\n".join(decided_lines(plan, None)), as_json=as_json)
+
+
+def _opened(data: tuple[str, ...], reading: Reading, problem: str, form: str, how: str) -> _Data:
+    """Return the data: a table in memory, or a reader."""
+    if form not in TABLES or (how == "stream" and "-" in data):
+        return _Data(**_with_schema(data, reading, problem, form))
+    from pairlearn.tables import TableReader, load_table, plan_table
+
+    options = table_options(data, reading, problem)
+    sources = sources_of(data, form)
+    if how == "offline" and ("-" in data or text_size(sources) <= _COMPILED):
+        table = load_table(sources, options)
+        return _Data(table=table, plan=table.plan)
+    plan = plan_table(sources, options)
+    schema = plan.encoder.as_schema(classes=True) if plan.numeric_queries else None
+    if schema is not None:
+        reading = replace(reading, delimiter=plan.delimiter if form == "csv" else None)
+        return _Data(reader=open_data(data, schema, reading), plan=plan, schema=schema)
+    if how == "offline":
+        table = load_table(sources, options)
+        return _Data(table=table, plan=table.plan)
+    reader = TableReader(
+        sources, plan.encoder, format=form, labelled=True, header=reading.header,
+        delimiter=plan.delimiter, strict=reading.strict,
+    )  # fmt: skip
+    return _Data(reader=reader, plan=plan)
+
+
+def _with_schema(
+    data: tuple[str, ...], reading: Reading, problem: str, form: str
+) -> dict[str, Any]:
+    """Return a reader of data without named columns, or of a pipe, and its schema."""
+    for option in ("exclude", "numeric", "date", "text"):
+        if getattr(reading, option):
+            raise click.UsageError(f"--{option} is for tables in files; leave it out here.")
+    schema = schema_of(reading)
+    if problem != "auc":
+        schema = _of_numbers(problem, schema, form)
+    elif schema.classes is None:
+        classes = find_classes(data, schema, reading)
+        schema = replace(schema, classes=classes, label=_label(schema))
+    return {"reader": open_data(data, schema, reading), "schema": schema}
+
+
+def _refused(found: _Data) -> tuple[Any, list[str]]:
+    """Return the rows that were refused, and sentences about fields that were taken as missing."""
+    if found.table is not None:
+        return found.table.refusals, found.table.odd.lines()
+    assert found.reader is not None
+    return found.reader.refusals, odd_lines(found.reader)
 
 
 def _label(schema: Schema) -> str | int:
@@ -210,8 +377,7 @@ def _held(path: str | None) -> contextlib.AbstractContextManager[None]:
 
 def _train_online(
     model: Any,
-    reader: Reader,
-    schema: Schema,
+    found: _Data,
     passes: int | None,
     *,
     window: int,
@@ -222,10 +388,12 @@ def _train_online(
     total: int | None,
     stop: Stopping,
 ) -> tuple[ModelRecord, dict[str, Any]]:
+    from pairlearn import OrderWarning
     from pairlearn.streams import CheckpointWarning, OnlineLearner
 
-    codes = (0.0, 1.0) if schema.text_labels else schema.classes
-    learner = OnlineLearner(model, classes=codes, window=window, forget=forget)
+    reader = found.reader
+    assert reader is not None
+    learner = OnlineLearner(model, classes=found.codes, window=window, forget=forget)
     if path is not None and not fresh and Path(path).exists():
         click.echo(f"pairlearn: going on from {path} (--fresh starts again)", err=True)
     n_passes = passes or 1
@@ -237,7 +405,8 @@ def _train_online(
             warnings.catch_warnings(),
         ):
             warnings.showwarning = _show
-            warnings.simplefilter("always", CheckpointWarning)
+            for category in (CheckpointWarning, OrderWarning):
+                warnings.simplefilter("always", category)
             learner.fit_stream(
                 reader, checkpoint=path, every=every, n_passes=n_passes, resume=not fresh,
                 progress=_drawer(bar, total) if bar.visible else None,
@@ -246,7 +415,9 @@ def _train_online(
         where = "" if path is None else f"; the same command goes on from {path}"
         click.echo(f"pairlearn: interrupted after {learner.n_seen} rows{where}", err=True)
         raise click.exceptions.Exit(stop.status) from None
-    facts = {"rows": learner.n_seen, "auc": learner.auc, "auc_of": "progressive"}
+    facts: dict[str, Any] = {"rows": learner.n_seen}
+    if learner.auc is not None:
+        facts |= {"auc": learner.auc, "auc_of": "progressive"}
     return model.to_record(learner.provenance()), facts
 
 
@@ -263,44 +434,65 @@ def _drawer(bar: Progress, total: int | None) -> Callable[[Any, Any], None]:
     return draw
 
 
-def _offline(model: Any, reader: Reader, passes: int | None) -> tuple[ModelRecord, dict[str, Any]]:
-    import numpy as np
-    from scipy import sparse
+def _offline(
+    model: Any, found: _Data, passes: int | None, seed: int
+) -> tuple[ModelRecord, dict[str, Any]]:
+    from pairlearn.cli.fitted import facts_of_fit
 
-    chunks = list(reader)
-    X: Any = [chunk.X for chunk in chunks]
-    X = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X)
-    y = np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
-    queries = [chunk.qid for chunk in chunks if chunk.qid is not None]
+    X, y, qid, n_refused = _in_memory(found)
     if passes is not None:
         model.set_params(n_passes=passes)
     with warnings.catch_warnings():
         warnings.showwarning = _show
         warnings.simplefilter("always")
-        model.fit(X, y, **({"qid": np.concatenate(queries)} if queries else {}))
-    auc = getattr(model, "held_out_auc_", None)
-    facts = {"rows": len(y), "auc": auc, "auc_of": "held-out"}
-    return model.to_record({"rows_refused": reader.refusals.count}), facts
+        model.fit(X, y, **({} if qid is None else {"qid": qid}))
+    encoder = None if found.plan is None or found.schema is not None else found.plan.encoder
+    names = encoder.feature_names if encoder else getattr(found.reader, "feature_names", None)
+    facts = facts_of_fit(model, X, y, names=names, encoder=encoder, seed=seed)
+    return model.to_record({"rows_refused": n_refused}), facts
 
 
-def _finished(record: ModelRecord, reader: Reader, schema: Schema) -> ModelRecord:
-    """Add what the reader knows: names of features and of classes, and how to read again."""
+def _in_memory(found: _Data) -> tuple[Any, Any, Any, int]:
+    """Return examples, labels, queries and the number of rows that were refused."""
     import numpy as np
 
-    layout = getattr(reader, "layout", None)
-    columns = None
-    if layout is not None:
-        used = {*layout.numbers, *layout.categories}
-        order = sorted(used, key=layout.first.__getitem__)
-        columns = [layout.names[j] for j in order]
-    record = replace(
-        record,
-        feature_names=reader.feature_names,
-        provenance={**record.provenance, "schema": schema_to_plain(schema, columns)},
-    )
-    if schema.classes is None:
+    if found.table is not None:
+        table = found.table
+        return table.X, table.y, table.qid, table.refusals.count
+    from scipy import sparse
+
+    assert found.reader is not None
+    chunks = list(found.reader)
+    X: Any = [chunk.X for chunk in chunks]
+    X = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X)
+    y = np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
+    queries = [chunk.qid for chunk in chunks if chunk.qid is not None]
+    qid = np.concatenate(queries) if queries else None
+    return X, y, qid, found.reader.refusals.count
+
+
+def _finished(record: ModelRecord, found: _Data) -> ModelRecord:
+    """Add what is known of the columns: names of features and classes, and how to read again."""
+    import numpy as np
+
+    if found.schema is None:
+        assert found.plan is not None
+        known: dict[str, Any] = {"table": found.plan.encoder.state()}
+        names: Any = found.plan.encoder.feature_names
+    else:
+        assert found.reader is not None
+        layout = getattr(found.reader, "layout", None)
+        columns = None
+        if layout is not None:
+            used = {*layout.numbers, *layout.categories}
+            order = sorted(used, key=layout.first.__getitem__)
+            columns = [layout.names[j] for j in order]
+        known = {"schema": schema_to_plain(found.schema, columns)}
+        names = found.reader.feature_names
+    record = replace(record, feature_names=names, provenance={**record.provenance, **known})
+    if not found.classes:
         return record
-    classes = np.array(schema.classes)
+    classes = np.array(found.classes)
     if classes.dtype.kind == "f" and (classes == np.rint(classes)).all():
         classes = classes.astype(np.int64)
     return replace(

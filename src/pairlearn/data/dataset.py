@@ -19,7 +19,7 @@ from pairlearn.data.labels import to_signs
 from pairlearn.data.libsvm import parse_libsvm, read_text, text_digest
 from pairlearn.data.sources import Source, lookup
 
-__all__ = ["Dataset", "fetch", "find", "load", "verify"]
+__all__ = ["Dataset", "array_digest", "fetch", "find", "load", "verify"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +224,11 @@ def _wrong_digest(path: Path, digest: str, expected: str) -> DataCorruptError:
     )
 
 
+def array_digest(*arrays: NDArray[np.float64]) -> str:
+    """Return the sha256 of the bytes of arrays, for data that come without a text."""
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+
+
 def _built_in(source: Source, name: str) -> Dataset:
     from sklearn import datasets
 
@@ -242,5 +247,5 @@ def _built_in(source: Source, name: str) -> Dataset:
         rule=str(source.rule),
         classes=tuple(float(label) for label in np.unique(labels)),
         origin="scikit-learn",
-        sha256=hashlib.sha256(X.tobytes() + labels.tobytes()).hexdigest(),
+        sha256=array_digest(X, labels),
     )

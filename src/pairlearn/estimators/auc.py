@@ -43,13 +43,15 @@ from pairlearn.estimators.by_name import (
     as_pairing,
     as_schedule,
     auto_steps,
+    is_scaled,
 )
 from pairlearn.estimators.decisions import StoredDecisions, Undecided
 from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
+from pairlearn.estimators.order import RESERVOIRS, watch_order
 from pairlearn.estimators.published import DEFERRED, publish
-from pairlearn.estimators.scaling import Scaling, check_scaling, scaled_rows
+from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.shapes import Explanation, explain
 from pairlearn.estimators.storage import register_storable
 from pairlearn.estimators.weights import chunk_weights
@@ -64,6 +66,7 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running import Callback
+from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
@@ -98,8 +101,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         and the squared hinge for the exact solver.
     step_size : float, "auto" or "theory", default="auto"
         The scale of the step sizes. "auto" trains a grid of step sizes and radii on one sample
-        path and keeps the best by AUC on held-out training data; in `partial_fit`, by the AUC of
-        predictions made before learning, over the first 4096 examples. "theory" takes the
+        path and keeps the best by AUC on held-out training data; in `partial_fit` it is 3, or
+        without `scaling` the best of a grid by the AUC of predictions made before learning, over
+        the first 4096 examples. "theory" takes the
         step size that minimises the bound on the excess risk (Theorem 2, or Theorem 1 for a
         loss with a kink; `pairlearn.theory.advise_auc`). It needs a finite `radius`, reads the
         largest norm of a row of X as the bound on the norm of an example, and is cautious: a
@@ -167,7 +171,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         tenth of its range (so that rare indicators are not blown up), and leaves out what is
         constant up to rounding; sparse features are not centred, which pairs do not notice. The
         coefficients are in the units of X, but `step_size`, `radius` and `ridge` refer to scaled
-        features. None is the bare algorithm of the paper, and so is "auto" with
+        features. `partial_fit` finds the scales on the way, see
+        `pairlearn.solvers.running_scales`; its scaled features have variances that add up to 1.
+        None is the bare algorithm of the paper, and so is "auto" with
         ``step_size="theory"``, whose bound is about the features as they are.
     n_jobs : int or None, default=None
         Threads that try the folds of the exact solver, -1 for all processors. The result does not
@@ -363,6 +369,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.n_examples_ = len(y)
         self.data_fingerprint_: str | None = data_fingerprint(given, y.astype(np.int8))
         self._online = self._moments = None
+        self._known_scales: Scaling | RunningScales | None = scaling
         coef = (w if scaling is None else scaling.to_user(w))[np.newaxis]
         publish(self, coef_=coef, features_=features, **{DEFERRED: ()})
         self._decide_from(given, y, weight, rng)
@@ -624,7 +631,11 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         *,
         finite: bool = False,
     ) -> NDArray[np.float64]:
-        """Learn a chunk as `partial_fit` does; return the ``X @ coef_[0]`` that it had before."""
+        """Learn a chunk as `partial_fit` does; return the scores that it had before.
+
+        They are ``X @ coef_[0]``, for dense scaled streams ``(X - x) @ coef_[0]`` with the first
+        example x, so that scores of several chunks compare however far from zero features lie.
+        """
         first = not hasattr(self, "classes_")
         if self.solver == "exact":
             raise ValueError('partial_fit needs solver="sgd", "moments" or "auto", got "exact".')
@@ -686,18 +697,35 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                     "a number (pairlearn.theory.advise gives one) or step_size='auto'."
                 )
             step_size, radius = self._given_step_size(), self._given_radius()
+            scales = None
+            if self.scaling is not None:
+                scales = self._running_scales(rows.shape[1], first=first)
+                step_sizes: tuple[float, ...] = (step_size or STEP_SIZE,)
+            else:
+                step_sizes = relative_to(rows) if step_size is None else (step_size,)
             online = OnlineGrid(
                 problem,
                 rows.shape[1],
                 dtype=rows.X.dtype if isinstance(rows, DenseRows) else np.float64,
-                step_sizes=relative_to(rows) if step_size is None else (step_size,),
+                step_sizes=step_sizes,
                 radius=np.inf if radius is None else radius,
                 start=None if first else self.coef_[0],
+                scales=scales,
                 **self._online_parts(),
             )
         scores = online.learn(rows, y, weight)
         self._adopt(online, known)
+        watch_order(self, rows, y, online.best.scales, cure=RESERVOIRS)
         return scores
+
+    def _running_scales(self, n_features: int, *, first: bool) -> RunningScales:
+        """Return the scales of a new stream, those of what was learned before if they are known."""
+        if first:
+            return RunningScales(n_features)
+        known = self.__dict__.get("_known_scales")
+        if known is None:
+            return RunningScales(n_features, start="given")
+        return known.going_on() if isinstance(known, RunningScales) else RunningScales.known(known)
 
     def _learns_moments(self) -> bool:
         """Whether a stream is learned by moments: if asked to, and by default if rows are mapped.
@@ -845,6 +873,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 'a stream by moments has no step sizes to start anew; use solver="sgd" to forget '
                 "the past."
             )
+        online = self.__dict__.get("_online")
+        if online is not None:
+            self._known_scales = online.best.scales
         self._online = None
 
     @one_at_a_time
@@ -875,7 +906,12 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 stream.restore(state["moments"], self.n_features_in_)
                 self._adopt_moments(stream, classes)
                 return
-            online = OnlineGrid.from_state(state, self._online_problem(), **self._online_parts())
+            online = OnlineGrid.from_state(
+                state,
+                self._online_problem(),
+                is_scaled=self.scaling is not None,
+                **self._online_parts(),
+            )
             if isinstance(self.features, FeatureMap) and self.features.is_fitted:
                 publish(self, features_=self.features)
             self._adopt(online, classes)
@@ -891,7 +927,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError(
                 f'solver must be "auto", "sgd", "exact" or "moments", got {self.solver!r}.'
             )
-        check_scaling(self.scaling)
+        is_scaled(self.scaling)
         wrong = ["ridge"] if self.solver == "sgd" and self.ridge != "auto" else []
         if self.solver in ("exact", "moments"):
             wrong = self._asks_for_sgd()

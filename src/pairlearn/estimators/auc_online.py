@@ -19,12 +19,13 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
+from pairlearn.solvers.running_scales import RunningScales
 
 __all__ = ["OnlineGrid", "relative_to"]
 
 #: A grid is trained on so many examples, then the best is kept.
 _WARM_UP = 4096
-#: Relative step sizes of the grid; the schedule is c / sqrt(t).
+#: Relative step sizes of the grid of a stream without scales; the schedule is c / sqrt(t).
 _STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 #: Bounds of a positive finite number.
 _SMALLEST, _LARGEST = np.nextafter(0.0, 1.0), np.finfo(np.float64).max
@@ -59,6 +60,8 @@ class OnlineGrid:
         Source of randomness; each stream gets its own copy.
     start : ndarray, optional
         The starting point.
+    scales : RunningScales, optional
+        The scales of one stream; in these units one step size serves all data.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class OnlineGrid:
         averaging: Averaging,
         rng: np.random.Generator,
         start: NDArray[np.float64] | None = None,
+        scales: RunningScales | None = None,
     ) -> None:
         self.radius = radius
         self._steps = list(step_sizes)
@@ -86,10 +90,14 @@ class OnlineGrid:
                 rng=copy.deepcopy(rng) if draws else rng,
                 dtype=dtype,
                 w_start=start,
+                scales=scales,
             )
             for step in self._steps
         ]
         self._averages = np.array([stream.average for stream in self._streams])
+        #: Scores are noted about the first dense example of a scaled stream: coefficients that
+        #: wobble would shift those of features far from zero.
+        self._origin = np.zeros(n_features)
         self._progress = np.zeros(len(self._steps))
         self._pairs = 0.0
         self._scores = np.empty((len(self._steps), 0))
@@ -107,6 +115,7 @@ class OnlineGrid:
             "streams": [stream.state() for stream in self._streams],
             "progress": self._progress.copy(),
             "pairs": self._pairs,
+            "origin": self._origin,
             "scores": self._scores,
             "positive": self._positive,
             "weight": self._weight,
@@ -114,7 +123,9 @@ class OnlineGrid:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], problem: Problem, **parts: Any) -> OnlineGrid:
+    def from_state(
+        cls, state: Mapping[str, Any], problem: Problem, *, is_scaled: bool, **parts: Any
+    ) -> OnlineGrid:
         """Return the grid that `state` described; the other parts are those it was made with."""
         n_features = restored_count(state, "n_features", minimum=1)
         steps, streams, dtype = state["step_sizes"], state["streams"], state["dtype"]
@@ -124,6 +135,8 @@ class OnlineGrid:
             raise ValueError(f"the saved step sizes are not 1 to {len(_STREAM_STEPS)} numbers.")
         if not isinstance(streams, list) or len(streams) != len(steps):
             raise ValueError(f"the saved streams are not one for each of {len(steps)} step sizes.")
+        if is_scaled and len(steps) > 1:
+            raise ValueError(f"{len(steps)} step sizes were saved; with scales there is one.")
         for step in steps:
             restored_number({"step size": step}, "step size", low=_SMALLEST, high=_LARGEST)
         for saved in streams:
@@ -135,6 +148,7 @@ class OnlineGrid:
             dtype=dtype,
             step_sizes=steps,
             radius=restored_number(state, "radius", low=_SMALLEST),
+            scales=RunningScales(n_features) if is_scaled else None,
             **parts,
         )
         grid.restore(state)
@@ -144,6 +158,7 @@ class OnlineGrid:
         """Go back to a state with the same step sizes."""
         k = len(self._streams)
         progress = restored_array(state, "progress", (k,))
+        origin = restored_array(state, "origin", (self._n_features,))
         scores = restored_array(state, "scores", (k, None))
         n = min(scores.shape[1], _WINDOW)
         positive = restored_array(state, "positive", (n,), ("bool",))
@@ -155,7 +170,7 @@ class OnlineGrid:
             stream.restore(saved)
         self._averages = np.array([stream.average for stream in self._streams])
         self._progress, self._pairs = progress.copy(), pairs
-        self._scores, self._best = scores, best
+        self._scores, self._best, self._origin = scores, best, origin
         self._positive, self._weight = positive, weight
 
     @property
@@ -180,7 +195,8 @@ class OnlineGrid:
 
     def window(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
         """Return the latest progressive scores of the best model, their labels and weights."""
-        return self._scores[self._best], self._positive, self._weight
+        scores = self._scores[self._best] + float(self.average @ self._origin)
+        return scores, self._positive, self._weight
 
     def learn(
         self,
@@ -188,10 +204,17 @@ class OnlineGrid:
         y: NDArray[np.float64],
         weight: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Learn a chunk; `weight` may be empty. Return the scores that its examples had before."""
+        """Learn a chunk; `weight` may be empty. Return the scores that its examples had before.
+
+        Those of a scaled stream are scores of the differences from its first example.
+        """
         if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
             rows = DenseRows(rows.X.astype(self._dtype))
-        scores = rows.scores(self._averages)
+        scales = self._streams[0].scales
+        origin = self._origin
+        if scales is not None and isinstance(rows, DenseRows) and not self.best.n_examples:
+            origin = rows.X[0].astype(np.float64)
+        scores = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
         given = scores[self._best]
         # A stream that fails restores itself, not the ones before it.
         saved = [stream.state() for stream in self._streams[:-1]]
@@ -203,6 +226,7 @@ class OnlineGrid:
                 stream.restore(state)
             raise
         self._averages = np.array([stream.average for stream in self._streams])
+        self._origin = origin
         positive = y > 0
         self._scores = _latest(self._scores, scores)
         self._positive = _latest(self._positive, positive)

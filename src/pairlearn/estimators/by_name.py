@@ -29,7 +29,7 @@ from pairlearn.pairings import (
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["as_averaging", "as_pairing", "as_schedule", "auto_steps", "named"]
+__all__ = ["as_averaging", "as_pairing", "as_schedule", "auto_steps", "is_scaled", "named"]
 
 _T = TypeVar("_T")
 
@@ -56,6 +56,19 @@ def named(name: str, value: Any, table: Mapping[str, Callable[..., _T]]) -> Call
     if not isinstance(value, str) or value not in table:
         raise ValueError(f"{name} must be one of {sorted(table)} or an object, got {value!r}.")
     return table[value]
+
+
+def is_scaled(scaling: str | None) -> bool:
+    """Return whether features are scaled.
+
+    >>> is_scaled("standard")
+    Traceback (most recent call last):
+        ...
+    ValueError: scaling must be "auto" or None, got 'standard'.
+    """
+    if scaling not in ("auto", None):
+        raise ValueError(f'scaling must be "auto" or None, got {scaling!r}.')
+    return scaling == "auto"
 
 
 def as_schedule(schedule: str | Schedule, *, default: str) -> Schedule:

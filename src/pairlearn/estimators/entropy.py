@@ -14,8 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, named
-from pairlearn.estimators.entropy_online import Beginning, OnlineCorrection, pair_loss
+from pairlearn.estimators.by_name import (
+    as_averaging,
+    as_schedule,
+    auto_steps,
+    is_scaled,
+    named,
+)
+from pairlearn.estimators.entropy_online import (
+    Beginning,
+    OnlineCorrection,
+    pair_loss,
+    scaled_start,
+)
 from pairlearn.estimators.entropy_start import (
     INTERCEPTS,
     check_start,
@@ -26,8 +37,9 @@ from pairlearn.estimators.entropy_start import (
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.mapping import MapsFeatures
+from pairlearn.estimators.order import watch_order
 from pairlearn.estimators.published import Part, publish, published
-from pairlearn.estimators.scaling import Scaling, check_scaling, scaled_rows
+from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, representatives, weigh
 from pairlearn.features import FeatureMap
@@ -42,6 +54,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import Rows, mean_pair_distance
+from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.sweep import Sweep
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_generator, check_positive
@@ -120,11 +133,12 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         "auto" centres each feature and divides it by its standard deviation, but at least by a
         tenth of its range, so that units do not matter (sparse features are not centred, which
         pairs do not notice). Coefficients are in the units of X; `step_size` and `radius` refer
-        to scaled features. None is the bare algorithm. For `fit`.
+        to scaled features. A stream finds scales on the way (see
+        `pairlearn.solvers.running_scales`), in which the variances add up to 1. None is the bare
+        algorithm.
     features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
         What the score is linear in, as of `AUCClassifier`; `partial_fit` needs a map that is
-        fitted. There is no
-        ridge: a map of many features needs many more examples.
+        fitted. There is no ridge: a map of many features needs many more examples.
     max_memory : float, default=2**30
         Bytes that mapped rows may take; they are held together.
 
@@ -384,33 +398,40 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         online = getattr(self, "_online", None)
         rows, y = rows_and_targets(self, X, y, reset=online is None, minimum=1)
         rows = self._map_chunk(rows)
-        online = online or OnlineCorrection(rows.shape[1])
+        online = online or OnlineCorrection(rows.shape[1], is_scaled=is_scaled(self.scaling))
         online.learn(rows, y, chunk_weights(sample_weight, len(y)), self._begin)
         self._adopt(online)
+        watch_order(self, rows, y, online.scales)
         return self
 
     def _begin(self, rows: Rows, y: Vector, weight: Vector) -> Beginning:
         """Find the starting point of a stream, and whatever is "auto", in its first examples."""
         rng = check_generator(self.random_state)
-        start = start_from(rows, y, self._init(None), weight)
+        scales = RunningScales(rows.shape[1]).take(rows) if is_scaled(self.scaling) else None
+        start = scaled_start(rows, y, self._init(None), weight, scales)
         errors = (y - rows.scores(start))[representatives(weight)]
         loss = self._loss(self._stages()[-1], errors, rng)
         if self.step_size == "auto":
-            step_size = _STREAM_STEP / mean_pair_distance(rows)
+            # Scaled examples are at a mean squared distance of 2.
+            step_size = _STREAM_STEP / (2.0 if scales else mean_pair_distance(rows))
         else:
             step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
         bandwidth = float(getattr(loss, "bandwidth", np.nan))
-        return Beginning(
-            start, self._start(loss, step_size, rows.shape[1], rng), bandwidth, step_size
-        )
+        stream = self._start(loss, step_size, rows.shape[1], rng, scales)
+        return Beginning(start, stream, bandwidth, step_size)
 
     def _start(
-        self, loss: PairLoss, step_size: float, n_features: int, rng: np.random.Generator
+        self,
+        loss: PairLoss,
+        step_size: float,
+        n_features: int,
+        rng: np.random.Generator,
+        scales: RunningScales | None,
     ) -> Stream:
         schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
         averaging = as_averaging(self.averaging)
         solver = PairwiseSGD(self._pairing(), schedule, ball_or_whole(self.radius), averaging)
-        return solver.start(Problem(LinearScore(), loss), n_features, rng=rng)
+        return solver.start(Problem(LinearScore(), loss), n_features, rng=rng, scales=scales)
 
     def _adopt(self, online: OnlineCorrection) -> None:
         """Take over what a stream has learned."""
@@ -431,7 +452,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
-            online = OnlineCorrection(self._n_mapped())
+            online = OnlineCorrection(self._n_mapped(), is_scaled=is_scaled(self.scaling))
             if isinstance(self.features, FeatureMap):
                 self.features_ = self.features
             online.restore(state, self._start_again)
@@ -441,7 +462,9 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         loss = self._window()
         if np.isfinite(bandwidth):
             loss = dataclasses.replace(loss, bandwidth=bandwidth)  # type: ignore[call-arg]
-        return self._start(loss, step_size, n_features, check_generator(self.random_state))
+        rng = check_generator(self.random_state)
+        scales = RunningScales(n_features) if is_scaled(self.scaling) else None
+        return self._start(loss, step_size, n_features, rng, scales)
 
     def _unpack(self, record: ModelRecord) -> None:
         super()._unpack(record)
@@ -475,9 +498,9 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
     # ------------------------------------------------------------------------- parameters
 
     def _check(self) -> None:
+        is_scaled(self.scaling)
         if self.intercept not in INTERCEPTS:
             raise ValueError(f"intercept must be one of {INTERCEPTS}, got {self.intercept!r}.")
-        check_scaling(self.scaling)
         self._loss(self._stages()[0], None, None)
 
     def _init(self, scaling: Scaling | None) -> Any:

@@ -16,9 +16,10 @@ from pairlearn.metrics.entropy import error_entropy
 from pairlearn.restored import restored_array
 from pairlearn.solvers.pairwise_sgd import Stream
 from pairlearn.solvers.rows import DenseRows, Rows
+from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.validation import check_positive
 
-__all__ = ["Beginning", "OnlineCorrection", "pair_loss"]
+__all__ = ["Beginning", "OnlineCorrection", "pair_loss", "scaled_start"]
 
 Vector = NDArray[np.float64]
 
@@ -37,15 +38,28 @@ class Beginning(NamedTuple):
     step_size: float
 
 
+def scaled_start(
+    rows: Rows, y: Vector, init: Any, weight: Vector, scales: RunningScales | None
+) -> Vector:
+    """Return coefficients to start from; what is fitted is fitted in scaled units."""
+    if scales is None or not isinstance(init, str):
+        return start_from(rows, y, init, weight)
+    return start_from(scales.apply(rows), y, init, weight) * scales.unit
+
+
 class OnlineCorrection:
     """Collects the first examples, then learns a correction of what they start it from."""
 
-    def __init__(self, n_features: int) -> None:
+    def __init__(self, n_features: int, *, is_scaled: bool) -> None:
+        self._is_scaled = is_scaled
         self._rows: list[Rows] = []
         self._targets: list[Vector] = []
         self._weights: list[Vector] = []
         self._start = np.zeros(n_features)
         self._stream: Stream | None = None
+        #: Errors are noted about this point: coefficients that wobble would shift those of features
+        #: far from zero.
+        self._centre = np.zeros(n_features)
         self.errors = np.empty(0)
         #: Weights of these errors, empty if there are none.
         self.error_weight = np.empty(0)
@@ -59,6 +73,7 @@ class OnlineCorrection:
             "targets": list(self._targets),
             "weights": list(self._weights),
             "start": self._start,
+            "centre": self._centre,
             "errors": self.errors,
             "error_weight": self.error_weight,
             "bandwidth": self.bandwidth,
@@ -79,6 +94,7 @@ class OnlineCorrection:
         _check_collected(rows, targets, weights, d, begun=begun)
         self._rows, self._targets, self._weights = rows, targets, weights
         self._start = restored_array(state, "start", (d,))
+        self._centre = restored_array(state, "centre", (d,))
         self.errors = restored_array(state, "errors", (None,))
         self.error_weight = restored_array(state, "error_weight", (None,))
         if len(self.errors) > _WINDOW or len(self.error_weight) not in (0, len(self.errors)):
@@ -101,6 +117,11 @@ class OnlineCorrection:
         return self._start + self._stream.average
 
     @property
+    def scales(self) -> RunningScales | None:
+        """The scales of the features, once they are followed."""
+        return None if self._stream is None else self._stream.scales
+
+    @property
     def n_steps(self) -> int:
         """Steps taken."""
         return 0 if self._stream is None else self._stream.n_steps
@@ -109,7 +130,8 @@ class OnlineCorrection:
         """Return the intercept: the location of the latest errors."""
         # While all of them weigh nothing they count the same.
         weight = self.error_weight if self.error_weight.any() else np.empty(0)
-        return locate(self.errors[representatives(weight)], rule)
+        found = locate(self.errors[representatives(weight)], rule)
+        return found - float(self.coef @ self._centre)
 
     def learn(
         self,
@@ -124,7 +146,7 @@ class OnlineCorrection:
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
             rows = DenseRows(rows.X.astype(np.float64))
         if self._stream is not None:
-            before = y - rows.scores(self.coef)
+            before = self._errors(rows, y)
             self._stream.learn_many(
                 rows, y - rows.scores(self._start), example_weight=weight if len(weight) else None
             )
@@ -144,18 +166,27 @@ class OnlineCorrection:
         collected, targets = self._collected(), np.concatenate(self._targets)
         weights = np.concatenate(self._weights)
         if n_before + len(y) < _WARM_UP:
-            self._start = start_from(collected, targets, "least_squares", weights)
-            self._note(targets - collected.scores(self._start), [weights])
+            scales = RunningScales(len(self._start)).take(collected) if self._is_scaled else None
+            self._start = scaled_start(collected, targets, "least_squares", weights, scales)
+            if self._is_scaled:
+                self._centre = collected.spread()[0]
+            self._note(self._errors(collected, targets), [weights])
             return
         # Whatever follows the 256th example has no part in the choices.
         known = collected.take(np.arange(_WARM_UP))
         begun = begin(known, targets[:_WARM_UP], known_weight)
         errors = targets - collected.scores(begun.start)
         begun.stream.learn_many(collected, errors, example_weight=weights if len(weights) else None)
+        if self._is_scaled:
+            self._centre = known.spread()[0]
         self._start, self._stream, self.bandwidth, self.step_size = begun
-        self._note(errors, [weights])
+        self._note(errors + float(begun.start @ self._centre), [weights])
         # One row tells of which kind the chunks are.
         self._rows, self._targets, self._weights = [known.take(np.arange(1))], [], []
+
+    def _errors(self, rows: Rows, y: Vector) -> Vector:
+        coef = self.coef
+        return y - rows.scores(coef) + float(coef @ self._centre)
 
     def _note(self, errors: Vector, weights: list[Vector]) -> None:
         """Keep the latest errors and their weights, in which the intercept is located."""

@@ -13,7 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
-from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, named
+from pairlearn.estimators.by_name import (
+    as_averaging,
+    as_schedule,
+    auto_steps,
+    is_scaled,
+    named,
+)
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.metric_mixin import PairMixin, check_pair_labels, check_pairs
@@ -30,7 +36,8 @@ from pairlearn.estimators.metric_training import (
     choose_step_size,
     held_out_masks,
 )
-from pairlearn.estimators.scaling import Scaling, check_scaling, scaled_rows
+from pairlearn.estimators.order import watch_order
+from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.losses import PairLoss
@@ -45,6 +52,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows
+from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
@@ -61,6 +69,8 @@ _NEIGHBOR_STEP, _STREAM_STEP = 0.1, 1.0
 _AUTO_STEPS, _AUTO_PASSES = 10_000, 8
 #: Passes that it tries where the step size is known, and the steps beyond which one run suffices.
 _PASSES, _MOST_STEPS = (10, 50, 200), 200_000
+#: Rows that a scaled stream collects before it chooses a starting point and a step size.
+_WARM_UP = 64
 #: Steps between two projections of projection="auto" in `fit`.
 _PERIOD = 2000
 
@@ -97,7 +107,8 @@ class MetricLearner(
     step_size : float, "auto" or "held_out", default="auto"
         The scale of the step sizes. The unit step moves the squared distance of a typical pair by
         1. "auto" takes 0.1 units for pairs of near examples, and for other pairs "held_out"; a
-        stream takes the unit step of its first chunk over sqrt(t). "held_out" trains a grid on
+        stream takes the unit step of its first 64 examples (of its first chunk without `scaling`)
+        over sqrt(t). "held_out" trains a grid on
         a part of the training data and keeps the best by nearest neighbours (`n_neighbors`) on
         the rest, the starting point included; for given pairs by the AUC of held-out pairs.
     radius : float, default=inf
@@ -142,7 +153,9 @@ class MetricLearner(
     scaling : "auto" or None, default="auto"
         "auto" divides each feature by its standard deviation, but at least by a tenth of its
         range, so that units do not matter. `components_` and a given `init` are in the units of X;
-        `step_size` and `radius` refer to scaled features. None is the bare algorithm. For `fit`.
+        `step_size` and `radius` refer to scaled features. A stream finds scales on the way (see
+        `pairlearn.solvers.running_scales`), in which the variances add up to 1. None is the bare
+        algorithm.
 
     Attributes
     ----------
@@ -332,6 +345,7 @@ class MetricLearner(
             w, self.n_steps_, self.n_gradients_ = learned.w, learned.n_steps, learned.n_gradients
         self.step_size_, self.held_out_score_ = step_size, held_out
         self._stream: Stream | None = None
+        self._waiting: list[tuple[Vector, Vector, Vector]] = []
         self._finish(training.score, w, scaling)
         self._forget_threshold()
         if paired:
@@ -361,43 +375,83 @@ class MetricLearner(
             The learner. The starting point and the step size come from the first chunk if they
             are not given.
         """
-        problem, score = self._problem(), self._score()
-        stream = getattr(self, "_stream", None)
-        if stream is None:
+        self._problem()
+        stream, waiting = getattr(self, "_stream", None), self._waiting_rows()
+        first = stream is None and not waiting
+        if first:
             self._codes: dict[Any, float] = {}
-        rows, y, paired = self._examples(X, y, reset=stream is None, minimum=1, coded=False)
+        rows, y, paired = self._examples(X, y, reset=first, minimum=1, coded=False)
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)
-        if stream is None:
-            rng = check_generator(self.random_state)
-            pairing = self._stream_pairing(paired)
-            n_needed = 2 if self.step_size == "auto" or isinstance(self.init, str) else 1
-            if len(rows) < n_needed:
-                raise ValueError(
-                    f"The first chunk has n_samples={len(rows)}; the scale of the data needs "
-                    "2 examples, or give step_size and init."
-                )
-            differences = sample_differences(rows, pairing, rng)
-            start = start_from(score, problem.loss, self.init, rows, differences)
-            if self.step_size == "held_out":
-                raise ValueError(
-                    'step_size="held_out" needs all examples at once; for partial_fit give a '
-                    'number or "auto".'
-                )
-            unit = unit_step(score, problem.loss, differences)
-            step_size = self._given_step_size(_STREAM_STEP * unit)
-            stream = self._start(rows.shape[1], step_size, pairing, rng, start)
-        elif paired != self._paired:
+        if not first and paired != self._paired:
             raise ValueError("A stream holds examples or pairs, not both.")
-        else:
-            step_size = self.step_size_
-        first = getattr(self, "_stream", None) is None
+        if self.step_size == "held_out":
+            raise ValueError(
+                'step_size="held_out" needs all examples at once; for partial_fit give a '
+                'number or "auto".'
+            )
+        step_size = None if first else self.step_size_
+        if stream is None:
+            if waiting and bool(len(weight)) != bool(len(waiting[0][2])):
+                raise ValueError("Give sample_weight for every chunk of a stream or for none.")
+            parts = [*waiting, (rows, y, weight)]
+            rows, y, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+            stream, step_size = self._begin(rows, paired)
+            if self._waits() and len(rows) < _WARM_UP:
+                self._adopt(stream, step_size, paired)
+                self._stream, self._waiting = None, parts
+                return self
+        assert step_size is not None
         stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
         if first:
             self._forget_threshold()
+        self._waiting = []
         self._adopt(stream, step_size, paired)
+        if not paired:
+            watch_order(self, DenseRows(rows), y, stream.scales)
         return self
+
+    def _waiting_rows(self) -> list[tuple[Vector, Vector, Vector]]:
+        """Return the rows, labels and weights that wait for a stream to begin."""
+        waiting: list[tuple[Vector, Vector, Vector]] = self.__dict__.get("_waiting", [])
+        return waiting
+
+    def _waits(self) -> bool:
+        """Return whether a stream needs some examples before it can begin."""
+        is_found = self.step_size == "auto" or isinstance(self.init, str)
+        return is_scaled(self.scaling) and is_found
+
+    def _begin(self, rows: Vector, paired: bool) -> tuple[Stream, float]:
+        """Return a stream that starts from what its first rows say, and its step size."""
+        problem, score = self._problem(), self._score()
+        rng, pairing = check_generator(self.random_state), self._stream_pairing(paired)
+        scales = None
+        if self._waits():
+            # Whatever follows the warm-up has no part in the choices.
+            rows = rows[:_WARM_UP]
+        elif (self.step_size == "auto" or isinstance(self.init, str)) and len(rows) < 2:
+            raise ValueError(
+                f"The first chunk has n_samples={len(rows)}; the scale of the data needs "
+                "2 examples, or give step_size and init."
+            )
+        if is_scaled(self.scaling):
+            scales = RunningScales(
+                rows.shape[1],
+                start="scaled" if isinstance(self.init, str) else "given",
+                together=2 if paired else 1,
+            )
+            if self._waits():
+                known = DenseRows(rows)
+                rows = scales.take(known).apply(known).X.copy()  # type: ignore[union-attr]
+        differences = np.empty((0, rows.shape[1]))
+        if len(rows) > 1:
+            differences = sample_differences(rows, pairing, rng)
+        start = start_from(score, problem.loss, self.init, rows, differences)
+        step_size = self._given_step_size(
+            _STREAM_STEP * unit_step(score, problem.loss, differences)
+        )
+        return self._start(rows.shape[1], step_size, pairing, rng, start, scales), step_size
 
     def _start(
         self,
@@ -406,31 +460,36 @@ class MetricLearner(
         pairing: Pairing,
         rng: np.random.Generator,
         start: Vector,
+        scales: RunningScales | None,
     ) -> Stream:
         schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
         averaging = as_averaging("step_size" if self.averaging == "auto" else self.averaging)
         solver = PairwiseSGD(pairing, schedule, self._domain(stored=False), averaging)
-        return solver.start(self._problem(), n_features, rng=rng, w_start=start)
+        return solver.start(self._problem(), n_features, rng=rng, w_start=start, scales=scales)
 
     def _adopt(self, stream: Stream, step_size: float, paired: bool) -> None:
         """Take over what a stream has learned."""
         self._stream, self._paired = stream, paired
         self.step_size_, self.held_out_score_ = step_size, None
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
-        self._finish(self._score(), stream.average)
+        self._finish(self._score(), stream.scaled_average)
+        if stream.scales is not None:
+            # Taken apart in scaled units, in which eigenvalues are comparable.
+            self.components_ = self.components_ * stream.scales.unit
 
     @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
         """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
-        stream = getattr(self, "_stream", None)
-        if stream is None:
+        stream, waiting = getattr(self, "_stream", None), self._waiting_rows()
+        if stream is None and not waiting:
             return {}
         return {
             **seen_features(self),
             "step_size": self.step_size_,
             "paired": self._paired,
             "codes": self._codes.copy(),
-            "stream": stream.state(),
+            "waiting": [list(part) for part in waiting],
+            "stream": None if stream is None else stream.state(),
         }
 
     @one_at_a_time
@@ -441,6 +500,14 @@ class MetricLearner(
             self._codes = dict(state["codes"])
             step_size = check_positive("the saved step_size", state["step_size"])
             paired = bool(state["paired"])
+            waiting = _checked_waiting(state["waiting"], self.n_features_in_)
+            if state["stream"] is None:
+                if not waiting:
+                    raise ValueError("the saved stream has neither begun nor examples that wait.")
+                rows = np.concatenate([part[0] for part in waiting])
+                self._adopt(*self._begin(rows, paired), paired)
+                self._stream, self._waiting = None, waiting
+                return
             # As large as the file says, before an array of that size is made.
             w = restored_array(state["stream"]["descent"], "w", (None,))
             if len(w) % self.n_features_in_ or not len(w):
@@ -453,8 +520,10 @@ class MetricLearner(
                 self._stream_pairing(paired),
                 check_generator(self.random_state),
                 w,
+                RunningScales(self.n_features_in_) if is_scaled(self.scaling) else None,
             )
             stream.restore(state["stream"])
+            self._waiting = []
             self._adopt(stream, step_size, paired)
 
     def _finish(self, score: MahalanobisScore, w: Vector, scaling: Scaling | None = None) -> None:
@@ -471,7 +540,7 @@ class MetricLearner(
     # ------------------------------------------------------------------------- parameters
 
     def _problem(self) -> Problem:
-        check_scaling(self.scaling)
+        is_scaled(self.scaling)
         loss = get_metric_loss(self.loss)
         return Problem(self._score(), loss)
 
@@ -538,6 +607,26 @@ class MetricLearner(
             return X, np.unique(names, return_inverse=True)[1].astype(np.float64), False
         codes = [self._codes.setdefault(name, float(len(self._codes))) for name in names.tolist()]
         return X, np.array(codes), False
+
+
+def _checked_waiting(saved: Any, d: int) -> list[tuple[Vector, Vector, Vector]]:
+    """Return the rows, labels and weights of a saved state that wait for the stream to begin."""
+    if not isinstance(saved, list) or not all(isinstance(part, list) for part in saved):
+        raise ValueError("the saved examples that wait are not a list of lists.")
+    waiting = []
+    for part in saved:
+        if len(part) != 3:
+            raise ValueError("the saved examples that wait are not rows, labels and weights.")
+        named = dict(zip(("rows", "labels", "weights"), part, strict=True))
+        rows = restored_array(named, "rows", (None, d))
+        labels = restored_array(named, "labels", (len(rows),))
+        weights = restored_array(named, "weights", (None,))
+        if len(weights) not in (0, len(rows)) or (weights < 0).any():
+            raise ValueError(f"the saved weights are not one for each of {len(rows)} examples.")
+        waiting.append((rows, labels, weights))
+    if sum(len(part[0]) for part in waiting) >= _WARM_UP:
+        raise ValueError("the saved examples that wait are too many; the stream has begun.")
+    return waiting
 
 
 def _weighted(rows: Vector, y: Vector, paired: bool, sample_weight: ArrayLike | None) -> Examples:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin, as_labels, as_table
+from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -19,8 +20,33 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.records import read_labels
 
 __all__ = ["PrivacyWarning", "PrivateAUCClassifier"]
+
+_NO_THRESHOLD = "none: no threshold was released"
+
+
+def _refusal(what: str, mechanism: str) -> AttributeError:
+    return AttributeError(
+        f"{mechanism} releases a direction and no {what}: one found on private examples would be "
+        'a release of its own. Use decision_function, or mechanism="statistics", whose releases '
+        "give it."
+    )
+
+
+def _has_threshold(model: PrivateAUCClassifier) -> bool:
+    fitted = getattr(model, "certificate_", None)
+    if fitted is not None and fitted.public.get("threshold") == _NO_THRESHOLD:
+        raise _refusal("threshold", fitted.mechanism)
+    return True
+
+
+def _has_log_odds(model: PrivateAUCClassifier) -> bool:
+    fitted = getattr(model, "certificate_", None)
+    if fitted is not None and model.log_odds_ is None:
+        raise _refusal("probabilities", fitted.mechanism)
+    return True
 
 
 class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,14 +72,17 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     mechanism : str or Mechanism, default="statistics"
         How to learn; see `privacy.mechanisms.by_name`.
     neighbours : {"replace", "add_remove"}, default="replace"
-        Whether data sets are neighbours if one example is replaced, or added or removed. In the
-        second case the number of rows is used as if it were a public constant.
+        Whether data sets are neighbours if one example is replaced, or added or removed.
+    n_examples : int, optional
+        The public number of examples that scales the release and sets the default delta. Needed
+        with neighbours="add_remove", where the number of rows is protected: the largest number
+        that may come, to which the promise is restricted. With "replace" it is the number of rows.
     public_centre : array-like, optional
         A typical value of each feature known without the data; the middle of the bounds by
         default. A good guess saves budget.
-    secure : bool, default=False
-        Discrete noise on a grid from operating-system bytes, which closes the floating-point gap
-        of the noise.
+    secure : bool, default=True
+        Discrete noise on a grid, which closes the floating-point gap of the noise. False is faster,
+        gives floating-point noise, and stands in the statement of the certificate.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
@@ -66,7 +95,11 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     coef_ : ndarray of shape (1, d)
         The score's coefficients for features inside the bounds.
     intercept_ : ndarray of shape (1,)
-        Puts the decision threshold at 0.
+        Puts the decision threshold at 0: halfway between the released class means with the
+        default mechanism; with those that release none, the score of the public middle.
+    log_odds_ : ndarray of shape (2,) or None
+        Slope and offset of the log odds of the positive label over `decision_function`, made of
+        the same releases; None where the mechanism gives none.
     classes_ : ndarray of shape (2,)
         The public labels.
     certificate_ : Certificate
@@ -96,8 +129,9 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         labels: tuple[Any, Any] = (0, 1),
         mechanism: str | Mechanism = "statistics",
         neighbours: str = "replace",
+        n_examples: int | None = None,
         public_centre: ArrayLike | None = None,
-        secure: bool = False,
+        secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
@@ -108,6 +142,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.labels = labels
         self.mechanism = mechanism
         self.neighbours = neighbours
+        self.n_examples = n_examples
         self.public_centre = public_centre
         self.secure = secure
         self.random_state = random_state
@@ -119,12 +154,14 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         "intercept": ArraySpec(()),
         "lower": ArraySpec(("n_features",)),
         "upper": ArraySpec(("n_features",)),
+        "log_odds": ArraySpec((2,), required=False),
     }
 
     def _pack(self) -> dict[str, NDArray[Any]]:
         lower, upper = self.public_bounds(self.n_features_in_)
         intercept = self.intercept_[0]
-        return {"coef": self.coef_[0], "intercept": intercept, "lower": lower, "upper": upper}
+        arrays = {"coef": self.coef_[0], "intercept": intercept, "lower": lower, "upper": upper}
+        return arrays if self.log_odds_ is None else {**arrays, "log_odds": self.log_odds_}
 
     def _unpack(self, record: ModelRecord) -> None:
         arrays = record.arrays
@@ -133,6 +170,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
         self.coef_ = arrays["coef"].copy()[None, :]
         self.intercept_ = arrays["intercept"].copy().reshape(1)
+        self.log_odds_ = arrays["log_odds"].copy() if "log_odds" in arrays else None
 
     def _stored_mechanism(self) -> Any:
         """Return the mechanism that the certificate names; constants of its own are not stored."""
@@ -156,7 +194,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         PrivateAUCClassifier
             The fitted estimator.
         """
-        rows = as_table(X)
+        rows = self._table(X)
         mechanism = get_mechanism(self.mechanism)
         y = self._signs(y, len(rows))
         fit, setting, noise, cautions = self._learn(mechanism, rows, y)
@@ -178,13 +216,18 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             mechanism.name,
             setting=setting,
             noise=noise,
-            public={"labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}"},
+            public={
+                "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
+                "threshold": _NO_THRESHOLD if fit.threshold is None else "from the releases",
+            },
             warnings=cautions,
         )
-        self.classes_ = np.asarray(self.labels)
+        self.classes_ = public_classes(self.labels)
         self.n_features_in_ = setting.n_features
         self.coef_ = (fit.direction / setting.unit)[None, :]
-        self.intercept_ = np.array([-fit.threshold - float(self.coef_[0] @ setting.middle)])
+        threshold = 0.0 if fit.threshold is None else fit.threshold
+        self.intercept_ = np.array([-threshold - float(self.coef_[0] @ setting.middle)])
+        self.log_odds_ = None if fit.log_odds is None else np.array(fit.log_odds)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the score of each example, after the same clipping as in `fit`.
@@ -204,8 +247,12 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         scores += self.intercept_[0]
         return scores
 
+    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of each example: positive where the score is above 0.
+
+        The threshold comes from the releases, at no further price. Mechanisms that release a
+        direction only have none, and then there is no such method.
 
         Parameters
         ----------
@@ -220,12 +267,43 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         labels: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return labels
 
+    @available_if(_has_log_odds)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return probabilities of the two labels, increasing in the score.
+
+        They are those of normal scores with the released means, variance and label mean, at no
+        further price. Mechanisms that release a direction only have none, and refuse.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Probabilities in the order of `classes_`.
+        """
+        check_is_fitted(self, "coef_")
+        assert self.log_odds_ is not None
+        slope, offset = self.log_odds_
+        odds = np.clip(slope * self.decision_function(X) + offset, -700.0, 700.0)
+        positive = 1.0 / (1.0 + np.exp(-odds))
+        return np.column_stack([1.0 - positive, positive])
+
     def _signs(self, y: ArrayLike, n: int) -> NDArray[np.float64]:
-        labels = as_labels(y, n)
-        if len(tuple(self.labels)) != 2 or self.labels[0] == self.labels[1]:
+        if len(tuple(self.labels)) != 2:
             raise ValueError(f"labels must be (negative, positive), got {self.labels!r}.")
-        positive = np.asarray(labels == self.labels[1], dtype=np.bool_)
-        return np.where(positive, 1.0, -1.0)
+        return np.where(read_labels(y, self.labels, n) == 1, 1.0, -1.0)
+
+
+def public_classes(labels: tuple[Any, ...]) -> NDArray[Any]:
+    """Return public labels as an array that keeps what they are."""
+    classes = np.asarray(labels)
+    if classes.shape != (len(labels),) or classes.tolist() != list(labels):
+        classes = np.empty(len(labels), dtype=object)
+        classes[:] = labels
+    return classes
 
 
 register_storable(PrivateAUCClassifier)

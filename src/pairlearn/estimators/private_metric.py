@@ -12,13 +12,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from pairlearn.estimators.metric_mixin import MetricMixin, check_pairs
 from pairlearn.estimators.metric_start import components_of
-from pairlearn.estimators.private_mixin import PrivateMixin, as_labels, as_table
+from pairlearn.estimators.private_mixin import PrivateMixin
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import certify
 from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
+from pairlearn.privacy.records import check_public_labels, read_labels
 from pairlearn.scores import MahalanobisScore
 
 __all__ = ["PrivateMetricLearner"]
@@ -72,8 +73,12 @@ class PrivateMetricLearner(
         clipped pairs have it.
     neighbours : {"replace", "add_remove"}, default="replace"
         Whether data sets are neighbours if one example is replaced, or added or removed.
-    secure : bool, default=False
-        Discrete noise on a grid from operating-system bytes.
+    n_examples : int, optional
+        The public number of examples that scales the release and sets the default delta. Needed
+        with neighbours="add_remove", where the number of rows is protected: the largest number
+        that may come, to which the promise is restricted. With "replace" it is the number of rows.
+    secure : bool, default=True
+        Discrete noise on a grid; see `PrivateAUCClassifier`.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
@@ -122,7 +127,8 @@ class PrivateMetricLearner(
         clip: float = 0.8,
         bias: float = 1.0,
         neighbours: str = "replace",
-        secure: bool = False,
+        n_examples: int | None = None,
+        secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
@@ -135,6 +141,7 @@ class PrivateMetricLearner(
         self.clip = clip
         self.bias = bias
         self.neighbours = neighbours
+        self.n_examples = n_examples
         self.secure = secure
         self.random_state = random_state
         self.ledger = ledger
@@ -182,7 +189,7 @@ class PrivateMetricLearner(
         PrivateMetricLearner
             The fitted estimator.
         """
-        rows = as_table(X)
+        rows = self._table(X)
         mechanism = self._mechanism()
         fit, setting, noise, cautions = self._learn(mechanism, rows, self._codes(y, len(rows)))
         self._warn(cautions)
@@ -202,7 +209,7 @@ class PrivateMetricLearner(
 
     def _mechanism(self) -> MetricGradient:
         labels = tuple(self.labels)
-        if len(labels) < 2 or any(a == b for k, a in enumerate(labels) for b in labels[:k]):
+        if len(check_public_labels(labels)) < 2:
             raise ValueError(f"labels must be two or more different labels, got {self.labels!r}.")
         return MetricGradient(
             n_steps=self.n_steps,
@@ -213,11 +220,8 @@ class PrivateMetricLearner(
 
     def _codes(self, y: ArrayLike, n: int) -> Vector:
         """Return the position of each label among the public ones, NaN for any other."""
-        labels = as_labels(y, n)
-        codes = np.full(n, np.nan)
-        for position, label in enumerate(self.labels):
-            codes[np.asarray(labels == label, dtype=np.bool_)] = position
-        return codes
+        codes = read_labels(y, self.labels, n)
+        return np.where(codes < 0, np.nan, codes)
 
     def _rows(self, X: Any) -> Vector:
         return self._within_bounds(X)

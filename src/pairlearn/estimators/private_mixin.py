@@ -15,9 +15,10 @@ from pairlearn.privacy.accounting.certificate import Certificate
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.validation import real_array
+from pairlearn.privacy.records import read_table
+from pairlearn.validation import check_count
 
-__all__ = ["PrivacyWarning", "PrivateMixin", "as_labels", "as_table"]
+__all__ = ["PrivacyWarning", "PrivateMixin"]
 
 Vector = NDArray[np.float64]
 
@@ -26,31 +27,16 @@ class PrivacyWarning(UserWarning):
     """The privacy promise is weaker than a reader might think."""
 
 
-def as_table(X: Any) -> Vector:
-    """Return examples as a dense table, NaN and infinity included."""
-    if hasattr(X, "toarray"):
-        X = X.toarray()
-    rows = np.asarray(real_array("X", X), dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
-        raise ValueError(f"X must be a table of examples by features, got shape {rows.shape}.")
-    return rows
-
-
-def as_labels(y: ArrayLike, n: int) -> NDArray[np.object_]:
-    """Return labels as objects, to be compared with public ones."""
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise ValueError(
-            f"y must hold one label for each of the {n} rows of X, got shape {labels.shape}."
-        )
-    return labels.astype(object)
+#: What a model file may say of its origin beside the certificate: nothing that was measured.
+_PUBLIC_ORIGIN = ("author", "contact", "created", "data", "license", "program", "purpose", "schema")
 
 
 class PrivateMixin(Storable):
     """Adds to an estimator whatever does not depend on what it learns.
 
-    It has the parameters `epsilon`, `delta`, `bounds`, `levels`, `neighbours`, `secure`,
-    `random_state` and `ledger`, and the fitted attributes `certificate_` and `n_features_in_`.
+    It has the parameters `epsilon`, `delta`, `bounds`, `levels`, `neighbours`, `n_examples`,
+    `secure`, `random_state` and `ledger`, and the fitted attributes `certificate_` and
+    `n_features_in_`.
     """
 
     epsilon: float
@@ -58,6 +44,7 @@ class PrivateMixin(Storable):
     bounds: tuple[ArrayLike, ArrayLike] | None
     levels: ArrayLike | None
     neighbours: str
+    n_examples: int | None
     secure: bool
     random_state: Any
     ledger: PrivacyLedger | None
@@ -74,16 +61,45 @@ class PrivateMixin(Storable):
         self, mechanism: Mechanism, rows: Vector, y: Vector
     ) -> tuple[PrivateFit, PublicSetting, NoiseSource, tuple[str, ...]]:
         """Check what is public, pay, and learn; return what a certificate is made of."""
-        setting = self._setting(*rows.shape)
-        noise = NoiseSource(secure=self.secure, seed=self.random_state)
+        setting = self._setting(self._public_number(len(rows)), rows.shape[1])
+        noise = NoiseSource.made_from(self.random_state, secure=self.secure)
         cautions = self._cautions(setting)
         mechanism.check(setting, noise)
         if self.ledger is not None:
             # Entered before the data are read, so that a failing run is paid for as well.
             name = f"fit of {mechanism.name}, n = {setting.n_examples}"
-            self.ledger.spend(name, **mechanism.cost(setting))
+            self.ledger.spend(name, **mechanism.cost(setting), neighbours=setting.neighbours)
         fit = mechanism.fit(setting.to_standard(rows), y, setting=setting, noise=noise)
         return fit, setting, noise, cautions
+
+    def _table(self, X: Any) -> Vector:
+        """Return examples as numbers, read cell by cell (`privacy.records`)."""
+        given = [*(self.bounds or ()), self.levels, self.public_centre]
+        widths = {len(np.asarray(fact)) for fact in given if np.ndim(fact) == 1}  # type: ignore[arg-type]
+        return read_table(X, n_features=widths.pop() if len(widths) == 1 else None)
+
+    def _public_number(self, n_rows: int) -> int:
+        """Return the number of examples that scales a release: public, whatever the relation."""
+        if self.n_examples is None:
+            if self.neighbours == "add_remove":
+                raise ValueError(
+                    'neighbours="add_remove" protects the number of rows, so that it cannot be '
+                    "read from the data; give n_examples, the largest number that you would "
+                    "expect."
+                )
+            return n_rows
+        n = check_count("n_examples", self.n_examples)
+        if self.neighbours == "replace" and n != n_rows:
+            raise ValueError(
+                f'neighbours="replace" takes the number of rows as public, and n_examples={n} is '
+                f"not that; leave it out."
+            )
+        if n_rows > n:
+            raise ValueError(
+                f"there are more rows than n_examples={n}, which the promise is about; give a "
+                "larger public number."
+            )
+        return n
 
     def _warn(self, cautions: tuple[str, ...]) -> None:
         for caution in cautions:
@@ -106,7 +122,7 @@ class PrivateMixin(Storable):
 
     def _within_bounds(self, X: ArrayLike) -> Vector:
         """Return examples after the same clipping as in `fit`, NaN at the middle."""
-        rows = as_table(X)
+        rows = read_table(X)
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
@@ -156,12 +172,16 @@ class PrivateMixin(Storable):
             raise ModelFileError(f"its certificate cannot be read: {error}") from None
 
     def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
-        # The number of rows is public in the certificate; a fingerprint would not be.
-        if "data_fingerprint" in given:
+        # What was measured on private data (an AUC, a fingerprint) would be a release of its own.
+        measured = sorted(str(name) for name in given if name not in _PUBLIC_ORIGIN)
+        if measured:
             raise ModelFileError(
-                "a fingerprint of private data would be a release of its own; leave it out."
+                f"the file of a private model does not take {', '.join(measured)}: whatever was "
+                "measured on private data would be a release of its own; it takes "
+                f"{', '.join(_PUBLIC_ORIGIN)}."
             )
         return super()._provenance(self._rows_known() | given)
 
     def _rows_known(self) -> dict[str, Any]:
-        return {"rows_seen": self.certificate_.n_examples}
+        rows = "rows_seen" if self.certificate_.neighbours == "replace" else "rows_at_most"
+        return {rows: self.certificate_.n_examples}

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.estimators.private_auc import PrivateAUCClassifier
-from pairlearn.estimators.private_mixin import as_table
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
@@ -61,7 +60,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         Its constants.
     neighbours : {"replace", "add_remove"}, default="replace"
         The neighbouring relation; the second needs half the noise.
-    secure : bool, default=False
+    secure : bool, default=True
         Discrete noise; see `PrivateAUCClassifier`.
     random_state : int, optional
         Makes the noise reproducible, hence the model not private.
@@ -91,6 +90,8 @@ class PrivateAUCStream(PrivateAUCClassifier):
     """
 
     _state: Pass | None = None
+    #: What was public when the stream began: its steps were made for it, and so is its noise.
+    _frozen: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         labels: tuple[Any, Any] = (0, 1),
         mechanism: SinglePass | None = None,
         neighbours: str = "replace",
-        secure: bool = False,
+        secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
@@ -115,11 +116,11 @@ class PrivateAUCStream(PrivateAUCClassifier):
             labels=labels,
             mechanism="single_pass" if mechanism is None else mechanism,
             neighbours=neighbours,
+            n_examples=n_examples,
             secure=secure,
             random_state=random_state,
             ledger=ledger,
         )
-        self.n_examples = n_examples
         self.mechanism = mechanism  # type: ignore[assignment]
 
     @property
@@ -158,7 +159,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
                 "this stream has been released; a second release would have its own price. Use a "
                 "new PrivateAUCStream for new examples."
             )
-        rows = as_table(X)
+        rows = self._table(X)
         y = self._signs(y, len(rows))
         state, setting = self._begun(rows.shape[1])
         self._mechanism().learn(state, setting.to_standard(rows), y, setting=setting)
@@ -177,15 +178,17 @@ class PrivateAUCStream(PrivateAUCClassifier):
             raise ValueError("there is nothing to release; call partial_fit first.")
         state, setting = self._begun(len(self._state.w))
         mechanism = self._mechanism()
-        noise = NoiseSource(secure=self.secure, seed=self.random_state)
+        noise = NoiseSource.made_from(self.random_state, secure=self.secure)
         cautions = self._cautions(setting)
         if self.ledger is not None:
             self.ledger.spend(
-                f"release of {mechanism.name}, n = {setting.n_examples}", **mechanism.cost(setting)
+                f"release of {mechanism.name}, n = {setting.n_examples}",
+                **mechanism.cost(setting),
+                neighbours=setting.neighbours,
             )
         fit = mechanism.finish(state, setting=setting, noise=noise)
         self._warn(cautions)
-        self._state = None
+        self._state = self._frozen = None
         self._publish(fit, mechanism, setting, noise, cautions)
         return self
 
@@ -288,6 +291,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
             float(plain["previous_sign"]),
             int(plain["n_seen"]),
         )
+        self._frozen = plain["public"]
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -310,15 +314,24 @@ class PrivateAUCStream(PrivateAUCClassifier):
         setting = self._setting(check_count("n_examples", self.n_examples), d)
         mechanism = self._mechanism()
         mechanism.check(setting, NoiseSource(secure=self.secure))
+        public = self._public(setting)
         if self._state is None:
-            self._state = mechanism.begin(setting)
-        state = self._state
+            self._state, self._frozen = mechanism.begin(setting), public
+        state, frozen = self._state, self._frozen
+        assert frozen is not None
         if len(state.w) != d:
             raise ValueError(f"X has {d} features, but the stream began with {len(state.w)}.")
+        changed = [name for name, value in frozen.items() if value != public[name]]
+        if changed:
+            raise ValueError(
+                f"{', '.join(changed)} changed after the stream had begun; its steps were made for "
+                "the first values, and with others the noise would not fit them. Set them back, "
+                "or begin a new PrivateAUCStream."
+            )
         return state, setting
 
     def _forget(self) -> None:
-        self._state = None
+        self._state = self._frozen = None
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
@@ -332,6 +345,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
             "levels": setting.levels.tolist(),
             "labels": [repr(label) for label in self.labels],
             "neighbours": setting.neighbours,
+            "secure": bool(self.secure),
             "mechanism": repr(self._mechanism()),
         }
 

@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps
+from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, is_scaled
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.mapping import MapsFeatures
-from pairlearn.estimators.scaling import check_scaling, scaled_rows
+from pairlearn.estimators.order import watch_order
+from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.features import FeatureMap
@@ -33,6 +34,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
+from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.sweep import Sweep
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
@@ -43,7 +45,7 @@ Vector = NDArray[np.float64]
 
 #: Relative step sizes: c over the mean squared distance of two examples of a query.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
-#: The relative step size of a stream with steps c / sqrt(t).
+#: The relative step size of a stream without scales, with steps c / sqrt(t).
 _STREAM_STEP = 1.0
 #: Steps of n_passes="auto", and of the runs that choose the step size.
 _AUTO_STEPS, _CHOICE_STEPS = 500_000, 100_000
@@ -102,7 +104,9 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         "auto" centres each feature and divides it by its standard deviation, but at least by a
         tenth of its range, so that units do not matter (sparse features are not centred, which
         pairs do not notice). Coefficients are in the units of X; `step_size` and `radius` refer
-        to scaled features. None is the bare algorithm. For `fit`.
+        to scaled features. A stream finds scales on the way (see
+        `pairlearn.solvers.running_scales`), in which the variances add up to 1. None is the bare
+        algorithm.
     features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
         What the score is linear in, as of `AUCClassifier`; `partial_fit` needs a map that is
         fitted.
@@ -371,15 +375,18 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         given = chunk_weights(sample_weight, len(y))
         weight = given if len(given) else None
         if stream is None:
-            if self.step_size == "auto":
+            if self.step_size != "auto":
+                step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+            elif self.scaling is None:
                 step_size = _STREAM_STEP / mean_pair_distance(rows)
             else:
-                step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+                step_size = STEP_SIZE
             stream = self._start(problem, rows.shape[1], step_size, grouped=qid is not None)
         else:
             step_size = self.step_size_
         stream.learn_many(rows, y, example_weight=weight, qid=qid)
         self._adopt(stream, step_size)
+        watch_order(self, rows, y, stream.scales, qid=qid)
         return self
 
     def _start(
@@ -392,7 +399,12 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         solver = PairwiseSGD(
             pairing, schedule, ball_or_whole(self.radius), as_averaging(self.averaging)
         )
-        return solver.start(problem, n_features, rng=check_generator(self.random_state))
+        return solver.start(
+            problem,
+            n_features,
+            rng=check_generator(self.random_state),
+            scales=None if self.scaling is None else RunningScales(n_features),
+        )
 
     def _adopt(self, stream: Stream, step_size: float) -> None:
         """Take over what a stream has learned."""
@@ -494,7 +506,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
     # ------------------------------------------------------------------------- parameters
 
     def _problem(self) -> Problem:
-        check_scaling(self.scaling)
+        is_scaled(self.scaling)
         loss = get_loss(self.loss)
         if not loss.opposite_labels_only:
             raise ValueError(

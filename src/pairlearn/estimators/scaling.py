@@ -24,9 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.estimators.by_name import is_scaled
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 
-__all__ = ["Scaling", "check_scaling", "fit_scaling", "scaled_rows"]
+__all__ = ["Scaling", "fit_scaling", "scaled_rows"]
 
 Vector = NDArray[np.float64]
 
@@ -42,6 +43,8 @@ _CONSTANT = 1e-10
 _HIDDEN, _LOOKED_AT, _WORTH_SAYING = 1e-3, 1_000, 0.05
 #: Squares of values within these bounds are numbers, and so are sums of them.
 _SMALLEST, _LARGEST = 1e-140, 1e140
+#: Up to so many dense numbers NumPy is done before the kernels would be loaded.
+_SMALL = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +71,25 @@ class Scaling:
         return self.factor * self.inverse
 
     @property
+    def user_centre(self) -> Vector:
+        """The centre in the user's units."""
+        return self.centre / self.inverse
+
+    @property
     def n_constant(self) -> int:
         """The number of columns that do not vary."""
         return int(np.count_nonzero(self.factor == 0.0))
 
     def apply(self, rows: Rows) -> Rows:
         """Return scaled rows in the storage and the type of the given ones."""
-        from pairlearn.kernels.scales import scale_rows
-
         if isinstance(rows, CsrRows):
             data = (rows.data * self.inverse[rows.indices]) * self.factor[rows.indices]
             return CsrRows(data.astype(rows.data.dtype), rows.indices, rows.indptr, rows.n_features)
+        if rows.X.size <= _SMALL:
+            values = (rows.X.astype(np.float64) * self.inverse - self.centre) * self.factor
+            return DenseRows(values.astype(rows.X.dtype, copy=False))
+        from pairlearn.kernels.scales import scale_rows
+
         scaled = np.empty_like(rows.X)
         scale_rows(rows.flat, self.inverse, self.centre, self.factor, scaled.reshape(-1))
         return DenseRows(scaled)
@@ -93,18 +104,11 @@ class Scaling:
         return np.divide(w, weights, out=np.zeros_like(w, dtype=np.float64), where=weights != 0.0)
 
 
-def check_scaling(scaling: str | None) -> bool:
-    """Return whether features are to be scaled; refuse anything but "auto" and None."""
-    if scaling not in ("auto", None):
-        raise ValueError(f'scaling must be "auto" or None, got {scaling!r}.')
-    return scaling == "auto"
-
-
 def scaled_rows(
     scaling: str | None, rows: Rows, weight: Vector | None = None
 ) -> tuple[Scaling | None, Rows]:
     """Return the scaling that a parameter asks for, None for none, and the rows in its units."""
-    if not check_scaling(scaling):
+    if not is_scaled(scaling):
         return None, rows
     fitted = fit_scaling(rows, weight)
     return fitted, fitted.apply(rows)
@@ -178,8 +182,9 @@ def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
 def _warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
     """Say so if a few values are so extreme that all others look the same beside them."""
     step = -(-rows.shape[0] // _LOOKED_AT)
-    sample = scaling.apply(DenseRows(np.ascontiguousarray(rows.X[::step]))).X
-    lower, upper = np.percentile(sample, [25.0, 75.0], axis=0)
+    sample = scaling.apply(DenseRows(np.ascontiguousarray(rows.X[::step])))
+    assert isinstance(sample, DenseRows)
+    lower, upper = np.percentile(sample.X, [25.0, 75.0], axis=0)
     hidden = np.flatnonzero((upper > lower) & (upper - lower < _HIDDEN))
     if len(hidden) > _WORTH_SAYING * len(lower):
         named = ", ".join(map(str, hidden[:5])) + (", ..." if len(hidden) > 5 else "")
@@ -210,6 +215,8 @@ class _Columns:
 
 
 def _columns(rows: Rows, weight: Vector, inverse: Vector) -> _Columns:
+    if isinstance(rows, DenseRows) and rows.X.size <= _SMALL:
+        return _few_columns(rows, weight, inverse)
     from pairlearn.kernels.scales import (
         column_counts,
         column_sums,
@@ -241,3 +248,20 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> _Columns:
             variance = np.maximum(squares / n - offset**2, 0.0)
             mean = shift + offset
     return _Columns(low, high, mean, variance, np.maximum(1.0 - count / n, 0.0))
+
+
+def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> _Columns:
+    n = float(weight.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = rows.X.astype(np.float64) * inverse
+        excess = values - values[0]
+        offset = weight @ excess / n
+        variance = np.maximum(weight @ excess**2 / n - offset**2, 0.0)
+    # The value that more than half of a column has is its (weighted) median.
+    order = np.argsort(values, axis=0)
+    below = np.cumsum(weight[order], axis=0) < 0.5 * n
+    middle = np.minimum(below.sum(axis=0), len(values) - 1)
+    columns = np.arange(values.shape[1])
+    count = weight @ (values == values[order[middle, columns], columns])
+    present = np.maximum(1.0 - count / n, 0.0)
+    return _Columns(values.min(axis=0), values.max(axis=0), values[0] + offset, variance, present)

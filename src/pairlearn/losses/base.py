@@ -58,6 +58,8 @@ class PairLoss:
     opposite_labels_only: ClassVar[bool] = True
     #: Whether the loss is convex in the score.
     convex: ClassVar[bool] = True
+    #: Whether the loss of the margin is known never to increase: its slopes have one sign.
+    never_increases: ClassVar[bool] = False
 
     value: ClassVar[Scalar]
     derivative: ClassVar[Scalar]
@@ -68,6 +70,9 @@ class PairLoss:
         for one, many in (("value", "values"), ("derivative", "slopes")):
             if one in vars(cls) and many not in vars(cls):
                 setattr(cls, many, getattr(PairLoss, many))
+        # Nor what was known of it: a promise of privacy may rest on that.
+        if "derivative" in vars(cls) and "never_increases" not in vars(cls):
+            cls.never_increases = False
 
     @property
     def parameter(self) -> float:

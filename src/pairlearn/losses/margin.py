@@ -42,6 +42,8 @@ class Hinge(PairLoss):
     0.75
     """
 
+    never_increases: ClassVar[bool] = True
+
     margin: float = 1.0
 
     def __post_init__(self) -> None:
@@ -102,6 +104,8 @@ class SquaredHinge(Hinge):
     >>> SquaredHinge().value(0.5, 1.0, -1.0, 1.0)
     0.25
     """
+
+    never_increases: ClassVar[bool] = True
 
     @scalar
     def value(score: float, y: float, y_partner: float, margin: float) -> float:
@@ -193,6 +197,8 @@ class Logistic(PairLoss):
     0.6931
     """
 
+    never_increases: ClassVar[bool] = True
+
     @scalar
     def value(score: float, y: float, y_partner: float, _: float) -> float:
         """Return the loss of a pair."""
@@ -247,6 +253,8 @@ class Exponential(PairLoss):
     1.0
     """
 
+    never_increases: ClassVar[bool] = True
+
     @scalar
     def value(score: float, y: float, y_partner: float, _: float) -> float:
         """Return the loss of a pair."""
@@ -290,6 +298,7 @@ class LogLink(PairLoss):
     """
 
     convex: ClassVar[bool] = False
+    never_increases: ClassVar[bool] = True
 
     @scalar
     def value(score: float, y: float, y_partner: float, _: float) -> float:
@@ -359,6 +368,8 @@ class SmoothedHinge(PairLoss):
     >>> SmoothedHinge(width=0.5).value(0.0, 1.0, -1.0, 0.5)
     0.75
     """
+
+    never_increases: ClassVar[bool] = True
 
     width: float = 0.5
 

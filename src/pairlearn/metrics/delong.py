@@ -23,6 +23,7 @@ W. Hoeffding, Probability inequalities for sums of bounded random variables, JAS
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -33,7 +34,7 @@ from pairlearn.metrics._inputs import Vector, check_scores, is_positive
 from pairlearn.metrics.auc import doubled_ranks
 from pairlearn.validation import check_fraction
 
-__all__ = ["AUCComparison", "AUCInterval", "compare_auc", "roc_auc_interval"]
+__all__ = ["AUCComparison", "AUCInterval", "compare_auc", "mean_auc_interval", "roc_auc_interval"]
 
 Wins = NDArray[np.int64]
 
@@ -152,6 +153,46 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     return AUCInterval(
         auc=auc, low=low, high=high, standard_error=error, confidence=float(confidence)
     )
+
+
+def mean_auc_interval(parts: Sequence[AUCInterval]) -> AUCInterval:
+    r"""Return the mean of AUCs of disjoint parts of the data, with its interval.
+
+    The models are taken as given, so that the parts are independent: the standard error is the root
+    of the sum of squared standard errors, over their number.
+
+    Parameters
+    ----------
+    parts : sequence of AUCInterval
+        At least one, of one confidence.
+
+    Returns
+    -------
+    AUCInterval
+        For a single part, that part. Where a part has no standard error (one example of a class, or
+        a perfect separation in each part), the ends of the interval are the means of the ends.
+
+    Examples
+    --------
+    >>> part = AUCInterval(0.8, 0.7, 0.87, 0.04, 0.95)
+    >>> found = mean_auc_interval([part] * 4)
+    >>> found.auc, found.standard_error
+    (0.8, 0.02)
+    """
+    if len(parts) == 1:
+        return parts[0]
+    auc = math.fsum(part.auc for part in parts) / len(parts)
+    error = math.sqrt(math.fsum(part.standard_error**2 for part in parts)) / len(parts)
+    confidence = parts[0].confidence
+    if error > 0.0 and 0.0 < auc < 1.0:
+        logit = math.log(auc) - math.log1p(-auc)
+        half = _quantile(confidence) * error / (auc * (1.0 - auc))
+        low, high = _sigmoid(logit - half), _sigmoid(logit + half)
+    else:
+        low, high = (
+            math.fsum(getattr(part, end) for part in parts) / len(parts) for end in ("low", "high")
+        )
+    return AUCInterval(auc, low, high, error, confidence)
 
 
 def compare_auc(

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Where the noise of a private release comes from.
 
-Noise has its own source, seeded by the operating system and shared with nothing else: a
-permutation may be public, noise may not. A `NoiseSource` gives either
+Noise has its own source, the bytes of the operating system, shared with nothing else and with no
+generator in between whose state could be found out. A `NoiseSource` gives
 
-* ordinary Gaussian noise in floating point (fast; the exact set of reachable doubles can betray
-  the value under the noise, Mironov 2012), or
-* with ``secure=True``, the *discrete* Gaussian on the integers, sampled exactly from the bytes of
-  the operating system (Canonne, Kamath and Steinke, 2020) with integer arithmetic only.
+* by default the *discrete* Gaussian on the integers, sampled exactly (Canonne, Kamath and Steinke,
+  2020) with integer arithmetic only, or
+* with ``secure=False``, Gaussian noise in floating point: faster, but the exact set of reachable
+  doubles can betray the value under the noise (Mironov, 2012).
 
 A source made with a seed is reproducible and therefore not private; it says so.
 """
@@ -15,7 +15,6 @@ A source made with a seed is reproducible and therefore not private; it says so.
 from __future__ import annotations
 
 import os
-import secrets
 from typing import Any
 
 import numpy as np
@@ -38,16 +37,46 @@ class _Bits:
 
     def below(self, bound: int, size: int) -> NDArray[np.int64]:
         """Return `size` whole numbers, exactly uniform on 0, ..., bound - 1 (bound < 2^63)."""
+        if bound & (bound - 1) == 0:
+            # A power of two: the last bits of a word are uniform as they are.
+            return (self._words(size) & np.uint64(bound - 1)).astype(np.int64)
         limit = (1 << 64) - (1 << 64) % bound
         result = np.empty(size, dtype=np.int64)
         filled = 0
         while filled < size:
             words = self._words(size - filled)
-            if limit < 1 << 64:
-                words = words[words < np.uint64(limit)]
+            words = words[words < np.uint64(limit)]
             result[filled : filled + len(words)] = (words % np.uint64(bound)).astype(np.int64)
             filled += len(words)
         return result
+
+    def below_large(self, bound: int) -> int:
+        """Return one whole number, exactly uniform on 0, ..., bound - 1, of any size."""
+        n_bits = bound.bit_length()
+        while True:
+            words = self._words(-(-n_bits // 64)).tolist()
+            number = sum(word << (64 * k) for k, word in enumerate(words)) & ((1 << n_bits) - 1)
+            if number < bound:
+                return number
+
+    def normal(self, size: int) -> NDArray[np.float64]:
+        """Return standard normal values, in floating point (Box and Muller, 1958)."""
+        if self._generator is not None:
+            return self._generator.standard_normal(size)
+        half = (size + 1) // 2
+        # 53 bits of each word; the first factor lies in (0, 1], so that its logarithm exists.
+        shares = (self._words(2 * half) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        length = np.sqrt(-2.0 * np.log(shares[:half] + 2.0**-53))
+        angle = 2.0 * np.pi * shares[half:]
+        return np.concatenate([length * np.cos(angle), length * np.sin(angle)])[:size]
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """Return an order of n things, each of the n! as likely: that of keys without ties."""
+        while True:
+            keys = self._words(n)
+            order = np.argsort(keys)
+            if not (np.diff(keys[order]) == 0).any():
+                return order.astype(np.int64)
 
     def _words(self, size: int) -> NDArray[np.uint64]:
         if self._generator is not None:
@@ -68,7 +97,10 @@ def _bernoulli_exp_fraction(
     alive = np.arange(len(numerator))
     k = 1
     while len(alive):
-        success = bits.below(denominator, len(alive)) < numerator[alive]
+        if denominator == 1:
+            success = numerator[alive] == 1
+        else:
+            success = bits.below(denominator, len(alive)) < numerator[alive]
         if k > 1:
             success &= bits.below(k, len(alive)) == 0
         if k % 2 == 1:
@@ -160,30 +192,35 @@ class NoiseSource:
 
     Parameters
     ----------
-    secure : bool, default=False
-        Whether releases must be discrete Gaussian on an integer grid, from operating-system bytes.
+    secure : bool, default=True
+        Whether releases must be discrete Gaussian on an integer grid.
     seed : int, optional
         Makes the noise reproducible by anybody who knows the seed: for tests and simulations, not
         for private data.
 
     Examples
     --------
-    >>> NoiseSource().private
-    True
+    >>> NoiseSource().private, NoiseSource().secure
+    (True, True)
     >>> NoiseSource(seed=0).private
     False
     """
 
-    def __init__(self, *, secure: bool = False, seed: Any = None) -> None:
+    @classmethod
+    def made_from(cls, seed: Any, *, secure: bool = True) -> NoiseSource:
+        """Return a new source, or the one that an auditor put in the place of a seed."""
+        return seed if isinstance(seed, NoiseSource) else cls(secure=secure, seed=seed)
+
+    def __init__(self, *, secure: bool = True, seed: Any = None) -> None:
         self.secure = bool(secure)
         self.private = seed is None
-        entropy = secrets.randbits(256) if seed is None else seed
-        if isinstance(entropy, np.random.Generator):
-            self._generator = entropy
-        else:
+        generator = None
+        if isinstance(seed, np.random.Generator):
+            generator = seed
+        elif seed is not None:
             # PCG64DXSM and not the default of NumPy: no stream is shared with other generators.
-            self._generator = np.random.Generator(np.random.PCG64DXSM(entropy))
-        self._bits = _Bits() if seed is None else _Bits(self._generator)
+            generator = np.random.Generator(np.random.PCG64DXSM(seed))
+        self._bits = _Bits(generator)
 
     @property
     def description(self) -> str:
@@ -192,14 +229,18 @@ class NoiseSource:
             return "seeded by the caller: reproducible, hence not private"
         if self.secure:
             return "operating-system bytes, exact discrete Gaussian on an integer grid"
-        return "PCG64DXSM seeded by 256 bits of operating-system entropy, floating-point Gaussian"
+        return "operating-system bytes, floating-point Gaussian (secure=False)"
 
     def protect(self, values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
         """Return `values` plus floating-point noise N(0, scale^2) in each coordinate."""
         if self.secure:
-            raise ValueError("a secure source gives discrete noise only; use protect_integers.")
+            raise ValueError(
+                "a secure source gives discrete noise only; use release_vector or "
+                "protect_integers, or ask for secure=False."
+            )
         scale = check_positive("scale", scale)
-        noisy: NDArray[np.float64] = values + scale * self._generator.standard_normal(values.shape)
+        noise = self._bits.normal(values.size).reshape(values.shape)
+        noisy: NDArray[np.float64] = values + scale * noise
         return noisy
 
     def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
@@ -215,6 +256,23 @@ class NoiseSource:
         """
         return self._bits.below(check_count("n", n), check_count("size", size, minimum=0))
 
-    def gumbel(self, size: int) -> NDArray[np.float64]:
-        """Return `size` values of the standard Gumbel law, for the exponential mechanism."""
-        return self._generator.gumbel(size=size)
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """Return a secret order of n rows, each of the n! exactly as likely."""
+        return self._bits.permutation(check_count("n", n, minimum=0))
+
+    def accept(self, numerator: int, denominator: int) -> bool:
+        """Return True with probability exp(-numerator/denominator), exactly.
+
+        Von Neumann's series in whole numbers of any size, once for each unit of the exponent and
+        once for the rest (Algorithm 1 of Canonne, Kamath and Steinke).
+        """
+        units, rest = divmod(numerator, denominator)
+        return all(self._accept_fraction(1, 1) for _ in range(units)) and self._accept_fraction(
+            rest, denominator
+        )
+
+    def _accept_fraction(self, a: int, b: int) -> bool:
+        k = 1
+        while self._bits.below_large(b * k) < a:
+            k += 1
+        return k % 2 == 1

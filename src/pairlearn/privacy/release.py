@@ -78,7 +78,7 @@ def release_vector(
     Examples
     --------
     >>> noisy, release = release_vector(np.zeros(3), name="zero", sensitivity=1.0, mu=0.5,
-    ...                                 noise=NoiseSource(seed=0))
+    ...                                 noise=NoiseSource(secure=False, seed=0))
     >>> release.noise_scale, release.mu
     (2.0, 0.5)
     """

@@ -10,18 +10,24 @@ which ranks models as AUC does. *Sensitivity 1/n*: replacing one example touches
 with a given partner, the pair is active before and after (same label) or in exactly one of the two
 (label flipped), so each contributes a change of at most 1/(n (n - 1)). []
 
-The exponential mechanism picks model c with probability proportional to exp(epsilon n u_c / 2) and
-is epsilon-DP (McSherry and Talwar, 2007), whatever k. The candidates themselves must not depend on
-the held-out examples, or their own privacy cost on them has to be added.
+*Permute and flip* (McKenna and Sheldon, 2020) looks at the models in a random order and takes the
+first for which a coin of chance exp(-epsilon n (max u - u_c) / 2) shows heads. It is epsilon-DP,
+whatever k, and never worse than the exponential mechanism of the same epsilon. Shares are counted
+in halves of a pair and the coin is thrown in whole numbers, so that no rounding enters the promise.
+The candidates themselves must not depend on the held-out examples, or their own privacy cost on
+them has to be added.
 """
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.records import is_label, read_table
 from pairlearn.validation import check_positive
 
 __all__ = ["pair_utility", "select_privately"]
@@ -33,7 +39,7 @@ def pair_utility(scores: ArrayLike, signs: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     scores : array-like of shape (n, k)
-        Scores of k models.
+        Scores of k models; what is not a number counts as 0.
     signs : array-like of shape (n,)
         +1 for positive examples; any other value is negative.
 
@@ -47,15 +53,21 @@ def pair_utility(scores: ArrayLike, signs: ArrayLike) -> NDArray[np.float64]:
     >>> pair_utility([[2.0, 1.0], [1.0, 2.0]], [1, -1])
     array([0.5, 0. ])
     """
+    table = read_table(scores, name="scores")
+    n = len(table)
+    utility: NDArray[np.float64] = 0.5 * _half_wins(table, signs) / max(1, n * (n - 1))
+    return utility
+
+
+def _half_wins(table: NDArray[np.float64], signs: ArrayLike) -> NDArray[np.int64]:
+    """Return twice the number of correctly ordered pairs of each model, a whole number."""
     from scipy.stats import rankdata
 
-    table = np.asarray(scores, dtype=np.float64)
-    positive = np.asarray(signs) == 1
-    n = len(table)
+    positive = is_label(signs, 1, len(table))
     n_positive = int(positive.sum())
-    wins = rankdata(table, axis=0)[positive].sum(axis=0) - n_positive * (n_positive + 1) / 2
-    utility: NDArray[np.float64] = wins / max(1, n * (n - 1))
-    return utility
+    # Average ranks are multiples of a half, and their sums exact in floating point.
+    ranks = rankdata(np.nan_to_num(table), axis=0)[positive].sum(axis=0)
+    return np.rint(2.0 * ranks).astype(np.int64) - n_positive * (n_positive + 1)
 
 
 def select_privately(
@@ -73,7 +85,7 @@ def select_privately(
     scores : array-like of shape (n, k)
         Scores of k models on held-out private examples.
     signs : array-like of shape (n,)
-        +1 for positive examples.
+        +1 for positive examples; any other value is negative.
     epsilon : float
         The price, with delta = 0 and one example replaced.
     noise : NoiseSource, optional
@@ -94,15 +106,16 @@ def select_privately(
     >>> select_privately(np.stack([-good, good], axis=1), signs, epsilon=1.0)
     1
     """
-    epsilon = check_positive("epsilon", epsilon)
-    table = np.asarray(scores, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] == 0 or len(table) != len(np.asarray(signs)):
-        raise ValueError(
-            f"scores must have one row per example and one column per model, got {table.shape}."
-        )
+    price = Fraction(check_positive("epsilon", epsilon))
+    table = read_table(scores, name="scores")
     if ledger is not None:
         ledger.spend(f"selection among {table.shape[1]} models", epsilon=epsilon)
     source = NoiseSource() if noise is None else noise
-    # The largest of (log weight + Gumbel noise) is a draw from the normalised weights.
-    log_weights = 0.5 * epsilon * len(table) * pair_utility(np.nan_to_num(table), signs)
-    return int(np.argmax(log_weights + source.gumbel(table.shape[1])))
+    wins = [int(count) for count in _half_wins(table, signs)]
+    best = max(wins)
+    for model in source.permutation(len(wins)).tolist():
+        # epsilon n (max u - u_c) / 2, with u in halves of n (n - 1) pairs.
+        exponent = price * (best - wins[model]) / (4 * max(1, len(table) - 1))
+        if source.accept(exponent.numerator, exponent.denominator):
+            return int(model)
+    raise AssertionError("the best model is always accepted.")

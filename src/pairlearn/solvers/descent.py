@@ -399,6 +399,19 @@ class Descent:
         weighted -= early * before_last
         return np.asarray(weighted / (self.weight + paid + last - early))
 
+    # ----------------------------------------------------------------------- changes of units
+
+    def rescale(self, change: Vector) -> None:
+        """Change the parameter for columns that are divided by the numbers `change` from now on."""
+        self.settle()
+        for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
+            self.parts.problem.score.in_units(vector, change)
+        self._after_rescaling()
+
+    def _after_rescaling(self) -> None:
+        # Sparse steps keep the squared norm of the iterate.
+        self.state[1] = self.w @ self.w
+
     # ------------------------------------------------------------------- copies and scratch
 
     def save(self) -> dict[str, Any]:

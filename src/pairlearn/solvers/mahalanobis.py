@@ -55,8 +55,12 @@ class MahalanobisDescent(Descent):
         if score.parameterization == "low_rank":
             self._radius = math.sqrt(self._radius)
         if score.parameterization == "full" and not self._projects_every:
-            # A lower bound of the least eigenvalue, which a pulling step may use up.
-            self.state[1] = max(float(np.linalg.eigvalsh(self.w.reshape(d, d))[0]), 0.0)
+            self.state[1] = self._least_eigenvalue()
+
+    def _least_eigenvalue(self) -> float:
+        """Return a lower bound of the least eigenvalue, which a pulling step may use up."""
+        d = self.n_features
+        return max(float(np.linalg.eigvalsh(self.w.reshape(d, d))[0]), 0.0)
 
     def _projected(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._score.parameterization == "full":
@@ -68,6 +72,10 @@ class MahalanobisDescent(Descent):
             radius = math.sqrt(self._domain.radius)
         norm = float(np.linalg.norm(w))
         return w if norm <= radius else w * (radius / norm)
+
+    def _after_rescaling(self) -> None:
+        if self._score.parameterization == "full" and not self._projects_every:
+            self.state[1] = self._least_eigenvalue()
 
     def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
         """Take one step with one active pair; a step that fails is undone."""

@@ -26,6 +26,7 @@ from pairlearn.solvers.descent import BLOCK, Descent, PairPlan, Parts
 from pairlearn.solvers.mahalanobis import MahalanobisDescent
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running import Callback, run_blocks
+from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.turns import Turns
 from pairlearn.validation import (
@@ -185,6 +186,7 @@ class PairwiseSGD:
         rng: Any = None,
         dtype: Any = np.float64,
         w_start: ArrayLike | None = None,
+        scales: RunningScales | None = None,
     ) -> Stream:
         """Start Algorithm 2 on a stream of examples with `n_features` features.
 
@@ -199,7 +201,11 @@ class PairwiseSGD:
         dtype : dtype, default=float64
             Type of the iterate on dense chunks; sparse chunks need float64.
         w_start : array-like of shape (n_features,), optional
-            The starting point, zero by default.
+            The starting point, zero by default; with scales that know of it (``start="given"``) in
+            the units of the examples.
+        scales : RunningScales, optional
+            Finds the scales of the columns on the way; the parameter lives in scaled units, `w` and
+            `average` are in those of the examples. None is the algorithm of the paper.
 
         Returns
         -------
@@ -207,8 +213,15 @@ class PairwiseSGD:
             An online learner with `learn_one` and `learn_many`.
         """
         parts, n_features = self._parts(problem), check_count("n_features", n_features)
+        if scales is not None and scales.n_features != n_features:
+            raise ValueError(
+                f"the scales are of {scales.n_features} features, the stream has {n_features}."
+            )
+        if scales is not None and scales.start == "given" and w_start is not None:
+            w_start = np.array(w_start, dtype=np.float64)
+            w_start = problem.score.in_units(w_start, 1.0 / scales.unit)
         descent = _descent_for(parts, n_features, dtype=dtype, w_start=w_start)
-        return Stream(self.pairing, descent, check_generator(rng))
+        return Stream(self.pairing, descent, check_generator(rng), scales)
 
 
 class Stream:
@@ -226,8 +239,16 @@ class Stream:
     array([0.2, 0. ])
     """
 
-    def __init__(self, pairing: Pairing, descent: Descent, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        pairing: Pairing,
+        descent: Descent,
+        rng: np.random.Generator,
+        scales: RunningScales | None = None,
+    ) -> None:
         self._descent = descent
+        #: Scales of the columns; None where examples are taken as they are.
+        self.scales = scales
         self._learning = Turns()
         self._meets_previous = type(pairing) is PreviousExample
         self._pairing_name = type(pairing).__name__
@@ -249,26 +270,39 @@ class Stream:
         self._buffer_weight = _NO_WEIGHTS
         #: Number of examples received.
         self.n_examples = 0
-        # Two rows that take turns as current and previous example of `learn_one`.
+        # Two rows that take turns as current and previous example of `learn_one`, as they came and
+        # as they are learned from.
         d = descent.n_features
         self._turns = DenseRows(np.zeros((2, d), dtype=descent.w.dtype))
-        self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
+        self._seen = self._turns if scales is None else DenseRows(np.zeros_like(self._turns.X))
+        self._view_turns()
         self._turn_y = np.zeros(2)
         self._plans = (PairPlan.between(0, 1), PairPlan.between(1, 0))
         self._turn = -1
 
+    def _view_turns(self) -> None:
+        self._turn_rows = tuple(self._turns.X)
+        self._seen_rows = tuple(self._seen.X)
+        self._seen_flat = self._seen.flat
+
     def __getstate__(self) -> dict[str, Any]:
         # A copy of a view would be an array of its own.
-        views = ("_turn_rows", "_turn_flat")
+        views = ("_turn_rows", "_seen_rows", "_seen_flat")
         return {name: value for name, value in self.__dict__.items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._turn_rows, self._turn_flat = tuple(self._turns.X), self._turns.flat
+        self._view_turns()
 
     @property
     def average(self) -> NDArray[np.float64]:
         """The average of the iterates so far: the output of Algorithm 2."""
+        with self._learning:
+            return self._in_units_of_examples(self._descent.average)
+
+    @property
+    def scaled_average(self) -> NDArray[np.float64]:
+        """The average in the units of scaled features; the same as `average` without scales."""
         with self._learning:
             return self._descent.average
 
@@ -276,7 +310,12 @@ class Stream:
     def w(self) -> NDArray[np.float64]:
         """The last iterate."""
         with self._learning:
-            return self._descent.w.astype(np.float64)
+            return self._in_units_of_examples(self._descent.w.astype(np.float64))
+
+    def _in_units_of_examples(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.scales is None:
+            return w
+        return self._descent.parts.problem.score.in_units(w, self.scales.unit)
 
     @property
     def n_steps(self) -> int:
@@ -312,12 +351,20 @@ class Stream:
         ):
             raise ValueError("The example contains NaN or infinity; skip it or impute the values.")
         self._turn_y[turn] = label
+        if self.scales is not None:
+            if self.scales.is_due:
+                # Scales may change with this example, and a step that fails must not change them.
+                self._learn_many(row[np.newaxis].copy(), np.array([label]), None, None)
+                return
+            self.scales.apply_to(row, self._seen_rows[turn])
         if self._turn >= 0:
             previous = self._turn_y[1 - turn]
             if label > previous or (label < previous and not self._one_sided) or self._all_pairs:
-                descent.step_pair(self._turn_flat, self._turn_y, self._plans[turn])
+                descent.step_pair(self._seen_flat, self._turn_y, self._plans[turn])
             else:
                 descent.step_nothing()
+        if self.scales is not None:
+            self.scales.note(row)
         self._turn = turn
         self.n_examples += 1
 
@@ -360,7 +407,18 @@ class Stream:
         if self._buffer is not None and type(self._buffer) is not type(rows):
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
         try:
-            self._meet(rows, y, weight, qid)
+            if self.scales is None:
+                self._meet(rows, y, weight, qid)
+            else:
+                for part, change in self.scales.segments(rows):
+                    if change is not None:
+                        descent.rescale(change)
+                    self._meet(
+                        rows if part == slice(0, m) else rows.part(part),
+                        y[part],
+                        weight[part] if len(weight) else weight,
+                        None if qid is None else np.asarray(qid)[part],
+                    )
             self.n_examples += m
         except BaseException:
             self._restore(saved)
@@ -383,6 +441,7 @@ class Stream:
             "buffer_y": self._buffer_y,
             "buffer_weight": self._buffer_weight,
             "n_examples": self.n_examples,
+            **({} if self.scales is None else {"scales": self.scales.state()}),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -410,7 +469,15 @@ class Stream:
             raise ValueError(
                 f"the saved buffer holds {len(y)} examples, its pairing remembers {expected}."
             )
+        scales = None
+        if self.scales is not None:
+            if state.get("scales") is None:
+                raise ValueError("the saved state has no scales; start the stream without them.")
+            scales = RunningScales.from_state(state["scales"], self._descent.n_features)
+        elif state.get("scales") is not None:
+            raise ValueError("the saved state has scales; start the stream with them.")
         self._descent.restore(saved)
+        self.scales = scales
         self._buffer, self._buffer_y, self._buffer_weight = buffer, y, weight
         self.n_examples = n_examples
         self._turn = -1
@@ -454,6 +521,9 @@ class Stream:
                 check_keep(self._pairing_name, keep, n)
         else:
             plan = None
+        if self.scales is not None:
+            self._meet_scaled(rows, y, weight, plan, None if plan is None else keep)
+            return
         if self._buffer is not None:
             joined_y = np.concatenate([self._buffer_y, y])
             joined_weight = np.concatenate([self._buffer_weight, weight])
@@ -473,12 +543,40 @@ class Stream:
         self._buffer, self._buffer_y = rows.take(keep), y[keep]
         self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
 
+    def _meet_scaled(
+        self,
+        rows: Any,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        plan: Plan | SlotPlan | None,
+        keep: NDArray[np.int64] | None,
+    ) -> None:
+        """Take the steps of a chunk on scaled rows; examples are remembered as they came."""
+        assert self.scales is not None
+        buffer, b = self._buffer, 0
+        if buffer is not None:
+            buffer, b = as_rows(buffer), len(self._buffer_y)
+            y = np.concatenate([self._buffer_y, y])
+            weight = np.concatenate([self._buffer_weight, weight])
+        if plan is None or keep is None:
+            plan, keep = _in_order(len(y)), np.array([len(y) - 1])
+        self._descent.advance(self.scales.apply(rows, buffer), y, plan, weight)
+        self._descent.settle()
+        if b == 0 or not len(keep) or keep.min() >= b:
+            self._buffer = rows.take(keep - b)
+        else:
+            self._buffer = buffer.followed_by(rows).take(keep)  # type: ignore[union-attr]
+        self._buffer_y = y[keep]
+        self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
+
     def _take_turns(self) -> bool:
         """Move the last example of `learn_many` to the two rows of `learn_one`, if it fits."""
         if self._turn < 0 and self._buffer is not None:
             if not isinstance(self._buffer, DenseRows) or len(self._buffer_weight):
                 return False
             self._turns.X[0], self._turn_y[0] = self._buffer.X[0], self._buffer_y[0]
+            if self.scales is not None:
+                self.scales.apply_to(self._turn_rows[0], self._seen_rows[0])
             self._turn = 0
         return True
 

@@ -75,6 +75,14 @@ class DenseRows:
         """Return a copy of some rows."""
         return _as_sound_as(DenseRows(self.X[index]), self)
 
+    def part(self, rows: slice) -> DenseRows:
+        """Return consecutive rows, not copied."""
+        return _as_sound_as(DenseRows(self.X[rows]), self)
+
+    def with_values(self, X: NDArray[Any]) -> DenseRows:
+        """Return rows of the same form with other values, as sound as these."""
+        return _as_sound_as(DenseRows(X), self)
+
     def followed_by(self, other: DenseRows) -> DenseRows:
         """Return these rows with others below them."""
         return _as_sound_as(DenseRows(np.concatenate([self.X, other.X])), self, other)
@@ -140,6 +148,19 @@ class CsrRows:
         position = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1][index] - indptr[:-1], counts)
         taken = CsrRows(self.data[position], self.indices[position], indptr, self.n_features)
         return _as_sound_as(taken, self)
+
+    def part(self, rows: slice) -> CsrRows:
+        """Return consecutive rows, whose values are not copied."""
+        indptr = self.indptr[rows.start : rows.stop + 1]
+        values = slice(int(indptr[0]), int(indptr[-1]))
+        taken = CsrRows(
+            self.data[values], self.indices[values], indptr - indptr[0], self.n_features
+        )
+        return _as_sound_as(taken, self)
+
+    def with_values(self, data: NDArray[Any]) -> CsrRows:
+        """Return rows of the same form with other values, as sound as these."""
+        return _as_sound_as(CsrRows(data, self.indices, self.indptr, self.n_features), self)
 
     def followed_by(self, other: CsrRows) -> CsrRows:
         """Return these rows with others below them."""

@@ -36,8 +36,10 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.interrupts import deferred_interrupt
+from pairlearn.solvers.order import OrderWatch
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, mean_pair_distance
+from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.validation import DivergenceError, check_positive
 
 __all__ = ["NamedLearner", "RefusedExampleWarning", "check_example", "check_label"]
@@ -68,10 +70,15 @@ class NamedLearner:
     loss : str or PairLoss, default="hinge"
         The pair loss.
     step_size : float or "auto", default="auto"
-        Scale c of the step sizes c / sqrt(t). "auto" takes the reciprocal of the mean squared
-        distance of two examples among the first 32, which wait until then.
+        Scale c of the step sizes c / sqrt(t). "auto" takes 3; without `scaling` the reciprocal of
+        the mean squared distance of two examples among the first 32, which wait until then.
     radius : float, default=inf
         Radius of the ball that the coefficients live in.
+    scaling : "auto" or None, default="auto"
+        "auto" finds the scales of features on the way, so that their units do not matter (see
+        `pairlearn.solvers.running_scales`): coefficients are in the units of the examples,
+        `step_size` and `radius` refer to features whose variances add up to 1. None takes them as
+        they are.
 
     Attributes
     ----------
@@ -99,10 +106,12 @@ class NamedLearner:
         *,
         step_size: float | str = "auto",
         radius: float = math.inf,
+        scaling: str | None = "auto",
     ) -> None:
         self.loss = loss
         self.step_size = step_size
         self.radius = radius
+        self.scaling = scaling
         self._start_empty()
 
     def _start_empty(self) -> None:
@@ -110,6 +119,8 @@ class NamedLearner:
         if self.step_size != "auto":
             check_positive("step_size", self.step_size)  # type: ignore[arg-type]
         check_positive("radius", self.radius, allow_infinite=True)
+        if self.scaling not in ("auto", None):
+            raise ValueError(f'scaling must be "auto" or None, got {self.scaling!r}.')
         self._index: dict[Any, int] = {}
         self._layouts: dict[tuple[Any, ...], NDArray[np.int32]] = {}
         #: The names that all examples of the last batch had, and how to take their values.
@@ -121,18 +132,29 @@ class NamedLearner:
         #: The examples that wait after them, the labels of all, and how many may wait.
         self._waiting: list[dict[Any, float]] = []
         self._labels: list[float] = []
-        self._room = _WARM_UP if self.step_size == "auto" else 1
+        self._room = _WARM_UP if self._warms_up else 1
         self._stream: Stream | None = None
         self._scale = 0.0
         self._capacity = 1
         self._in_order = np.arange(1, dtype=np.int32)
         #: The coefficients that predict, by column and by name.
         self._coef = np.zeros(1)
+        #: Scores are noted about the first example of a scaled stream, as far as it was dense:
+        #: coefficients that wobble would shift those of features far from zero.
+        self._origin = np.zeros(1)
+        #: The score of that example, in the coefficients that predict.
+        self.offset = 0.0
         self._by_name: dict[Any, float] = {}
         #: Number, sum and sum of squares of the scores of each class, given before learning.
         self._moments = np.zeros((2, 3))
+        self._watch = OrderWatch()
         self._n_taken = 0
         self.n_refused = 0
+
+    @property
+    def _warms_up(self) -> bool:
+        """Whether the scale of the steps is found from the first examples."""
+        return self.step_size == "auto" and self.scaling is None
 
     # --------------------------------------------------------------------------- learning
 
@@ -201,7 +223,7 @@ class NamedLearner:
     def _learn_waiting(self) -> None:
         """Learn the examples that wait, unless the scale of the steps is still unknown."""
         if not self._labels or (
-            self._stream is None and self.step_size == "auto" and len(self._labels) < _WARM_UP
+            self._stream is None and self._warms_up and len(self._labels) < _WARM_UP
         ):
             return
         with deferred_interrupt():  # what is taken is learned
@@ -210,9 +232,11 @@ class NamedLearner:
                 return
             if self._stream is None:
                 self._start(rows)
-            self._note(rows.scores(self._coef), y)
+            self._note(rows.scores(self._coef) - self.offset, y)
             count, cause = self._learn_rows(rows, y)
             self.n_refused += count
+        dense = isinstance(rows, DenseRows)
+        self._watch.note(y, scales=self._stream.scales if dense else None)
         if count == len(y):
             raise DivergenceError(f"{count} examples not learned: {cause}")
         if count:
@@ -332,15 +356,18 @@ class NamedLearner:
         domain = ball_or_whole(self.radius)
         solver = PairwiseSGD(schedule=InverseSqrt(self._scale), domain=domain)
         problem = Problem(LinearScore(), get_loss(self.loss))
-        return solver.start(problem, self._capacity, rng=0)
+        scales = None if self.scaling is None else RunningScales(self._capacity)
+        return solver.start(problem, self._capacity, rng=0, scales=scales)
 
     def _start(self, rows: Rows) -> None:
-        if self.step_size == "auto":
+        if self._warms_up:
             first = rows.take(np.arange(min(rows.shape[0], _WARM_UP)))
             # of features that are hardly more than zero the reciprocal would be infinite
             self._scale = min(1.0 / mean_pair_distance(first), _LARGEST**2)
         else:
-            self._scale = float(self.step_size)
+            self._scale = STEP_SIZE if self.step_size == "auto" else float(self.step_size)
+        if self.scaling is not None and isinstance(rows, DenseRows):
+            self._origin = rows.X[0].copy()
         self._stream = self._make()
 
     def _make_room(self) -> None:
@@ -353,6 +380,7 @@ class NamedLearner:
         self._in_order = np.arange(self._capacity, dtype=np.int32)
         more = self._capacity - old
         self._coef = np.pad(self._coef, (0, more))
+        self._origin = np.pad(self._origin, (0, more))
         if self._stream is None:
             return
         saved = self._stream.state()
@@ -363,6 +391,8 @@ class NamedLearner:
         descent["state"][1] = descent["w"] @ descent["w"]
         if saved["buffer"] is not None:
             saved["buffer"] = _widen(saved["buffer"], self._capacity)
+        if self.scaling is not None:
+            saved["scales"] = RunningScales.widened(saved["scales"], self._capacity)
         self._stream = self._make()
         self._stream.restore(saved)
 
@@ -373,6 +403,7 @@ class NamedLearner:
         if self._stream is None:
             return
         self._coef = self._stream.average
+        self.offset = float(self._coef @ self._origin)
         self._by_name = dict(zip(self._index, self._coef.tolist(), strict=False))
         self._moments *= _FADE ** (self._room / _BATCH)
 
@@ -386,7 +417,7 @@ class NamedLearner:
             self._moments[k] += (len(some), some.sum(), some @ some)
 
     def _line(self) -> tuple[float, float]:
-        """Return slope and intercept of the logarithm of the odds as a function of the score."""
+        """Return slope and intercept of the logarithm of the odds, by the score above `offset`."""
         (n0, s0, q0), (n1, s1, q1) = self._moments.tolist()
         prior = math.log((n1 + 1.0) / (n0 + 1.0))
         if n0 <= 0 or n1 <= 0:
@@ -421,7 +452,7 @@ class NamedLearner:
         """Return the probabilities of False and True."""
         score = self.score_one(x)
         slope, intercept = self._line()
-        odds = min(max(slope * score + intercept, -700.0), 700.0)
+        odds = min(max(slope * (score - self.offset) + intercept, -700.0), 700.0)
         positive = 1.0 / (1.0 + math.exp(-odds))
         return {False: 1.0 - positive, True: positive}
 
@@ -435,7 +466,7 @@ class NamedLearner:
         """Return how the learner was made, as plain values."""
         from pairlearn.models.parts import encode
 
-        names = ("loss", "step_size", "radius")
+        names = ("loss", "step_size", "radius", "scaling")
         return {name: encode(getattr(self, name), name) for name in names}
 
     def state(self) -> dict[str, Any]:
@@ -449,6 +480,7 @@ class NamedLearner:
             "scale": self._scale,
             "capacity": self._capacity,
             "coef": self._coef.copy(),
+            "origin": self._origin.copy(),
             "by_name": len(self._by_name),
             "moments": self._moments.copy(),
             "n_taken": self._n_taken,
@@ -465,6 +497,8 @@ class NamedLearner:
         self._scale, self._capacity = float(state["scale"]), int(state["capacity"])
         self._in_order = np.arange(self._capacity, dtype=np.int32)
         self._coef, self._moments = state["coef"].copy(), state["moments"].copy()
+        self._origin = state["origin"].copy()
+        self.offset = float(self._coef @ self._origin)
         self._by_name = dict(zip(list(self._index)[: state["by_name"]], self._coef.tolist(),
                                  strict=False))  # fmt: skip
         self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
@@ -489,6 +523,7 @@ class NamedLearner:
         restored_count(state, "room", minimum=-(2**62), maximum=max(_WARM_UP, _BATCH))
         capacity = restored_count(state, "capacity", minimum=max(1, len(index)))
         restored_array(state, "coef", (capacity,))
+        restored_array(state, "origin", (capacity,))
         if restored_count(state, "by_name") > len(index):
             raise ValueError(f"the saved coefficients name more than {len(index)} features.")
         restored_array(state, "moments", (2, 3))
@@ -511,6 +546,7 @@ class NamedLearner:
 
         coef = np.array(list(self.coefficients.values()))
         slope, intercept = self._line()
+        intercept -= slope * float(coef @ self._origin[: len(coef)])
         threshold = -intercept / slope if slope > 0 else 0.0
         stream = self._stream
         arrays: dict[str, Any] = {
@@ -530,6 +566,7 @@ class NamedLearner:
             parameters={
                 "loss": encode(self.loss, "loss"),
                 "step_size": self.step_size,
+                "scaling": self.scaling,
                 "classes_dtype": np.array(classes).dtype.str,
             },
             classes=classes,

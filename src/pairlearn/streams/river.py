@@ -22,14 +22,16 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
     loss : str or PairLoss, default="hinge"
         The pair loss.
     step_size : float or "auto", default="auto"
-        Scale c of the step sizes c / sqrt(t); "auto" finds it from the first 32 examples.
+        Scale c of the step sizes c / sqrt(t).
     radius : float, default=inf
         Radius of the ball that the coefficients live in.
+    scaling : "auto" or None, default="auto"
+        Whether the scales of features are found on the way; see `NamedLearner`.
 
     Examples
     --------
-    >>> from river import datasets, evaluate, metrics, preprocessing
-    >>> model = preprocessing.StandardScaler() | RiverAUCClassifier()
+    >>> from river import datasets, evaluate, metrics
+    >>> model = RiverAUCClassifier()
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
     ROCAUC: 93...%
     """
@@ -39,8 +41,9 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
         loss: str | PairLoss = "hinge",
         step_size: float | str = "auto",
         radius: float = math.inf,
+        scaling: str | None = "auto",
     ) -> None:
-        super().__init__(loss, step_size=step_size, radius=radius)
+        super().__init__(loss, step_size=step_size, radius=radius, scaling=scaling)
 
     @property
     def _multiclass(self) -> bool:
@@ -54,4 +57,4 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
     def _unit_test_params(cls) -> Any:
         yield {}
         yield {"loss": "logistic", "step_size": 0.1}
-        yield {"loss": "square", "step_size": 0.01, "radius": 5.0}
+        yield {"loss": "square", "step_size": 0.01, "radius": 5.0, "scaling": None}

@@ -50,7 +50,7 @@ def make_setting(epsilon=1.0, n=24, d=2, neighbours="replace", delta=1e-2):
 
 
 def sound(run):
-    return NoiseSource(seed=[7, run])
+    return NoiseSource(secure=False, seed=[7, run])
 
 
 class TooQuiet(NoiseSource):
@@ -59,11 +59,11 @@ class TooQuiet(NoiseSource):
 
 
 def too_quiet(run):
-    return TooQuiet(seed=[7, run])
+    return TooQuiet(secure=False, seed=[7, run])
 
 
 def same_seed(run):
-    return NoiseSource(seed=7)
+    return NoiseSource(secure=False, seed=7)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -108,7 +108,10 @@ class MuchTooQuiet(NoiseSource):
 
 def test_an_attack_on_secret_draws_succeeds_against_a_tenth_of_the_noise():
     setting = make_setting(epsilon=1.0)
-    for maker, refuted in ((sound, False), (lambda run: MuchTooQuiet(seed=[7, run]), True)):
+    for maker, refuted in (
+        (sound, False),
+        (lambda run: MuchTooQuiet(secure=False, seed=[7, run]), True),
+    ):
         result = audit(
             MECHANISMS["localized_sgd"](),
             setting,
@@ -148,7 +151,7 @@ def test_a_missing_lipschitz_constant_is_caught():
         make_setting(d=10, epsilon=3.0),
         n_runs=N_RUNS,
         confidence=CONFIDENCE,
-        make_source=lambda run: WithoutLipschitzConstant(seed=[7, run]),
+        make_source=lambda run: WithoutLipschitzConstant(secure=False, seed=[7, run]),
     )
     assert not result.passed, result.statement()
 
@@ -205,7 +208,7 @@ def test_every_release_keeps_its_sensitivity(name, seed, corners, epsilon):
         setting = make_setting(epsilon=epsilon, n=12, d=3, neighbours=neighbours)
         pair = random_neighbours(seed, setting, corners)
         distances = release_distances(
-            mechanism, pair, setting=setting, noise=NoiseSource(seed=seed)
+            mechanism, pair, setting=setting, noise=NoiseSource(secure=False, seed=seed)
         )
         for distance, bound in distances:
             assert distance <= bound * (1 + 1e-9)
@@ -217,7 +220,9 @@ def test_worst_case_neighbours_are_nearly_the_worst(name):
     for neighbours in mechanism.relations:
         setting = make_setting(n=24, neighbours=neighbours)
         pair = worst_case_neighbours(setting, label_is_worst=mechanism.label_is_worst)
-        distances = release_distances(mechanism, pair, setting=setting, noise=NoiseSource(seed=0))
+        distances = release_distances(
+            mechanism, pair, setting=setting, noise=NoiseSource(secure=False, seed=0)
+        )
         total = np.sqrt(sum(distance**2 for distance, _ in distances))
         # Stages of the localized mechanism are on disjoint examples: only one of them differs.
         assert setting.mu * 0.2 < total <= setting.mu * (1 + 1e-9)
@@ -242,7 +247,7 @@ def test_sound_noise_is_seldom_called_broken():
             MECHANISMS["all_pairs"](),
             setting,
             n_runs=20,
-            make_source=lambda run, trial=trial: NoiseSource(seed=[11, trial, run]),
+            make_source=lambda run, trial=trial: NoiseSource(secure=False, seed=[11, trial, run]),
         )
         assert result.noise_upper >= 1.0
         assert result.noise_correlation_lower == 0.0

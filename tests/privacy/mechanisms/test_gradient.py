@@ -163,7 +163,10 @@ def test_every_loss_keeps_its_sensitivity(loss, seed, epsilon, removed):
     pairs = [Neighbours(Z, signs, other, other_signs), worst_case_neighbours(public)]
     for pair in pairs:
         for distance, bound in release_distances(
-            loss_mechanism(loss, n_steps=3), pair, setting=public, noise=NoiseSource(seed=seed)
+            loss_mechanism(loss, n_steps=3),
+            pair,
+            setting=public,
+            noise=NoiseSource(secure=False, seed=seed),
         ):
             assert distance <= bound * (1 + 1e-9)
 
@@ -173,7 +176,10 @@ def test_every_loss_passes_an_audit_and_a_missing_slope_does_not(loss):
     public = setting(24, 2, epsilon=3.0)
     options = {"n_runs": 600, "confidence": 0.999}
     sound = audit(
-        loss_mechanism(loss), public, make_source=lambda run: NoiseSource(seed=[3, run]), **options
+        loss_mechanism(loss),
+        public,
+        make_source=lambda run: NoiseSource(secure=False, seed=[3, run]),
+        **options,
     )
     assert sound.passed, sound.statement()
     assert sound.mu_lower > 0.3 * public.mu
@@ -187,7 +193,10 @@ def test_every_loss_passes_an_audit_and_a_missing_slope_does_not(loss):
             return super().protect(values, scale / max(2.0 * slope, 3.0))
 
     broken = audit(
-        loss_mechanism(loss), public, make_source=lambda run: WithoutSlope(seed=[3, run]), **options
+        loss_mechanism(loss),
+        public,
+        make_source=lambda run: WithoutSlope(secure=False, seed=[3, run]),
+        **options,
     )
     assert broken.mu_lower > public.mu, broken.statement()
 
@@ -197,7 +206,7 @@ def test_every_loss_passes_an_audit_and_a_missing_slope_does_not(loss):
 def test_every_loss_learns_when_noise_is_small(loss, n_steps):
     Z, signs = data(n=300, gap=1.0)
     fit = loss_mechanism(loss, n_steps=n_steps).fit(
-        Z, signs, setting=setting(300, 3, epsilon=100.0), noise=NoiseSource(seed=0)
+        Z, signs, setting=setting(300, 3, epsilon=100.0), noise=NoiseSource(secure=False, seed=0)
     )
     assert fit.direction[0] / np.linalg.norm(fit.direction) > 0.95
     assert np.linalg.norm(fit.direction) <= 1.5 / (0.8 * math.sqrt(3)) * (1 + 1e-12)
@@ -210,7 +219,7 @@ def test_descent_finds_the_minimiser_of_the_square_loss():
 
     Z, signs = data(n=20)
     fit = AllPairsGradient(n_steps=3000, loss="square").fit(
-        Z, signs, setting=setting(20, 3), noise=Silent(seed=0)
+        Z, signs, setting=setting(20, 3), noise=Silent(secure=False, seed=0)
     )
     V = clip_rows((Z[signs > 0][:, None] - Z[signs < 0][None]).reshape(-1, 3), 0.8 * math.sqrt(3))
     best = np.linalg.lstsq(V, np.ones(len(V)), rcond=None)[0]
@@ -239,7 +248,9 @@ def test_losses_that_are_refused(loss, message):
 )
 def test_learns_when_noise_is_small(mechanism):
     Z, signs = data(n=400, gap=1.0)
-    fit = mechanism.fit(Z, signs, setting=setting(400, 3, epsilon=50.0), noise=NoiseSource(seed=0))
+    fit = mechanism.fit(
+        Z, signs, setting=setting(400, 3, epsilon=50.0), noise=NoiseSource(secure=False, seed=0)
+    )
     cosine = fit.direction[0] / np.linalg.norm(fit.direction)
     assert cosine > 0.95
     assert fit.mu == pytest.approx(setting(400, 3, epsilon=50.0).mu, rel=1e-9)
@@ -248,7 +259,7 @@ def test_learns_when_noise_is_small(mechanism):
 def test_localized_learns_when_noise_is_small():
     Z, signs = data(n=400, gap=1.0)
     fit = LocalizedGradient().fit(
-        Z, signs, setting=setting(400, 3, epsilon=200.0), noise=NoiseSource(seed=0)
+        Z, signs, setting=setting(400, 3, epsilon=200.0), noise=NoiseSource(secure=False, seed=0)
     )
     assert fit.direction[0] / np.linalg.norm(fit.direction) > 0.9
 
@@ -268,7 +279,7 @@ def test_output_perturbation_finds_the_minimiser():
         def protect(self, values, scale):
             return values
 
-    fit = mechanism.fit(Z, signs, setting=setting(n, 3), noise=Silent(seed=0))
+    fit = mechanism.fit(Z, signs, setting=setting(n, 3), noise=Silent(secure=False, seed=0))
     assert np.allclose(fit.direction, best, atol=1e-6)
 
 
@@ -287,7 +298,10 @@ def test_stages_use_every_example_once(n):
 def test_one_class_and_one_example_run_through(mechanism, label):
     for n in (1, 5):
         fit = mechanism.fit(
-            np.zeros((n, 2)), np.full(n, label), setting=setting(n, 2), noise=NoiseSource(seed=0)
+            np.zeros((n, 2)),
+            np.full(n, label),
+            setting=setting(n, 2),
+            noise=NoiseSource(secure=False, seed=0),
         )
         assert np.isfinite(fit.direction).all()
 
@@ -299,7 +313,7 @@ def test_single_pass_uses_each_neighbouring_pair_once():
 
     Z, signs = data(n=30)
     mechanism = SinglePass(clip=1.0, radius=0.5, step=2.0)
-    fit = mechanism.fit(Z, signs, setting=setting(30, 3), noise=Silent(seed=0))
+    fit = mechanism.fit(Z, signs, setting=setting(30, 3), noise=Silent(secure=False, seed=0))
     clip = math.sqrt(3)
     ball, w = 0.5 / clip, np.zeros(3)
     for t in range(1, 30):
@@ -320,10 +334,10 @@ def test_refusals():
         40, lower=[-3] * 3, upper=[3] * 3, epsilon=1.0, delta=1e-4, neighbours="add_remove"
     )
     with pytest.raises(ValueError, match=r"proved for neighbours.*shifts the rows"):
-        LocalizedGradient().fit(Z, signs, setting=removed, noise=NoiseSource(seed=0))
+        LocalizedGradient().fit(Z, signs, setting=removed, noise=NoiseSource(secure=False, seed=0))
     for mechanism in (AllPairsGradient(), SinglePass()):
-        with pytest.raises(ValueError, match="more than the public number"):
-            mechanism.fit(Z, signs, setting=setting(39, 3), noise=NoiseSource(seed=0))
+        with pytest.raises(ValueError, match="more rows than the public number"):
+            mechanism.fit(Z, signs, setting=setting(39, 3), noise=NoiseSource(secure=False, seed=0))
 
 
 def test_a_mechanism_without_discrete_noise_says_so():
@@ -342,7 +356,7 @@ def test_a_mechanism_without_discrete_noise_says_so():
 def test_discrete_noise_keeps_the_budget_and_the_model(mechanism):
     Z, signs = data(n=200)
     public = setting(200, 3, epsilon=100.0)
-    plain = mechanism.fit(Z, signs, setting=public, noise=NoiseSource(seed=0))
+    plain = mechanism.fit(Z, signs, setting=public, noise=NoiseSource(secure=False, seed=0))
     secure = mechanism.fit(Z, signs, setting=public, noise=NoiseSource(secure=True, seed=0))
     assert secure.secure
     assert not plain.secure
@@ -368,9 +382,11 @@ def test_removing_an_example_from_a_pass(seed, place):
     public = PublicSetting.make(
         12, lower=[-3] * 2, upper=[3] * 2, epsilon=1.0, delta=1e-4, neighbours="add_remove"
     )
-    whole = SinglePass().fit(Z, signs, setting=public, noise=Silent(seed=0))
+    whole = SinglePass().fit(Z, signs, setting=public, noise=Silent(secure=False, seed=0))
     keep = np.arange(12) != place
-    less = SinglePass().fit(Z[keep], signs[keep], setting=public, noise=Silent(seed=0))
+    less = SinglePass().fit(
+        Z[keep], signs[keep], setting=public, noise=Silent(secure=False, seed=0)
+    )
     apart = float(np.linalg.norm(whole.direction - less.direction))
     assert apart <= whole.releases[0].sensitivity
 
@@ -378,9 +394,9 @@ def test_removing_an_example_from_a_pass(seed, place):
 def test_pieces_of_a_pass_change_nothing():
     Z, signs = data(n=50)
     public = setting(50, 3)
-    whole = SinglePass().fit(Z, signs, setting=public, noise=NoiseSource(seed=1))
+    whole = SinglePass().fit(Z, signs, setting=public, noise=NoiseSource(secure=False, seed=1))
     state = SinglePass().begin(public)
     for part in (slice(0, 0), slice(0, 1), slice(1, 20), slice(20, 21), slice(21, 50)):
         SinglePass().learn(state, Z[part], signs[part], setting=public)
-    pieces = SinglePass().finish(state, setting=public, noise=NoiseSource(seed=1))
+    pieces = SinglePass().finish(state, setting=public, noise=NoiseSource(secure=False, seed=1))
     assert np.array_equal(whole.direction, pieces.direction)

@@ -119,12 +119,13 @@ def test_is_algorithm_3(loss, clip):
     Z, signs = data(21)
     setting = make_setting(21)
     mechanism = LocalizedPairSGD(loss=loss, clip=clip, step=0.3)
-    record = RecordingSource(Silent(seed=4))
+    record = RecordingSource(Silent(secure=False, seed=4))
     fit = mechanism.fit(Z, signs, setting=setting, noise=record)
-    assert [len(draw) for draw in record.draws] == [
+    order, *draws = record.draws
+    assert [len(draw) for draw in draws] == [
         math.ceil(size * math.log(4 / 1e-3)) + 1 for size in stage_sizes(21)
     ]
-    averages = reference_fit(mechanism, Z, signs, setting, record.draws)
+    averages = reference_fit(mechanism, Z[order], signs[order], setting, draws)
     for mine, theirs in zip(record.values, averages, strict=True):
         assert np.allclose(mine, theirs, atol=1e-13)
     assert np.linalg.norm(fit.direction) <= mechanism.bounds(setting).radius * (1 + 1e-12)
@@ -155,13 +156,15 @@ def test_sensitivity_given_the_indices(seed, corners, smooth, clip, radius):
         loss=SmoothedHinge(0.4) if smooth else Logistic(), clip=clip, radius=radius, step=10.0
     )
     bounds = mechanism.bounds(setting)
-    record = RecordingSource(NoiseSource(seed=seed))
+    record = RecordingSource(NoiseSource(secure=False, seed=seed))
     fit = mechanism.fit(Z, signs, setting=setting, noise=record)
     replay = ReplayingSource(record)
     mechanism.fit(other, other_signs, setting=setting, noise=replay)
     eta = mechanism._step_size(bounds, stage_sizes(n), setting)
     start = 0
-    for k, indices in enumerate(record.draws, start=1):
+    order, *draws = record.draws
+    place = int(np.flatnonzero(order == place)[0])
+    for k, indices in enumerate(draws, start=1):
         size = stage_sizes(n)[k - 1]
         touched = (indices[1:] == place - start) | (indices[:-1] == place - start)
         start += size
@@ -185,7 +188,7 @@ def test_paper_calibration():
     Z, signs = data(256)
     setting = make_setting(256, delta=1 / 256)
     paper = LocalizedPairSGD("paper")
-    fit = paper.fit(Z, signs, setting=setting, noise=NoiseSource(seed=0))
+    fit = paper.fit(Z, signs, setting=setting, noise=NoiseSource(secure=False, seed=0))
     bounds = paper.bounds(setting)
     share = 1.0 / (12 * math.log(1024) * math.sqrt(2 * 3 * math.log(640)))
     eta = 2 * bounds.radius / bounds.lipschitz * min(share, math.log(1024) / 16)
@@ -193,7 +196,12 @@ def test_paper_calibration():
     assert fit.releases[0].noise_scale == pytest.approx(sigma)
     assert f"G = {bounds.lipschitz:.6g}" in fit.accounting
     with pytest.raises(ValueError, match="epsilon <= 1"):
-        paper.fit(Z, signs, setting=make_setting(256, epsilon=1.1), noise=NoiseSource(seed=0))
+        paper.fit(
+            Z,
+            signs,
+            setting=make_setting(256, epsilon=1.1),
+            noise=NoiseSource(secure=False, seed=0),
+        )
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 30, 300, 5000])
@@ -205,7 +213,7 @@ def test_published_noise_is_never_below_the_exact_noise(n, delta, clip):
     Z, signs = data(n)
     fits = [
         LocalizedPairSGD(name, clip=clip, step=0.01).fit(
-            Z, signs, setting=setting, noise=NoiseSource(seed=0)
+            Z, signs, setting=setting, noise=NoiseSource(secure=False, seed=0)
         )
         for name in ("paper", "exact")
     ]
@@ -216,7 +224,7 @@ def test_published_noise_is_never_below_the_exact_noise(n, delta, clip):
 def test_claims_epsilon_and_delta_only():
     setting = make_setting(40)
     mechanism = LocalizedPairSGD()
-    fit = mechanism.fit(*data(40), setting=setting, noise=NoiseSource(seed=0))
+    fit = mechanism.fit(*data(40), setting=setting, noise=NoiseSource(secure=False, seed=0))
     assert fit.mu is None
     assert mechanism.cost(setting) == {"epsilon": 1.0, "delta": 1e-3}
 
@@ -224,7 +232,7 @@ def test_claims_epsilon_and_delta_only():
 def test_learns_when_noise_is_small():
     Z, signs = data(4000)
     fit = LocalizedPairSGD().fit(
-        Z, signs, setting=make_setting(4000, epsilon=100.0), noise=NoiseSource(seed=0)
+        Z, signs, setting=make_setting(4000, epsilon=100.0), noise=NoiseSource(secure=False, seed=0)
     )
     assert fit.direction[0] / np.linalg.norm(fit.direction) > 0.95
 
@@ -233,7 +241,9 @@ def test_discrete_noise():
     Z, signs = data(4000)
     setting = make_setting(4000, epsilon=100.0)
     fit = LocalizedPairSGD().fit(Z, signs, setting=setting, noise=NoiseSource(secure=True, seed=0))
-    plain = LocalizedPairSGD().fit(Z, signs, setting=setting, noise=NoiseSource(seed=0))
+    plain = LocalizedPairSGD().fit(
+        Z, signs, setting=setting, noise=NoiseSource(secure=False, seed=0)
+    )
     assert fit.secure
     assert fit.direction[0] / np.linalg.norm(fit.direction) > 0.95
     for ours, theirs in zip(fit.releases, plain.releases, strict=True):
@@ -249,7 +259,9 @@ def test_refusals():
         LocalizedPairSGD("classic")
     with pytest.raises(ValueError, match="shifts the rows"):
         LocalizedPairSGD().fit(
-            *data(10), setting=make_setting(10, neighbours="add_remove"), noise=NoiseSource(seed=0)
+            *data(10),
+            setting=make_setting(10, neighbours="add_remove"),
+            noise=NoiseSource(secure=False, seed=0),
         )
 
 
@@ -257,7 +269,10 @@ def test_refusals():
 @pytest.mark.parametrize("n", [1, 2, 3, 9])
 def test_one_class_runs_through(label, n):
     fit = LocalizedPairSGD().fit(
-        np.zeros((n, 3)), np.full(n, label), setting=make_setting(n), noise=NoiseSource(seed=0)
+        np.zeros((n, 3)),
+        np.full(n, label),
+        setting=make_setting(n),
+        noise=NoiseSource(secure=False, seed=0),
     )
     assert np.isfinite(fit.direction).all()
 
@@ -335,18 +350,23 @@ def test_hinge_stages_are_cheaper_than_the_horizon_of_the_proof():
 def test_hinge_learns_when_noise_is_small_and_refuses_large_n():
     Z, signs = data(400)
     fit = LocalizedHinge().fit(
-        Z, signs, setting=make_setting(400, epsilon=50.0), noise=NoiseSource(seed=0)
+        Z, signs, setting=make_setting(400, epsilon=50.0), noise=NoiseSource(secure=False, seed=0)
     )
     assert fit.direction[0] / np.linalg.norm(fit.direction) > 0.9
     assert fit.mu == pytest.approx(make_setting(400, epsilon=50.0).mu, rel=1e-9)
     n = LARGEST_N + 1
     with pytest.raises(ValueError, match=r"at most 1024 .*SmoothedHinge"):
-        LocalizedHinge().fit(*data(n), setting=make_setting(n), noise=NoiseSource(seed=0))
+        LocalizedHinge().fit(
+            *data(n), setting=make_setting(n), noise=NoiseSource(secure=False, seed=0)
+        )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 9])
 def test_hinge_one_class_runs_through(n):
     fit = LocalizedHinge().fit(
-        np.zeros((n, 3)), np.ones(n), setting=make_setting(n), noise=NoiseSource(seed=0)
+        np.zeros((n, 3)),
+        np.ones(n),
+        setting=make_setting(n),
+        noise=NoiseSource(secure=False, seed=0),
     )
     assert np.isfinite(fit.direction).all()

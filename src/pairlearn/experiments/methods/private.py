@@ -64,6 +64,9 @@ class PrivateMethod(Method):
             labels=(-1.0, 1.0),
             mechanism=PRIVATE_LEARNERS[self.mechanism],
             neighbours=self.neighbours,
+            n_examples=len(y),
+            # A simulation, whose seeded noise is not private anyway; the law is the same.
+            secure=False,
             random_state=int(rng.integers(2**31 - 1)),
         )
         with warnings.catch_warnings():

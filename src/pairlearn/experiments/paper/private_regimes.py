@@ -106,7 +106,7 @@ def regime_auc(
         Z = math.sqrt(1.0 - rho) * rng.normal(size=(n, d))
         Z += math.sqrt(rho) * rng.normal(size=(n, 1)) + np.outer(signs > 0, gap)
         Z = 0.75 * Z + 0.5 * np.sign(rng.normal(size=d))
-        noise = NoiseSource(seed=rng)
+        noise = NoiseSource(secure=False, seed=rng)
         fit = mechanism.fit(setting.to_standard(Z), signs, setting=setting, noise=noise)
         w = fit.direction
         spread = (1.0 - rho) * float(w @ w) + rho * float(w.sum()) ** 2

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["NEIGHBOURS", "Certificate", "Release"]
+__all__ = ["COMPOSITIONS", "NEIGHBOURS", "Certificate", "Release"]
 
 #: The neighbouring relations, and what each protects.
 NEIGHBOURS = {
@@ -15,6 +15,9 @@ NEIGHBOURS = {
     "add_remove": "one example added or removed (the number n that scales the release is a "
     "public constant, not read from the data)",
 }
+
+#: How releases add up.
+COMPOSITIONS = ("adaptive", "disjoint", "mixture")
 
 _FORMAT = 1
 
@@ -82,6 +85,9 @@ class Certificate:
         The argument from noise to (epsilon, delta).
     warnings : tuple of str
         What the reader should know.
+    composition : {"adaptive", "disjoint", "mixture"}, default="adaptive"
+        How the releases add up: by the squares of their mu; as the largest mu, since an example
+        takes part in one of them; or as an average over secret draws, without a mu.
 
     Examples
     --------
@@ -107,6 +113,7 @@ class Certificate:
     public: Mapping[str, str]
     accounting: str
     warnings: tuple[str, ...] = field(default=())
+    composition: str = "adaptive"
 
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds at another delta.
@@ -157,8 +164,8 @@ class Certificate:
         lines.append(f"Noise: {self.generator}.")
         if not self.secure:
             lines.append(
-                "Floating-point noise: the promise is about real numbers; use secure=True "
-                "against an adversary who studies the last bits."
+                "FLOATING-POINT NOISE (secure=False was asked for): the promise is about real "
+                "numbers and does not hold against an adversary who studies the last bits."
             )
         lines.extend(f"Public: {name}: {what}." for name, what in self.public.items())
         lines.append(
@@ -188,6 +195,8 @@ class Certificate:
             )
         if values.get("neighbours") not in NEIGHBOURS:
             raise ValueError(f"unknown neighbouring relation {values.get('neighbours')!r}.")
+        if values.setdefault("composition", "adaptive") not in COMPOSITIONS:
+            raise ValueError(f"unknown composition {values['composition']!r}.")
         values["releases"] = tuple(Release(**release) for release in values["releases"])
         values["warnings"] = tuple(values["warnings"])
         values["public"] = dict(values["public"])

@@ -1,23 +1,49 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A budget that several private fits share, and that refuses to be overspent."""
+"""A budget that several private fits share, and that refuses to be overspent.
+
+A copy of a ledger would be a second budget for the same data. So there are no copies: `copy`,
+`sklearn.clone` and pickling inside one process give the same ledger back, and in another process a
+ledger that lives in memory refuses to be spent from. `PrivacyLedger.open` keeps one in a file that
+processes share.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import math
+import os
+import secrets
 import threading
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
+from pairlearn.privacy.accounting.certificate import NEIGHBOURS
 from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu, gaussian_delta, mu_of
 from pairlearn.validation import check_fraction, check_positive
 
-__all__ = ["BudgetExceededError", "PrivacyLedger", "Spend"]
+if TYPE_CHECKING:
+    from pairlearn.privacy.accounting.ledger_file import LedgerFile
 
-_FORMAT = 1
+__all__ = ["BudgetExceededError", "PrivacyLedger", "Spend", "check_relation"]
+
+_FORMAT = 2
+
+#: The ledgers of this process by their identity, so that a pickle finds the one it came from.
+_living: weakref.WeakValueDictionary[str, PrivacyLedger] = weakref.WeakValueDictionary()
 
 
 class BudgetExceededError(RuntimeError):
     """A spend was refused because the budget would be exceeded."""
+
+
+def check_relation(neighbours: str) -> str:
+    """Return the name of a neighbouring relation, or say which there are."""
+    if neighbours not in NEIGHBOURS:
+        names = ", ".join(repr(name) for name in NEIGHBOURS)
+        raise ValueError(f"neighbours must be one of {names}, got {neighbours!r}.")
+    return neighbours
 
 
 @dataclass(frozen=True)
@@ -32,17 +58,59 @@ class Spend:
         Gaussian-DP parameter, or 0 for an entry known only as (epsilon, delta).
     epsilon, delta : float
         The (epsilon, delta) of an entry without mu; (0, 0) otherwise.
+    neighbours : str, default="replace"
+        The neighbouring relation under which these numbers hold.
+    time : str, default=""
+        When it was entered, where a file keeps it.
 
     Examples
     --------
-    >>> Spend("fit", 0.3)
-    Spend(purpose='fit', mu=0.3, epsilon=0.0, delta=0.0)
+    >>> Spend("fit", 0.3, neighbours="add_remove").under("replace").mu
+    0.6
     """
 
     purpose: str
     mu: float = 0.0
     epsilon: float = 0.0
     delta: float = 0.0
+    neighbours: str = "replace"
+    time: str = ""
+
+    def __post_init__(self) -> None:
+        check_relation(self.neighbours)
+        values = (self.mu, self.epsilon, self.delta)
+        if not all(math.isfinite(value) and value >= 0 for value in values) or (
+            self.mu == 0 and self.epsilon == 0
+        ):
+            raise ValueError(
+                f"a spend needs a finite mu > 0 or epsilon > 0, got mu={self.mu!r}, "
+                f"epsilon={self.epsilon!r}, delta={self.delta!r}."
+            )
+
+    def under(self, neighbours: str) -> Spend:
+        """Return what the entry costs under another relation.
+
+        Replacing an example is removing one and adding another: two steps between neighbours, so
+        that mu doubles (Dong, Roth and Su, 2022) and (epsilon, delta) becomes
+        (2 epsilon, (1 + e^epsilon) delta). The other way round nothing follows: a promise about
+        replacement takes the number of examples as public.
+        """
+        if neighbours == self.neighbours:
+            return self
+        if neighbours == "add_remove":
+            raise ValueError(
+                f"{self.purpose!r} is private with respect to replacement, which says nothing "
+                'about adding or removing an example; use PrivacyLedger(neighbours="replace"), or '
+                'neighbours="add_remove" in the fit.'
+            )
+        return Spend(
+            self.purpose,
+            2.0 * self.mu,
+            2.0 * self.epsilon,
+            (1.0 + math.exp(min(self.epsilon, 700.0))) * self.delta,
+            neighbours,
+            self.time,
+        )
 
 
 class PrivacyLedger:
@@ -50,12 +118,21 @@ class PrivacyLedger:
 
     Gaussian releases compose exactly (squares of mu add up). Entries known only as
     (epsilon_i, delta_i) are added by basic composition: the total at `delta` is
-    sum epsilon_i + epsilon(mu, delta - sum delta_i).
+    sum epsilon_i + epsilon(mu, delta - sum delta_i). An entry under adding and removing counts
+    twice in a ledger about replacement (`Spend.under`); the reverse is refused.
+
+    There is one budget, so there are no copies: `copy.deepcopy`, `sklearn.base.clone` and a pickle
+    that comes back to its process give the same ledger, and in another process it refuses to be
+    spent from. `PrivacyLedger.open` shares one between processes through a file.
 
     Parameters
     ----------
     epsilon, delta : float
         The budget.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        The relation that the budget is about.
+    data : str, default=""
+        Which data the budget is about, in your words; two data sets need two ledgers.
 
     Examples
     --------
@@ -69,35 +146,73 @@ class PrivacyLedger:
     pairlearn...BudgetExceededError: 'second fit' would bring the total to ...
     """
 
-    def __init__(self, *, epsilon: float, delta: float) -> None:
-        self.epsilon = check_positive("epsilon", epsilon)
-        self.delta = check_fraction("delta", delta)
+    def __init__(
+        self, *, epsilon: float, delta: float, neighbours: str = "replace", data: str = ""
+    ) -> None:
+        self._set_budget(epsilon, delta, neighbours, data)
         self._entries: list[Spend] = []
         self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._identity = secrets.token_hex(16)
+        _living[self._identity] = self
+
+    @staticmethod
+    def open(
+        path: str | os.PathLike[str],
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbours: str | None = None,
+        data: str | None = None,
+    ) -> LedgerFile:
+        """Return the ledger in a file, which processes share; see `ledger_file.LedgerFile`.
+
+        A file that is not there is made, and then needs `epsilon` and `delta`; of one that is
+        there whatever is given must agree.
+        """
+        from pairlearn.privacy.accounting.ledger_file import LedgerFile
+
+        return LedgerFile.open(path, epsilon=epsilon, delta=delta, neighbours=neighbours, data=data)
+
+    def _set_budget(self, epsilon: float, delta: float, neighbours: str, data: str) -> None:
+        self.epsilon = check_positive("epsilon", epsilon)
+        self.delta = check_fraction("delta", delta)
+        self.neighbours = check_relation(neighbours)
+        self.data = str(data)
 
     @property
     def entries(self) -> tuple[Spend, ...]:
         """The spends so far."""
-        return tuple(self._entries)
+        return tuple(self._read())
 
     @property
     def spent_epsilon(self) -> float:
         """The epsilon of everything so far, at the ledger's delta."""
-        return self._total(self._entries)
+        return self._total(self._read())
 
     @property
     def remaining_mu(self) -> float:
         """The largest Gaussian-DP parameter that may still be spent in one go."""
-        delta = self.delta - sum(entry.delta for entry in self._entries)
-        epsilon = self.epsilon - sum(entry.epsilon for entry in self._entries)
+        return self._remaining(self._read())
+
+    def _remaining(self, entries: Sequence[Spend]) -> float:
+        here = [entry.under(self.neighbours) for entry in entries]
+        delta = self.delta - sum(entry.delta for entry in here)
+        epsilon = self.epsilon - sum(entry.epsilon for entry in here)
         if delta <= 0 or epsilon <= 0:
             return 0.0
         total = mu_of(epsilon, delta)
-        used = compose([0.0, *(entry.mu for entry in self._entries)])
+        used = compose([0.0, *(entry.mu for entry in here)])
         return float(max(0.0, total**2 - used**2) ** 0.5)
 
     def spend(
-        self, purpose: str, *, mu: float = 0.0, epsilon: float = 0.0, delta: float = 0.0
+        self,
+        purpose: str,
+        *,
+        mu: float = 0.0,
+        epsilon: float = 0.0,
+        delta: float = 0.0,
+        neighbours: str = "replace",
     ) -> None:
         """Enter a spend *before* the release, or raise `BudgetExceededError`.
 
@@ -109,33 +224,53 @@ class PrivacyLedger:
             Gaussian-DP parameter of the release.
         epsilon, delta : float, optional
             The (epsilon, delta) of a release that has no mu.
+        neighbours : {"replace", "add_remove"}, default="replace"
+            The relation under which these hold.
         """
-        if min(mu, epsilon, delta) < 0 or (mu == 0 and epsilon == 0):
-            raise ValueError(
-                f"a spend needs mu > 0 or epsilon > 0, got mu={mu!r}, epsilon={epsilon!r}, "
-                f"delta={delta!r}."
-            )
-        entry = Spend(str(purpose), float(mu), float(epsilon), float(delta))
-        with self._lock:
-            total = self._total([*self._entries, entry])
+        entry = Spend(str(purpose), float(mu), float(epsilon), float(delta), neighbours)
+        entry.under(self.neighbours)
+        with self._alone():
+            entries = self._read()
+            total = self._total([*entries, entry])
             # mu_of and epsilon_of_mu err to the safe side by 1e-12 each.
-            if total > self.epsilon * (1 + 1e-9):
+            if not total <= self.epsilon * (1 + 1e-9):
                 raise BudgetExceededError(
                     f"{purpose!r} would bring the total to epsilon = {total:.4g} at delta = "
                     f"{self.delta:g}, over the budget of epsilon = {self.epsilon:g}; spend at "
-                    f"most mu = {self.remaining_mu:.3g}, or ask for a larger budget."
+                    f"most mu = {self._remaining(entries):.3g}, or ask for a larger budget."
                 )
-            self._entries.append(entry)
+            self._enter(entry)
 
-    def _total(self, entries: list[Spend]) -> float:
-        mu = compose([0.0, *(entry.mu for entry in entries)])
-        epsilon = sum(entry.epsilon for entry in entries)
-        delta = self.delta - sum(entry.delta for entry in entries)
+    def _total(self, entries: Sequence[Spend]) -> float:
+        here = [entry.under(self.neighbours) for entry in entries]
+        mu = compose([0.0, *(entry.mu for entry in here)])
+        epsilon = sum(entry.epsilon for entry in here)
+        delta = self.delta - sum(entry.delta for entry in here)
         if delta < 0 or (delta == 0 and gaussian_delta(mu, 0.0) > 0):
             return float("inf")
         if mu == 0:
             return epsilon
         return epsilon + epsilon_of_mu(mu, delta)
+
+    # Where the entries are kept: in memory here, in a file in `LedgerFile`.
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let nobody else read and enter inside the block."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "this ledger lives in the memory of another process, where spends of this one "
+                "would not be seen; share one in a file: PrivacyLedger.open(path, epsilon=..., "
+                "delta=...)."
+            )
+        with self._lock:
+            yield
+
+    def _read(self) -> list[Spend]:
+        return self._entries
+
+    def _enter(self, entry: Spend) -> None:
+        self._entries.append(entry)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values that JSON can hold."""
@@ -143,26 +278,49 @@ class PrivacyLedger:
             "format": _FORMAT,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "entries": [asdict(entry) for entry in self._entries],
+            "neighbours": self.neighbours,
+            "data": self.data,
+            "entries": [asdict(entry) for entry in self._read()],
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PrivacyLedger:
-        """Return the ledger that `to_dict` described; an overspent one is refused."""
-        if plain.get("format") != _FORMAT:
-            raise ValueError(
-                f"the ledger has format {plain.get('format')!r}; this version reads {_FORMAT}."
-            )
-        ledger = cls(epsilon=plain["epsilon"], delta=plain["delta"])
+        """Return a ledger with the entries that `to_dict` described; an overspent one is refused.
+
+        It is a ledger of its own: whoever goes on with both has two budgets.
+        """
+        version = plain.get("format")
+        if version not in (1, _FORMAT):
+            raise ValueError(f"the ledger has format {version!r}; this version reads {_FORMAT}.")
+        ledger = PrivacyLedger(
+            epsilon=plain["epsilon"],
+            delta=plain["delta"],
+            neighbours=plain.get("neighbours", "replace"),
+            data=plain.get("data", ""),
+        )
         for entry in plain["entries"]:
-            ledger.spend(
-                entry["purpose"], mu=entry["mu"], epsilon=entry["epsilon"], delta=entry["delta"]
-            )
+            names = ("mu", "epsilon", "delta", "neighbours")
+            ledger.spend(entry["purpose"], **{k: entry[k] for k in names if k in entry})
         return ledger
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.to_dict()
+    def __copy__(self) -> Self:
+        return self
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        restored = type(self).from_dict(state)
-        self.__dict__.update(restored.__dict__)
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _found_again, (self._identity, self.to_dict())
+
+
+def _found_again(identity: str, plain: dict[str, Any]) -> PrivacyLedger:
+    """Return the ledger of this process that was pickled, or one that can be read only."""
+    found = _living.get(identity)
+    if found is not None:
+        return found
+    ledger = PrivacyLedger.from_dict(plain)
+    ledger._process = -1
+    return ledger

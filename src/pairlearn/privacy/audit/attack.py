@@ -51,7 +51,7 @@ from pairlearn.validation import check_count, check_fraction
 
 __all__ = [
     "AuditResult", "Neighbours", "RecordingSource", "ReplayingSource", "audit", "audit_statistics",
-    "release_distances", "worst_case_neighbours",
+    "log_likelihood_ratio", "release_distances", "smallest_violation", "worst_case_neighbours",
 ]  # fmt: skip
 
 Vector = NDArray[np.float64]
@@ -247,6 +247,63 @@ def audit_statistics(
     return AuditResult(epsilon, delta, found[0], mu, found[1], n_runs, confidence)
 
 
+def smallest_violation(
+    mu: float, delta: float, *, n_runs: int, confidence: float, chance: float = 0.9
+) -> float:
+    """Return the smallest Gaussian-DP parameter that an audit of `mu` would refute.
+
+    That is, with probability `chance` or a little more, if its test statistic is the best one;
+    infinity if there are too few runs for any.
+
+    Parameters
+    ----------
+    mu : float
+        The claim.
+    delta : float
+        The failure probability of the claim.
+    n_runs : int
+        Runs on each data set, of which half choose the test.
+    confidence : float
+        Probability with which each bound holds.
+    chance : float, default=0.9
+        Probability with which the violation is found.
+
+    Examples
+    --------
+    >>> found = smallest_violation(0.5, 1e-3, n_runs=2000, confidence=0.99)
+    >>> 0.7 < found < 0.85
+    True
+    """
+    from scipy.special import ndtr, ndtri
+
+    from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
+
+    n = n_runs - n_runs // 2
+    epsilon = epsilon_of_mu(mu, delta)
+    # Both counts unlucky at once by so much has the probability 1 - chance for each of them.
+    unlucky = float(ndtri(math.sqrt(chance)))
+
+    def found(true_mu: float) -> bool:
+        thresholds = np.linspace(-4.0, 4.0 + true_mu, 300)
+        shares = ndtr(true_mu - thresholds), ndtr(-thresholds)
+        spread = [np.sqrt(n * share * (1.0 - share)) for share in shares]
+        above = np.clip(n * shares[0] - unlucky * spread[0], 0, n)
+        other = np.clip(n * shares[1] + unlucky * spread[1], 0, n)
+        epsilons, mus = _lower_bounds(above, other, n, delta=delta, error=1.0 - confidence)
+        # The first side, and the third after turning the two round, see the same by symmetry.
+        return bool(epsilons[0].max() > epsilon or mus[0].max() > mu)
+
+    low, high = mu, 2.0 * mu + 1.0
+    while not found(high):
+        high *= 2.0
+        if high > 64.0:
+            return math.inf
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
+
+
 def audit(
     mechanism: Mechanism,
     setting: PublicSetting,
@@ -280,7 +337,7 @@ def audit(
         Lower bounds on epsilon and mu, and what the noise was like.
     """
     pair = neighbours or worst_case_neighbours(setting, label_is_worst=mechanism.label_is_worst)
-    maker: SourceMaker = make_source or (lambda _: NoiseSource())
+    maker: SourceMaker = make_source or (lambda _: NoiseSource(secure=False))
     attack = _projections if mechanism.secret_draws else _log_ratios
     noise = NoiseCheck()
     values, claimed = attack(mechanism, pair, setting, n_runs, maker, noise)
@@ -322,12 +379,7 @@ def _log_ratios(
             fit: PrivateFit = mechanism.fit(*here, setting=setting, noise=record)
             replay = ReplayingSource(record)
             mechanism.fit(*there, setting=setting, noise=replay)
-            values[world, i] = sign * sum(
-                _log_ratio(*release)
-                for release in zip(
-                    record.outputs, record.values, replay.values, record.scales, strict=True
-                )
-            )
+            values[world, i] = sign * log_likelihood_ratio(record, replay)
             claimed = fit.mu
             noise.add(record)
     return values, claimed
@@ -369,6 +421,15 @@ def _projections(
     best = int(np.argmax(shown))
     part = slice(int(edges[best]), int(edges[best + 1]))
     return np.array([rows[:, part] @ apart[part] for rows in both]), claimed
+
+
+def log_likelihood_ratio(record: RecordingSource, replay: ReplayingSource) -> float:
+    """Return the log-likelihood ratio of a recorded run, its own data against those of the replay.
+
+    All releases enter, each Gaussian about what it was to protect.
+    """
+    releases = zip(record.outputs, record.values, replay.values, record.scales, strict=True)
+    return sum(_log_ratio(*release) for release in releases)
 
 
 def _log_ratio(output: Vector, mine: Vector, theirs: Vector, scale: float) -> float:

@@ -195,7 +195,7 @@ class _Run:
         size = d * d if self.mechanism.learns == "metric" else d
         if np.shape(fit.direction) != (size,) or not np.isfinite(fit.direction).all():
             self._fail(f"gives the direction {fit.direction!r}", f"release {size} finite numbers")
-        if not math.isfinite(fit.threshold):
+        if fit.threshold is not None and not math.isfinite(fit.threshold):
             self._fail(f"gives the threshold {fit.threshold!r}", "release a finite one")
         if fit.secure != self.secure:
             self._fail(f"says secure={fit.secure}", "pass secure=noise.secure to PrivateFit")
@@ -279,7 +279,7 @@ class _Run:
 def _same(fit: PrivateFit, other: PrivateFit) -> bool:
     return (
         np.array_equal(fit.direction, other.direction)
-        and fit.threshold == other.threshold
+        and (fit.threshold, fit.log_odds) == (other.threshold, other.log_odds)
         and fit.releases == other.releases
         and (fit.mu, fit.secure) == (other.mu, other.secure)
         and repr(dict(fit.details)) == repr(dict(other.details))

@@ -35,7 +35,7 @@ class NoiseCheck:
     >>> def check(seed_of):
     ...     noise = NoiseCheck()
     ...     for run in range(200):
-    ...         record = RecordingSource(NoiseSource(seed=seed_of(run)))
+    ...         record = RecordingSource(NoiseSource(secure=False, seed=seed_of(run)))
     ...         _ = record.protect(np.zeros(5), 2.0)
     ...         noise.add(record)
     ...     return noise

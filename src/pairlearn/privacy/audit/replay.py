@@ -118,6 +118,11 @@ class RecordingSource(NoiseSource):
         self.draws.append(self._inner.draw_indices(n, size))
         return self.draws[-1]
 
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """Record the order of the inner source."""
+        self.draws.append(self._inner.permutation(n))
+        return self.draws[-1]
+
     def _note(self, values: Vector, output: Vector, scale: float) -> None:
         self.values.append(np.array(values, dtype=np.float64))
         self.outputs.append(np.array(output, dtype=np.float64))
@@ -131,14 +136,19 @@ class ReplayingSource(NoiseSource):
     ----------
     record : RecordingSource
         The earlier run.
+    rows : ndarray of int, optional
+        Where each row of the earlier run is now, if the two data sets are in different orders. A
+        secret order of the rows is then played back for the same examples; it is as likely as the
+        one that was recorded, so this is a matching of the two laws and not a favour.
     """
 
-    def __init__(self, record: RecordingSource) -> None:
+    def __init__(self, record: RecordingSource, rows: NDArray[np.int64] | None = None) -> None:
         self.secure = record.secure
         self.private = False
         self.values: list[Vector] = []
         self._outputs = iter(record.outputs)
         self._draws = iter(record.draws)
+        self._rows = rows
 
     def protect(self, values: Vector, scale: float) -> Vector:
         """Record the values and return the earlier output."""
@@ -153,6 +163,11 @@ class ReplayingSource(NoiseSource):
     def draw_indices(self, n: int, size: int) -> NDArray[np.int64]:
         """Return the earlier indices."""
         return next(self._draws)
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """Return the earlier order, of the same examples."""
+        order = next(self._draws)
+        return order if self._rows is None else self._rows[order]
 
 
 def release_distances(

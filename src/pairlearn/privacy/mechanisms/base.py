@@ -182,9 +182,9 @@ class PrivateFit:
     ----------
     direction : ndarray
         The linear score in standard coordinates, or the rows of a metric's matrix W.
-    threshold : float
+    threshold : float or None
         Score above which an example is called positive, or squared distance above which a pair
-        counts as far.
+        counts as far; None if nothing was released from which it could be known.
     releases : tuple of Release
         Every noisy quantity taken from the data.
     mu : float or None
@@ -195,6 +195,11 @@ class PrivateFit:
         Whether the noise was discrete.
     details : mapping
         Further released or public numbers (never raw statistics).
+    composition : {"adaptive", "disjoint", "mixture"}, default="adaptive"
+        How the releases add up; see `Certificate`.
+    log_odds : (float, float) or None
+        Slope and offset of the log odds of the positive label as a function of the score minus
+        the threshold, where releases give them.
 
     Examples
     --------
@@ -203,27 +208,34 @@ class PrivateFit:
     """
 
     direction: Vector
-    threshold: float
+    threshold: float | None
     releases: tuple[Release, ...]
     mu: float | None
     accounting: str
     secure: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
+    composition: str = "adaptive"
+    log_odds: tuple[float, float] | None = None
 
     @classmethod
     def of_one(cls, direction: Vector, release: Release, noise: NoiseSource) -> PrivateFit:
         """Return what one release gives."""
         how = "one Gaussian release, converted exactly"
-        return cls(direction, 0.0, (release,), release.mu, how, noise.secure)
+        return cls(direction, None, (release,), release.mu, how, noise.secure)
 
     @classmethod
     def of_several(
-        cls, direction: Vector, releases: list[Release], noise: NoiseSource, threshold: float = 0.0
+        cls,
+        direction: Vector,
+        releases: list[Release],
+        noise: NoiseSource,
+        threshold: float | None = None,
+        log_odds: tuple[float, float] | None = None,
     ) -> PrivateFit:
         """Return what releases give of which each may depend on those before."""
         how = "adaptive composition of Gaussian-DP, converted exactly"
         mu = compose(release.mu for release in releases)
-        return cls(direction, threshold, tuple(releases), mu, how, noise.secure)
+        return cls(direction, threshold, tuple(releases), mu, how, noise.secure, log_odds=log_odds)
 
     @classmethod
     def of_stages(
@@ -232,7 +244,7 @@ class PrivateFit:
         """Return what releases give whose examples are disjoint."""
         how = "disjoint stages, each with the whole budget of the Gaussian mechanism"
         mu = max((release.mu for release in releases), default=0.0)
-        return cls(direction, 0.0, tuple(releases), mu, how, noise.secure)
+        return cls(direction, None, tuple(releases), mu, how, noise.secure, composition="disjoint")
 
 
 class Mechanism(ABC):
@@ -330,7 +342,11 @@ def certify(
         What the reader should know.
     """
     facts = {
-        "number of examples": str(setting.n_examples),
+        "number of examples": (
+            f"{setting.n_examples}, the number of rows"
+            if setting.neighbours == "replace"
+            else f"at most {setting.n_examples}, given by the caller"
+        ),
         "bounds": "lower and upper bound of each feature, given by the caller",
         "kinds": "number of levels of each feature (0 = continuous), given by the caller",
         "centre": "middle of the bounds" if setting.centre is None else "given by the caller",
@@ -350,4 +366,5 @@ def certify(
         public=facts | dict(public or {}),
         accounting=fit.accounting,
         warnings=warnings,
+        composition=fit.composition,
     )

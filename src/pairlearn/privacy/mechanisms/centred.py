@@ -13,6 +13,24 @@ g_k a James-Stein factor, R_k D_k estimates Cov(x, y); the rounds are averaged b
 direction is (S + lambda I)^{-1} D, with S the released covariance, shrunk towards a multiple of
 the identity by the known size of its noise, and lambda from the known noise of D and S.
 
+*A belief about rare classes.* With few positive examples the estimate D of Cov(x, y) is mostly
+noise. Suppose, before seeing anything, that the two class means scatter about the public middle
+with standard deviation tau in each coordinate. For labels of mean m, Cov(x, y) = h (mu_+ - mu_-)
+with h = (1 - m^2)/2, and given the centre c = (1 + m)/2 mu_+ + (1 - m)/2 mu_- of all examples
+
+    E[mu_+ - mu_- | c] = 2 m c / (1 + m^2),     Var[mu_+ - mu_- | c] = 2 tau^2 / (1 + m^2)
+
+in each coordinate: the rare class is expected nearer to the middle than the bulk is. So D is drawn
+towards a careful part of that, D_0 = kappa h m^3 c, by the weight that Bayes' rule gives it,
+
+    D <- w D + (1 - w) D_0,    w = V_0 / (V_0 + V),    V_0 = 2 h^2 tau^2 / (1 + m^2),
+
+where V is the variance of the noise in D plus that of the sample, R^2 (tr/d)(1 - m^2)/n. All of it
+is made of releases and public numbers, turns round with the labels, and does nothing where classes
+are balanced and examples are many. Where the rare class lies beyond the bulk, as seen from the
+middle, the belief is wrong and costs accuracy, never privacy; ``rare_class_belief=False`` leaves
+it out.
+
 The constants below were fixed by simulation on several data sets and Gaussian models and are not
 adjusted to anything at run time.
 """
@@ -21,6 +39,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +73,10 @@ _LARGEST_LABEL_MEAN = 0.98
 _CLIPPING_BIAS = 0.05
 # The signal is taken to be at least this share of its noise.
 _SMALLEST_SIGNAL = 0.2
+# Of what the releases say, at least so much of the distance of classes and of the variance stays.
+_LEAST_APART, _LEAST_WITHIN = 0.1, 0.05
+# The belief about rare classes: kappa and tau, in standard units.
+_BELIEF_SHARE, _BELIEF_SPREAD = 0.2, 0.5
 
 
 @dataclass(frozen=True)
@@ -79,6 +102,10 @@ class CentredStatistics(Mechanism):
     n_rounds : {5, 3, 2, 1}, default=5
         Number of rounds. ``pairlearn reproduce private-regimes`` compares them: five are best or
         close to it in every regime tried, fewer can pay with a good public centre.
+    rare_class_belief : bool, default=True
+        Whether to expect the mean of a rare class nearer to the public middle (or the public
+        centre) than the bulk of the examples, with the weight that the noise leaves to it; see the
+        module. Post-processing: the promise is the same.
 
     Examples
     --------
@@ -92,6 +119,7 @@ class CentredStatistics(Mechanism):
     """
 
     n_rounds: int = 5
+    rare_class_belief: bool = True
 
     name = "statistics"
 
@@ -136,10 +164,21 @@ class CentredStatistics(Mechanism):
                 )
             )
             beliefs = _update(moments, start)
-        direction, covariance = _direction(moments, beliefs.label)
+        last, spread = moments[-1], _spread(moments, beliefs.label)
+        covariance, variance = _covariance(moments, beliefs.label)
+        if self.rare_class_belief:
+            covariance, variance = _drawn_to_belief(
+                covariance, variance, beliefs, start, _trace(spread) * last.radius**2 / d,
+                setting.n_examples,
+            )  # fmt: skip
+        solver, shrunk = _solver(last, spread, covariance, variance)
+        direction = solver @ (covariance / last.radius)
         middle = beliefs.centre - beliefs.label * covariance / (1.0 - beliefs.label**2)
+        threshold = float(direction @ middle)
+        mean = float(direction @ beliefs.centre) - threshold
+        log_odds = _log_odds(direction, solver, shrunk, last, covariance, variance, beliefs, mean)
         releases = [moment.release for moment in moments]
-        return PrivateFit.of_several(direction, releases, noise, float(direction @ middle))
+        return PrivateFit.of_several(direction, releases, noise, threshold, log_odds)
 
 
 def _weights(mean: float, last: bool, neighbours: str) -> Weights:
@@ -181,44 +220,124 @@ def _update(moments: list[Moments], start: Vector) -> _Beliefs:
     return _Beliefs(label, centre, variance, math.sqrt(length**2 + d * variance))
 
 
-def _direction(moments: list[Moments], label: float) -> tuple[Vector, Vector]:
-    """Return (S + lambda I)^{-1} Cov(x, y) and Cov(x, y), in standard coordinates."""
+def _shrink_of(moments: list[Moments], k: int, label: float) -> float:
+    """Return the James-Stein factor of the mean of round k, 1 in the first."""
+    if not k:
+        return 1.0
+    m = moments[k]
+    noise = len(m.mean) * (m.deviation / m.weights.mean) ** 2
+    shrink = max(0.0, 1.0 - noise / max(float(m.mean @ m.mean), 1e-300))
+    # The rarer a class, the smaller the signal beside the error of the centre: then an
+    # unbiased centre matters more than a quiet one.
+    return shrink + (1.0 - shrink) * label**4
+
+
+def _covariance(moments: list[Moments], label: float) -> tuple[Vector, float]:
+    """Return Cov(x, y) in standard coordinates, all rounds together, and its noise variance."""
     d = len(moments[-1].mean)
     total = np.zeros(d)
     precision = 0.0
-    centre = np.zeros(d)
     for k, m in enumerate(moments):
-        shrink = 1.0
-        if k:
-            noise = d * (m.deviation / m.weights.mean) ** 2
-            shrink = max(0.0, 1.0 - noise / max(float(m.mean @ m.mean), 1e-300))
-            # The rarer a class, the smaller the signal beside the error of the centre: then an
-            # unbiased centre matters more than a quiet one.
-            shrink += (1.0 - shrink) * label**4
-        centre = shrink * m.mean
+        shrink = _shrink_of(moments, k, label)
         variance = (m.radius * m.deviation) ** 2 * (1.0 + label**2 * shrink / m.weights.mean**2)
         if m is not moments[-1]:
             variance += (_CLIPPING_BIAS * m.radius) ** 2 / d
-        total += m.radius * (m.label_mean - label * centre) / variance
+        total += m.radius * (m.label_mean - label * shrink * m.mean) / variance
         precision += 1.0 / variance
-    covariance = total / precision
+    return total / precision, 1.0 / precision
 
+
+def _drawn_to_belief(
+    covariance: Vector,
+    variance: float,
+    beliefs: _Beliefs,
+    start: Vector,
+    per_feature: float,
+    n: int,
+) -> tuple[Vector, float]:
+    """Return Cov(x, y) and its noise variance, drawn towards what is believed of a rare class."""
+    m = beliefs.label
+    h = 0.5 * (1.0 - m**2)
+    expected = _BELIEF_SHARE * h * m**3 * (beliefs.centre - start)
+    spread = 2.0 * (h * _BELIEF_SPREAD) ** 2 / (1.0 + m**2)
+    sampled = per_feature * (1.0 - m**2) / n
+    weight = spread / (spread + variance + sampled)
+    return weight * covariance + (1.0 - weight) * expected, weight * variance
+
+
+def _spread(moments: list[Moments], label: float) -> Vector:
+    """Return the covariance of v in the last round, as it was released."""
     last = moments[-1]
     assert last.second is not None
+    centre = _shrink_of(moments, len(moments) - 1, label) * last.mean
+    spread: Vector = last.second - np.outer(centre, centre)
+    return spread
+
+
+def _trace(spread: Vector) -> float:
+    return max(float(np.trace(spread)), 1e-3)
+
+
+def _solver(
+    last: Moments, spread: Vector, covariance: Vector, variance: float
+) -> tuple[Vector, Vector]:
+    """Return (S + lambda I)^{-1} and S, in units of the last radius."""
+    d = len(covariance)
     deviation = last.deviation / math.sqrt(last.weights.second)
-    spread = last.second - np.outer(centre, centre)
-    trace = max(float(np.trace(spread)), 1e-3)
+    trace = _trace(spread)
     identity = np.eye(d)
     unequal = spread - trace / d * identity
     noise = deviation**2 * d * (d + 1) / 2
     keep = max(0.0, 1.0 - noise / max(float(np.sum(unequal**2)), 1e-300))
     values, vectors = np.linalg.eigh(trace / d * identity + keep * unequal)
+    values = np.maximum(values, 0.0)
 
     scaled = covariance / last.radius
-    scaled_variance = 1.0 / (precision * last.radius**2)
+    scaled_variance = variance / last.radius**2
     signal = max(
         float(scaled @ scaled) - d * scaled_variance, _SMALLEST_SIGNAL * d * scaled_variance
     )
     ridge = scaled_variance * trace / signal + deviation * math.sqrt(d)
-    direction: Vector = vectors @ ((vectors.T @ scaled) / (np.maximum(values, 0.0) + ridge))
-    return direction, covariance
+    return (vectors / (values + ridge)) @ vectors.T, (vectors * values) @ vectors.T
+
+
+def _log_odds(
+    direction: Vector, solver: Vector, shrunk: Vector, last: Moments, covariance: Vector,
+    variance: float, beliefs: _Beliefs, mean: float,
+) -> tuple[float, float]:  # fmt: skip
+    r"""Return slope and offset of the log odds over the score minus the threshold.
+
+    With normal scores of one variance s^2 in both classes and means Delta apart, the log odds have
+    the slope Delta / s^2. Delta = w . Cov(x, y) / h, less what the noise in Cov(x, y) adds to it on
+    average because w was made from it, variance tr((S + lambda I)^{-1}), and
+    s^2 = w' (S - Cov Cov' / (1 - m^2)) w. Clipping has shortened both; by how much is told by the
+    released length of a record beside the root of tr S. The offset makes the mean probability of
+    normal scores with the released mean and variance the released share of positives.
+    """
+    label = beliefs.label
+    total = float(direction @ covariance)
+    noise = variance * float(np.trace(solver)) / last.radius
+    apart = max(total - noise, _LEAST_APART * total) / (0.5 * (1.0 - label**2))
+    trace = max(float(np.trace(shrunk)), 1e-3)
+    scores = last.radius**2 * float(direction @ shrunk @ direction)
+    # Noise may leave nothing: some of the mean variance is always there.
+    usual = last.radius**2 * trace / len(direction) * float(direction @ direction)
+    least = max(_LEAST_WITHIN * usual, 1e-300)
+    clipped = max(1.0, beliefs.length / (last.radius * math.sqrt(trace)))
+    slope = apart / max(scores - total**2 / (1.0 - label**2), least) / clipped
+    deviation = clipped * math.sqrt(max(scores, least))
+    nodes, weights = _normal_nodes()
+    odds = slope * (mean + deviation * nodes)
+    low, high = -50.0 - float(np.abs(odds).max()), 50.0 + float(np.abs(odds).max())
+    for _ in range(40):
+        offset = 0.5 * (low + high)
+        shown = 0.5 + 0.5 * float(weights @ np.tanh(0.5 * (odds + offset)))
+        low, high = (low, offset) if shown > 0.5 * (1.0 + label) else (offset, high)
+    return slope, 0.5 * (low + high)
+
+
+@lru_cache(maxsize=1)
+def _normal_nodes() -> tuple[Vector, Vector]:
+    """Return places and weights of a mean over the standard normal law."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(41)
+    return nodes, weights / weights.sum()

@@ -139,6 +139,12 @@ class LocalizedGradient(Mechanism):
     C s eta (T + 1) / n_k. A replaced example lies in one stage only and later stages see the
     noisy centre alone, so each stage may spend the whole budget.
 
+    Rows are dealt to the stages in a secret order that does not depend on the data, so that the law
+    of the result depends on which examples there are and not on how they were sorted: one that is
+    replaced may then change the order of all others (as when rows are sorted by label), and still
+    a single row differs between two runs with matching orders. The mixture over orders keeps the
+    promise (lemma 3).
+
     The released code of the published method has no Lipschitz constant in its noise; here the
     constant is proved and the noise is that of the analytic Gaussian mechanism.
 
@@ -180,8 +186,10 @@ class LocalizedGradient(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately, from stages that are blocks of rows in order; see `Mechanism.fit`."""
+        """Learn privately, from stages of rows in a secret order; see `Mechanism.fit`."""
         self.check(setting, noise)
+        order = noise.permutation(len(Z))
+        Z, signs = Z[order], signs[order]
         d = setting.n_features
         clip = self.clip * math.sqrt(d)
         ball = self.radius / clip

@@ -134,6 +134,12 @@ class LocalizedHinge(Mechanism):
     probability is spent. Noise is that of the analytic Gaussian mechanism; the published one lacks
     a factor sqrt 2. A replaced example lies in one stage, so each stage may spend the whole budget.
 
+    Rows are dealt to the stages in a secret order that does not depend on the data, so that the law
+    of the result depends on which examples there are and not on how they were sorted: one that is
+    replaced may then change the order of all others (as when rows are sorted by label), and still
+    a single row differs between two runs with matching orders. The mixture over orders keeps the
+    promise (lemma 3).
+
     *Cost.* Stage k takes about 6 n_k steps of n_k^2 d / 4 operations: some 0.1 s for n = 256, 0.5 s
     for 512 and 5 s for 1024 with ten features. Larger n is refused; there,
     ``LocalizedPairSGD(loss=SmoothedHinge(width))`` is the practical way.
@@ -193,8 +199,10 @@ class LocalizedHinge(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately, from stages that are blocks of rows in order; see `Mechanism.fit`."""
+        """Learn privately, from stages of rows in a secret order; see `Mechanism.fit`."""
         self.check(setting, noise)
+        order = noise.permutation(len(Z))
+        Z, signs = Z[order], signs[order]
         d = setting.n_features
         length = self.clip * math.sqrt(d)
         centre = np.zeros(d)

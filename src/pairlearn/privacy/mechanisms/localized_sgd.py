@@ -14,7 +14,7 @@ from pairlearn.losses import Logistic, PairLoss
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.touches import touch_noise
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
-from pairlearn.privacy.mechanisms.clipped_pairs import average_of_descent, clip_rows
+from pairlearn.privacy.mechanisms.clipped_pairs import average_of_descent, check_slopes, clip_rows
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import GRID_STEPS, protect_on_grid, rounding_drift
 from pairlearn.solvers.localized import stage_sizes
@@ -63,11 +63,13 @@ class LocalizedPairSGD(Mechanism):
     *Sensitivity given the indices.* Let S, S' differ in one example of stage k. A step that does
     not touch it is the same map in both runs; the loss is convex and L-smooth with
     eta_k <= 2/L, so it does not increase their distance. A step that touches it adds at most
-    eta_k c, where c bounds the change of the gradient of one pair at one point. Without
-    clipping, examples lie in the public box, hence in a ball of radius B, and c = 2 B s = G (with
-    the partner u fixed, both gradients are points of the convex hull of 0 and s (ball - u),
-    whose diameter is 2 B s; if the label changes, one of them is 0). With pairs clipped to
-    length C, c = 2 C s = 2 G. The step t influences T_k - t - 1 of the averaged iterates, so the
+    eta_k c, where c bounds the change of the gradient of one pair at one point. With pairs of
+    length at most C, c = 2 C s = 2 G: two vectors of length C s. If the loss never increases, so
+    that slopes have one sign, and examples lie in the public box, hence in a ball of radius B,
+    then also c <= 2 B s: with the partner u fixed both gradients are points of the convex hull of
+    0 and s (ball - u), whose diameter is 2 B s; if the label changes, one of them is 0. Without
+    clipping this is G. A slope that may change its sign would put them on both sides of 0. The
+    step t influences T_k - t - 1 of the averaged iterates, so the
     two averages are at most
 
         D = c eta_k (1/T_k) sum_t (T_k - t - 1)_+ 1[step t touches the example]
@@ -86,6 +88,12 @@ class LocalizedPairSGD(Mechanism):
 
     A replaced example lies in one stage, and later stages see that stage's noisy centre only, so
     every stage may spend all of (epsilon, delta).
+
+    Rows are dealt to the stages in a secret order that does not depend on the data, so that the law
+    of the result depends on which examples there are and not on how they were sorted: one that is
+    replaced may then change the order of all others (as when rows are sorted by label), and still
+    a single row differs between two runs with matching orders. The mixture over orders keeps the
+    promise (lemma 3).
 
     With few examples this mechanism is close to chance: sampling with replacement, halving the
     data and averaging each cost signal. It is here because it is the paper's; the default is
@@ -144,6 +152,7 @@ class LocalizedPairSGD(Mechanism):
                 "with a kink two runs may drift apart. Use SmoothedHinge(width), or the mechanism "
                 "'localized_nonsmooth'."
             )
+        check_slopes(self.loss, self.radius)
 
     def bounds(self, setting: PublicSetting) -> PairBounds:
         """Return the public constants, among them the G that the noise is calibrated to."""
@@ -154,12 +163,13 @@ class LocalizedPairSGD(Mechanism):
             length = min(longest, self.clip * math.sqrt(setting.n_features))
         # Margins of clipped pairs in the ball are within the radius in units of 1/C.
         slope = self.loss.slope_bound(self.radius)
+        one_sign = self.loss.never_increases
         return PairBounds(
             length=length,
             radius=self.radius / length,
             lipschitz=length * slope,
             smoothness=length**2 * self.loss.curvature_bound(self.radius),
-            change=min(2.0 * length, longest) * slope,
+            change=(min(2.0 * length, longest) if one_sign else 2.0 * length) * slope,
         )
 
     def cost(self, setting: PublicSetting) -> dict[str, float]:
@@ -178,8 +188,10 @@ class LocalizedPairSGD(Mechanism):
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn privately, from stages that are blocks of rows in order; see `Mechanism.fit`."""
+        """Learn privately, from stages of rows in a secret order; see `Mechanism.fit`."""
         self.check(setting, noise)
+        order = noise.permutation(len(Z))
+        Z, signs = Z[order], signs[order]
         d = setting.n_features
         bounds = self.bounds(setting)
         sizes = stage_sizes(setting.n_examples)
@@ -213,12 +225,13 @@ class LocalizedPairSGD(Mechanism):
             centre = ball_or_whole(bounds.radius).project(noisy)
         return PrivateFit(
             direction=centre,
-            threshold=0.0,
+            threshold=None,
             releases=tuple(releases),
             mu=None,
             accounting=self._accounting(bounds),
             secure=noise.secure,
             details={"lipschitz": bounds.lipschitz, "gradient_change": bounds.change},
+            composition="mixture",
         )
 
     def _step_size(

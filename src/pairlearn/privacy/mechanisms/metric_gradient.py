@@ -189,7 +189,7 @@ class MetricPairGradient:
     ) -> None:
         n = len(Z) if n_examples is None else n_examples
         if n < len(Z):
-            raise ValueError(f"there are {len(Z)} rows, more than the public number {n}.")
+            raise ValueError(f"there are more rows than the public number {n}.")
         self._Z, self._labels, self._radius, self._bias = Z, labels, radius, bias
         self._different_weight = different_weight
         self._scale = 2.0 / max(1, n * (n - 1))

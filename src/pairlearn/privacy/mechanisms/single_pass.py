@@ -58,8 +58,9 @@ class SinglePass(Mechanism):
     8/C^2, does not increase their distance. A touched step adds at most eta times the difference
     of two gradients at the same point: 2 C s if the label stays, C s if it changes (the pair is
     then active in one run only), s = sigmoid(C r). Hence \|w - w'\| <= 4 C s eta for the last
-    iterate, with no failure probability. An average of iterates has less signal for the same worst
-    case, so the last iterate it is.
+    iterate, with no failure probability. If the replaced example also moves to another place, as in
+    rows that are sorted, it is removed here and added there, 2 C s eta each (below). An average of
+    iterates has less signal for the same worst case, so the last iterate it is.
 
     *Adding or removing z between p and q* puts the pairs (z, p), (q, z) in the place of (q, p). Of
     three labels in a circle an even number of neighbours differ: of the three pairs none or two
@@ -121,8 +122,9 @@ class SinglePass(Mechanism):
             return
         if state.n_seen + len(Z) > setting.n_examples:
             raise ValueError(
-                f"there are {state.n_seen + len(Z)} rows, more than the public number "
-                f"{setting.n_examples} that the step size was made for."
+                f"there are more rows than the public number {setting.n_examples} that the step "
+                "size was made for; none of these was used. Release what came before them; another "
+                "number needs a pass of its own."
             )
         clip, ball, step_size = self._scales(setting)
         state.n_seen += len(Z)

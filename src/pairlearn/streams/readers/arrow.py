@@ -22,7 +22,7 @@ from pairlearn.streams.readers.row_buffer import (
 )
 from pairlearn.streams.readers.schema import Layout, Schema, listed
 
-__all__ = ["ArrowReader"]
+__all__ = ["ArrowReader", "files_of"]
 
 #: Bytes, several chunks.
 _LARGE = 1 << 24
@@ -74,7 +74,7 @@ class ArrowReader(Reader):
             ) from None
         self._pa = pyarrow
         given = list(sources) if isinstance(sources, (list, tuple)) else [sources]
-        self.files = [file for source in given for file in _files_of(source)]
+        self.files = [file for source in given for file in files_of(source)]
         if not self.files:
             raise ReadError("there is no file to read; name at least one.")
         self.schema = schema
@@ -332,7 +332,7 @@ class ArrowReader(Reader):
         return self.layout.code_of(j, text) if text else -1
 
 
-def _files_of(source: Any) -> list[Path]:
+def files_of(source: Any) -> list[Path]:
     """Return the file, or the data files below the folder."""
     if not isinstance(source, (str, os.PathLike)):
         raise ReadError(f"Parquet and Arrow are read from paths, got {type(source).__name__}.")

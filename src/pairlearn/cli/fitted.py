@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is said of a model that was fitted in memory: its AUC, its settings, its columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pairlearn.tables import TableEncoder
+
+__all__ = ["column_importance", "facts_of_fit"]
+
+#: Columns that are named.
+_TOP = 6
+#: Rows that the importance of columns is measured on.
+_ROWS = 20_000
+
+
+def facts_of_fit(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    names: Sequence[str] | None,
+    encoder: TableEncoder | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Return what is known of a fitted model, as plain values and, in "lines", as text."""
+    facts: dict[str, Any] = {"rows": len(y)}
+    if not hasattr(model, "held_out_auc_"):
+        return facts
+    from pairlearn.estimators.held_out import held_out_auc
+
+    lines: list[str] = []
+    found = held_out_auc(model, X, y, seed=seed)
+    if found is None:
+        lines.append("held-out AUC: too few examples of a class; evaluate the model on new data")
+    else:
+        interval = found.interval
+        facts |= {"auc": interval.auc, "auc_of": "held-out", "low": interval.low,
+                  "high": interval.high, "confidence": interval.confidence,
+                  "held_out_parts": found.n_folds}  # fmt: skip
+        how = f"{found.n_folds} parts held out in turn" if found.n_folds > 1 else "a fifth held out"
+        lines.append(
+            f"held-out AUC {interval.auc:.4f}, {100 * interval.confidence:g} % interval "
+            f"[{interval.low:.4f}, {interval.high:.4f}] ({how}; the model is fitted to all rows)"
+        )
+    facts["settings"] = _settings(model)
+    lines.append("settings: " + ", ".join(f"{k} {v}" for k, v in facts["settings"].items()))
+    facts["importance"] = column_importance(model, X, names=names, encoder=encoder)
+    if facts["importance"]:
+        shown = [f"{entry['column']} {100 * entry['share']:.0f} %{entry['direction']}"
+                 for entry in facts["importance"][:_TOP]]  # fmt: skip
+        lines.append(f"most important columns: {', '.join(shown)}")
+    return {**facts, "lines": lines}
+
+
+def _settings(model: Any) -> dict[str, str]:
+    """Return what was chosen, by name."""
+    found = {"solver": {"sgd": "stochastic", "exact": "exact"}[model.solver_]}
+    found["loss"] = _words(type(model.loss_).__name__)
+    for name in ("ridge", "step_size", "radius"):
+        value = getattr(model, f"{name}_")
+        if value is not None and math.isfinite(value):
+            found[name.replace("_", " ")] = f"{value:.3g}"
+    return found
+
+
+def _words(name: str) -> str:
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
+
+
+def column_importance(
+    model: Any,
+    X: Any,
+    *,
+    names: Sequence[str] | None = None,
+    encoder: TableEncoder | None = None,
+) -> list[dict[str, Any]]:
+    """Return how much each column moves the score, the largest first.
+
+    The importance of a column is the standard deviation of what its features add to the score, as
+    a share of the sum over all columns. The direction of a column with one feature is "+" if the
+    score rises with it.
+    """
+    import numpy as np
+
+    coef = np.asarray(model.coef_).ravel()
+    step = max(1, X.shape[0] // _ROWS)
+    sample = X[::step]
+    if encoder is not None:
+        spans = encoder.spans
+    else:
+        names = names or [f"feature {j + 1}" for j in range(len(coef))]
+        spans = {name: slice(j, j + 1) for j, name in enumerate(names)}
+    if encoder is None and not hasattr(sample, "tocsr"):
+        spread = np.abs(coef) * np.asarray(sample).std(axis=0)
+    elif encoder is None:
+        mean = np.asarray(sample.mean(axis=0)).ravel()
+        squares = np.asarray(sample.multiply(sample).mean(axis=0)).ravel()
+        spread = np.abs(coef) * np.sqrt(np.maximum(squares - mean**2, 0.0))
+    else:
+        spread = np.array([np.std(sample[:, span] @ coef[span]) for span in spans.values()])
+    total = float(spread.sum())
+    if not total > 0.0:
+        return []
+    found = []
+    for (name, span), size in zip(spans.items(), spread.tolist(), strict=True):
+        single = span.stop - span.start == 1
+        sign = "+" if coef[span.start] > 0 else "-"
+        found.append({"column": name, "share": size / total, "direction": sign if single else ""})
+    return sorted((entry for entry in found if entry["share"] > 0), key=lambda e: -e["share"])

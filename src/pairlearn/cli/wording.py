@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages of the library in the words of the program: arguments become options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import click
+
+__all__ = ["in_options", "options_of"]
+
+#: Arguments of the library whose options have other names.
+_ALIASES = {"n_passes": "passes", "n_splits": "splits", "random_state": "seed"}
+_SWITCHES = {"header=False": "--no-header"}
+_ASSIGNED = re.compile(r"\b([a-z]+(?:_[a-z]+)*)=(?:'([^']*)'|\"([^\"]*)\"|(True|False))?")
+_UNDERSCORED = re.compile(r"(?<![\w./-])([a-z]+(?:_[a-z]+)+)(?![\w./(=])")
+
+
+def options_of(command: click.Command) -> set[str]:
+    """Return the long options of a command and of the commands in it, without dashes."""
+    found = {
+        name[2:]
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+        if name.startswith("--")
+    }
+    for inner in getattr(command, "commands", {}).values():
+        found |= options_of(inner)
+    return found
+
+
+def in_options(message: str, options: Iterable[str]) -> str:
+    """Return a message in which arguments that are options of a command are named as such.
+
+    >>> in_options("index 0; pass zero_based=True", ["zero-based"])
+    'index 0; pass --zero-based'
+    >>> in_options("step_size must be positive; pass format='csv'.", ["step-size", "format"])
+    '--step-size must be positive; pass --format csv.'
+    """
+    known = set(options)
+
+    def option(name: str) -> str | None:
+        dashed = _ALIASES.get(name, name).replace("_", "-")
+        return f"--{dashed}" if dashed in known else None
+
+    def assigned(match: re.Match[str]) -> str:
+        found = option(match[1])
+        if found is None:
+            return match[0]
+        value = match[2] or match[3]
+        return f"{found} {value}" if value else found
+
+    for python, switch in _SWITCHES.items():
+        if switch[2:] in known:
+            message = message.replace(python, switch)
+    message = _ASSIGNED.sub(assigned, message)
+    return _UNDERSCORED.sub(lambda match: option(match[1]) or match[0], message)

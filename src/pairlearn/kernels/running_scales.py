@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Spreads of columns while rows arrive, and rows in units of them.
+
+Arrays
+------
+X : float64 or float32, shape (n * d,)
+    Examples, row after row.
+data, indices, indptr
+    The arrays of a CSR matrix.
+before, present : float64, shape (6, d)
+    Moments of the window before and of the present one, which is modified in place: of each column
+    the number of its values, the smallest and the largest, the sums of what exceeds `shift` and of
+    its square, and (dense rows) the sum of squared differences of successive values.
+n_rows : float64, shape (2,)
+    Rows in both windows.
+shift : float64, shape (d,)
+    The first value of each column: sums about it do not cancel.
+last : float64, shape (d,)
+    The last dense row.
+"""
+
+import math
+
+import numpy as np
+
+from pairlearn.kernels._native import kernel, part
+
+#: No scale is smaller, so that its inverse is a number, and no range is wider.
+_SMALLEST, _WIDEST = 1e-300, 1e300
+
+
+@kernel
+def note_rows(X, counts, low, high, total, squares, jumps, n_rows, shift, last, is_first):
+    """Add dense rows to the present window, whose moments are arrays of their own."""
+    d = len(shift)
+    n = len(X) // d
+    if n == 0:
+        return
+    if is_first:
+        for k in range(d):
+            shift[k] = np.float64(X[k])
+            last[k] = np.float64(X[k])
+    if n_rows[1] == 0.0:
+        for k in range(d):
+            low[k] = np.inf
+            high[k] = -np.inf
+    for i in range(n):
+        base = i * d
+        for k in range(d):
+            value = np.float64(X[base + k])
+            low[k] = min(low[k], value)
+            high[k] = max(high[k], value)
+            excess = value - shift[k]
+            total[k] += excess
+            squares[k] += excess * excess
+            jump = value - last[k]
+            jumps[k] += jump * jump
+            last[k] = value
+    for k in range(d):
+        counts[k] += n
+    n_rows[1] += n
+
+
+@kernel
+def note_csr(data, indices, begin, stop, n, before, present, n_rows, shift):
+    """Add the stored values from `begin` to `stop`, which are n rows, to the present window."""
+    for p in range(begin, stop):
+        k = indices[p]
+        value = np.float64(data[p])
+        if present[0, k] == 0.0:
+            present[1, k] = value
+            present[2, k] = value
+            if shift[k] == 0.0 and before[0, k] == 0.0:
+                shift[k] = value
+        present[0, k] += 1.0
+        present[1, k] = min(present[1, k], value)
+        present[2, k] = max(present[2, k], value)
+        excess = value - shift[k]
+        present[3, k] += excess
+        present[4, k] += excess * excess
+    n_rows[1] += n
+
+
+@part
+def _spread(before, present, n, shift, k):
+    """Return smallest, largest, mean and variance of a column over both windows, n rows."""
+    count = before[0, k] + present[0, k]
+    low, high = np.inf, -np.inf
+    if before[0, k] > 0.0:
+        low, high = before[1, k], before[2, k]
+    if present[0, k] > 0.0:
+        low, high = min(low, present[1, k]), max(high, present[2, k])
+    if count < n:
+        low, high = min(low, 0.0), max(high, 0.0)
+    excess = before[3, k] + present[3, k]
+    # Values that are not stored are zero.
+    mean = (excess + count * shift[k]) / n
+    rest = shift[k] - mean
+    squares = before[4, k] + present[4, k] + 2.0 * rest * excess
+    squares += count * rest * rest + (n - count) * mean * mean
+    return low, high, mean, squares / n
+
+
+@kernel
+def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_centre):
+    """Look at the spreads; return whether a scale changes, and the sum of scaled variances.
+
+    `rule` is: the share of its range that a scale is at least, the factor by which a spread must
+    differ from its scale to change it (1 always changes it), and the share of its size by which a
+    column must vary.
+    """
+    floor, slack, threshold = rule
+    n = n_rows[0] + n_rows[1]
+    changes = False
+    total = 0.0
+    for k in range(len(scale)):
+        new_scale[k] = scale[k]
+        new_centre[k] = centre[k]
+        low, high, mean, variance = _spread(before, present, n, shift, k)
+        if not high > low:
+            continue
+        width = min(high - low, _WIDEST)
+        if width <= threshold * max(abs(low), abs(high)):
+            continue
+        # Squares of extreme values are not numbers; then the range stands for the deviation.
+        deviation = width
+        if 0.0 < variance < np.inf:
+            deviation = min(math.sqrt(variance), width)
+        found = max(deviation, floor * width, _SMALLEST)
+        if scale[k] == 0.0 or slack == 1.0 or found > slack * scale[k] or slack * found < scale[k]:
+            changes = changes or found != scale[k] or mean != centre[k]
+            new_scale[k] = found
+            new_centre[k] = mean
+        total += (deviation / new_scale[k]) ** 2
+    return changes, total
+
+
+@kernel
+def least_jump(present, n, floor):
+    """Return the least ratio of mean squared jumps to twice the variance, and its column.
+
+    Both are of the n dense rows of the present window. Independent rows have a ratio of about 1,
+    sorted ones of about 0. Columns whose variance is that of a few rare values are left out.
+    """
+    least, column = np.inf, -1
+    for k in range(present.shape[1]):
+        mean = present[3, k] / n
+        square = present[4, k] / n
+        variance = square - mean * mean
+        width = present[2, k] - present[1, k]
+        if variance > (floor * width) ** 2 and variance > 1e-12 * square:
+            ratio = present[5, k] / (2.0 * n * variance)
+            if ratio < least:
+                least, column = ratio, k
+    return least, column
+
+
+@kernel
+def scale_within(X, centre, factor, bound, scaled):
+    """Fill `scaled` with (x - centre) * factor, but from -bound to bound."""
+    d = len(centre)
+    for i in range(len(X) // d):
+        base = i * d
+        for k in range(d):
+            value = (np.float64(X[base + k]) - centre[k]) * factor[k]
+            scaled[base + k] = min(max(value, -bound), bound)
+
+
+@kernel
+def scale_within_csr(data, indices, centre, factor, bound, scaled):
+    """Fill `scaled` with stored values times their factors, within `bound` of their centres.
+
+    The rows are not centred: what is not stored stays zero.
+    """
+    for p in range(len(data)):
+        k = indices[p]
+        middle = centre[k] * factor[k]
+        value = np.float64(data[p]) * factor[k] - middle
+        scaled[p] = min(max(value, -bound), bound) + middle

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Check the accounting of a certificate from what it says itself.
+
+Each way of adding up releases (`Certificate.composition`) is done again here, from sensitivities
+and noise to (epsilon, delta). That the sensitivities are right is what the lemmas prove and the
+audit attacks; a certificate cannot show it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu
+from pairlearn.privacy.accounting.touches import touch_noise
+from pairlearn.solvers.localized import stage_sizes
+
+__all__ = ["accounting_problems"]
+
+_ROUNDING = 1e-9
+
+
+def accounting_problems(certificate: Certificate) -> list[str]:
+    """Return what is wrong with a certificate by itself; nothing if it adds up.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        The certificate.
+
+    Returns
+    -------
+    list of str
+        A sentence for each problem.
+    """
+    found = []
+    if not certificate.private:
+        found.append("the noise can be reproduced, so nothing is private.")
+    if certificate.composition == "mixture":
+        return found + _mixture(certificate)
+    if certificate.mu is None:
+        found.append(
+            f"releases that add up as {certificate.composition!r} have a mu, and none is stated."
+        )
+        return found
+    mus = [0.0, *(release.mu for release in certificate.releases)]
+    if certificate.composition == "disjoint":
+        total, together = max(mus), "of which an example takes part in one"
+    else:
+        total, together = compose(mus), "together"
+    if not total <= certificate.mu * (1 + _ROUNDING):
+        found.append(
+            f"the releases have mu = {total:.6g} {together}, {certificate.mu:.6g} is claimed."
+        )
+    epsilon = epsilon_of_mu(certificate.mu, certificate.delta)
+    if not epsilon <= certificate.epsilon * (1 + 1e-6) + _ROUNDING:
+        found.append(
+            f"mu = {certificate.mu:.6g} means epsilon = {epsilon:.6g} at this delta, "
+            f"{certificate.epsilon:.6g} is claimed."
+        )
+    return found
+
+
+def _mixture(certificate: Certificate) -> list[str]:
+    """Check each stage of Algorithm 3 against the exact noise for its numbers.
+
+    A stage of n examples makes T = ceil(n log(4/delta)) steps, and the listed sensitivity, that of
+    the worst draw, is c eta (T - 1)(T - 2)/(2 T) with c eta the change of one touched step.
+    """
+    found = []
+    sizes = stage_sizes(certificate.n_examples)
+    if len(sizes) != len(certificate.releases):
+        return [
+            f"{certificate.n_examples} examples make {len(sizes)} stages, "
+            f"{len(certificate.releases)} are listed."
+        ]
+    passes = math.log(4.0 / certificate.delta)
+    for size, release in zip(sizes, certificate.releases, strict=True):
+        n_steps = math.ceil(size * passes)
+        unit = release.sensitivity * 2.0 * n_steps / ((n_steps - 1) * (n_steps - 2))
+        needed = unit * touch_noise(size, n_steps, certificate.epsilon, certificate.delta)
+        if not release.noise_scale >= needed * (1 - 1e-4):
+            found.append(
+                f"{release.name} has noise {release.noise_scale:.6g}, and needs {needed:.6g}."
+            )
+    return found

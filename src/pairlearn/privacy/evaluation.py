@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""How good a fixed model is on private examples: AUC and ROC curve with valid intervals.
+
+**AUC.** For n examples with scores s and n_+ positive ones among them let
+
+    U = sum over positive i and negative j of sign(s_i - s_j) / 2,
+
+so that U = (AUC - 1/2) n_+ (n - n_+). Released is (U/(n - 1), sqrt(3/4) n_+) with Gaussian noise.
+
+*Sensitivity 1 (one example replaced).* If the label stays, n_+ does not change; at most n - 1 pairs
+hold the example, and each changes by at most 1, from -1/2 to 1/2: |dU|/(n - 1) <= 1. If the label
+flips, every one of the other n - 1 examples is in a pair with it before or after and never in both
+(it is opposite to one of the two labels), each pair of size at most 1/2: |dU|/(n - 1) <= 1/2, and
+n_+ changes by 1: 1/4 + 3/4 = 1. [] Both cases attain it.
+
+*Interval.* Let X be the noisy U, N the noisy n_+ with variance v = 4/(3 mu^2). N (n - N) + v is
+unbiased for n_+ (n - n_+), with variance (n - 2 n_+)^2 v + 2 v^2, and X has the variance (n -
+1)^2/mu^2 about U. So for the AUC A of these very examples X - (A - 1/2)(N (n - N) + v) has mean 0
+and known variance, and the interval is the set of all A for which it is within z of its standard
+deviations (Fieller's way: no quotient of noisy numbers has to be normal). For the AUC of the
+population the variance A (1 - A)/min(n_+, n - n_+) of an AUC, the largest possible (van Dantzig,
+1951), times (n_+ (n - n_+))^2 is added.
+
+**ROC curve.** The scores are counted in bins between public thresholds, for each class: replacing
+an example moves it from one count to another, so the L2 sensitivity of all counts together is
+sqrt(2). With T_k positives at or above threshold k and P positives in all, T_k - t P has mean 0 for
+the true rate t and the variance s^2 ((1 - t)^2 a + t^2 b), a and b being the numbers of bins above
+and below; P t (1 - t) is added for the sample. The band is the set of rates within z, with z for
+all rates at once (Bonferroni), and is made monotone, which a band that holds everywhere survives.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.metrics.auc import doubled_wins
+from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.records import read_labels, read_numbers
+from pairlearn.privacy.release import release_vector
+from pairlearn.validation import check_fraction, check_positive
+
+__all__ = ["PrivateAUC", "PrivateROC", "private_roc_auc", "private_roc_curve"]
+
+Vector = NDArray[np.float64]
+
+_SLACK = 1.0 + 1e-9
+#: Rates and areas are tried in steps of this size; an interval is one step wider at each end.
+_STEP = 1e-4
+
+
+@dataclass(frozen=True)
+class PrivateAUC:
+    """A private AUC.
+
+    Parameters
+    ----------
+    auc : float
+        The estimate.
+    low, high : float
+        Interval for the AUC of the population that the examples come from.
+    sample_low, sample_high : float
+        Interval for the AUC of these very examples: noise only.
+    confidence : float
+        Level of the intervals.
+    certificate : Certificate
+        What is promised.
+    """
+
+    auc: float
+    low: float
+    high: float
+    sample_low: float
+    sample_high: float
+    confidence: float
+    certificate: Certificate
+
+
+@dataclass(frozen=True)
+class PrivateROC:
+    """A private ROC curve with a band that holds everywhere at once.
+
+    Parameters
+    ----------
+    thresholds : ndarray of shape (k,)
+        The public thresholds, increasing; an example counts as positive at or above one.
+    fpr, tpr : ndarray of shape (k,)
+        Estimated rates.
+    fpr_low, fpr_high, tpr_low, tpr_high : ndarray of shape (k,)
+        The band.
+    confidence : float
+        Probability with which all rates lie inside.
+    certificate : Certificate
+        What is promised.
+    """
+
+    thresholds: Vector
+    fpr: Vector
+    tpr: Vector
+    fpr_low: Vector
+    fpr_high: Vector
+    tpr_low: Vector
+    tpr_high: Vector
+    confidence: float
+    certificate: Certificate
+
+
+def private_roc_auc(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    epsilon: float,
+    delta: float,
+    labels: tuple[Any, Any] = (0, 1),
+    confidence: float = 0.95,
+    secure: bool = True,
+    random_state: Any = None,
+    ledger: PrivacyLedger | None = None,
+) -> PrivateAUC:
+    """Return the AUC of a fixed model on private examples, with noise and an interval.
+
+    The model must not have been trained on these examples, or its own price on them has to be
+    added (a `ledger` does that).
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels; whatever is not the positive one counts as negative.
+    scores : array-like of shape (n,)
+        Scores of the model, larger for examples that look positive; what is not a number counts
+        as 0.
+    epsilon, delta : float
+        The price, for one example replaced; n is public.
+    labels : tuple (negative, positive), default=(0, 1)
+        The two labels, public.
+    confidence : float, default=0.95
+        Level of the intervals.
+    secure : bool, default=True
+        Discrete noise on a grid.
+    random_state : int, optional
+        Makes the noise reproducible, hence the result not private.
+    ledger : PrivacyLedger, optional
+        A budget shared with other releases, entered before the data are looked at.
+
+    Returns
+    -------
+    PrivateAUC
+        Estimate, intervals and certificate.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 20_000)
+    >>> found = private_roc_auc(y, y + rng.normal(size=20_000), epsilon=1.0, delta=1e-6)
+    >>> found.low < 0.7602 < found.high
+    True
+    >>> found.high - found.low < 0.04
+    True
+    """
+    values = np.nan_to_num(read_numbers("scores", scores))
+    n = len(values)
+    positive = read_labels(y, _two(labels), n) == 1
+    query = _Query(n, epsilon, delta, confidence, secure, random_state)
+    query.pay(ledger, "AUC")
+    above, below = np.sort(values[positive]), np.sort(values[~positive])
+    centred = 0.5 * doubled_wins(above, below) - 0.5 * len(above) * len(below)
+    exact = np.array([centred / max(1, n - 1), math.sqrt(0.75) * len(above)])
+    noisy, certificate = query.release(exact, "centred wins and positives", 1.0)
+    wins, count = float(noisy[0]) * (n - 1), float(noisy[1]) / math.sqrt(0.75)
+    scale = certificate.releases[0].noise_scale
+    variance = scale**2 / 0.75
+    pairs = count * (n - count) + variance
+    likely = min(max(count, 1.0), max(1.0, n - 1.0))
+    # Everything below is made of the release.
+    auc = 0.5 if pairs <= 0 else min(max(0.5 + wins / pairs, 0.0), 1.0)
+    area = _tried(auc)
+    error = (scale * (n - 1)) ** 2 + (area - 0.5) ** 2 * (
+        (n - 2.0 * likely) ** 2 * variance + 2.0 * variance**2
+    )
+    gap = np.abs(wins - (area - 0.5) * pairs)
+    sampled = area * (1.0 - area) / max(1.0, min(likely, n - likely))
+    sampled = sampled * (likely * (n - likely)) ** 2
+    z = _two_sided(confidence)
+    low, high = _hull(area, gap <= z * np.sqrt(error + sampled))
+    sample_low, sample_high = _hull(area, gap <= z * np.sqrt(error))
+    return PrivateAUC(auc, low, high, sample_low, sample_high, confidence, certificate)
+
+
+def private_roc_curve(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    thresholds: ArrayLike,
+    epsilon: float,
+    delta: float,
+    labels: tuple[Any, Any] = (0, 1),
+    confidence: float = 0.95,
+    secure: bool = True,
+    random_state: Any = None,
+    ledger: PrivacyLedger | None = None,
+) -> PrivateROC:
+    """Return the ROC curve of a fixed model on private examples, with noise and a band.
+
+    Parameters
+    ----------
+    y, scores
+        As for `private_roc_auc`.
+    thresholds : array-like of shape (k,)
+        Public and increasing, such as ``np.linspace(0.05, 0.95, 19)`` for probabilities; some
+        twenty that fill the bins evenly are best.
+    epsilon, delta, labels, confidence, secure, random_state, ledger
+        As for `private_roc_auc`.
+
+    Returns
+    -------
+    PrivateROC
+        Rates at the thresholds, the band, and the certificate.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 20_000)
+    >>> curve = private_roc_curve(y, y + rng.normal(size=20_000), epsilon=1.0, delta=1e-6,
+    ...                           thresholds=np.linspace(-1, 2, 13))
+    >>> bool((curve.tpr_low <= curve.tpr_high).all())
+    True
+    """
+    cuts = np.asarray(thresholds, dtype=np.float64)
+    if cuts.ndim != 1 or not len(cuts) or not np.isfinite(cuts).all() or (np.diff(cuts) <= 0).any():
+        raise ValueError(
+            "thresholds must be public, finite and increasing numbers, such as "
+            f"np.linspace(0.05, 0.95, 19) for probabilities; got {thresholds!r}."
+        )
+    values = np.nan_to_num(read_numbers("scores", scores))
+    n = len(values)
+    positive = read_labels(y, _two(labels), n) == 1
+    query = _Query(n, epsilon, delta, confidence, secure, random_state)
+    query.pay(ledger, "ROC curve")
+    bins = np.searchsorted(cuts, values, side="right")
+    counts = [np.bincount(bins[rows], minlength=len(cuts) + 1) for rows in (positive, ~positive)]
+    exact = np.concatenate(counts).astype(np.float64)
+    noisy, certificate = query.release(exact, "counts of scores", math.sqrt(2.0))
+    scale = certificate.releases[0].noise_scale
+    # Two classes, at each threshold, each from both sides.
+    z = _two_sided(1.0 - (1.0 - confidence) / (2.0 * len(cuts)))
+    tpr, fpr = (_rates(part, scale, z) for part in np.split(noisy, 2))
+    return PrivateROC(cuts, fpr[0], tpr[0], *fpr[1:], *tpr[1:], confidence, certificate)
+
+
+def _rates(counts: Vector, scale: float, z: float) -> tuple[Vector, Vector, Vector]:
+    """Return the share at or above each threshold, and its band, from noisy counts of bins."""
+    total = float(counts.sum())
+    n_above = np.arange(len(counts) - 1, 0, -1)
+    above = np.cumsum(counts[::-1])[::-1][1:]
+    share = np.clip(above / max(total, 1.0), 0.0, 1.0)
+    low, high = np.zeros(len(above)), np.ones(len(above))
+    for k, (count, bins) in enumerate(zip(above, n_above, strict=True)):
+        rate = _tried(float(share[k]))
+        noise = scale**2 * ((1.0 - rate) ** 2 * bins + rate**2 * (len(counts) - bins))
+        # More examples than were counted would make a sample's share more variable.
+        most = max(total + z * scale * math.sqrt(len(counts)), 1.0)
+        near = np.abs(count - rate * total) <= z * np.sqrt(noise + most * rate * (1.0 - rate))
+        low[k], high[k] = _hull(rate, near)
+    # Shares fall as thresholds rise.
+    low = np.maximum.accumulate(low[::-1])[::-1]
+    high = np.minimum.accumulate(high)
+    return np.maximum.accumulate(share[::-1])[::-1], low, high
+
+
+@dataclass(frozen=True)
+class _Query:
+    """One question about private examples: its claim, its price and its noise."""
+
+    n: int
+    epsilon: float
+    delta: float
+    confidence: float
+    secure: bool
+    random_state: Any
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        check_fraction("delta", self.delta)
+        check_fraction("confidence", self.confidence)
+
+    @property
+    def mu(self) -> float:
+        return mu_of(self.epsilon, self.delta) * (1.0 - 1e-12)
+
+    def pay(self, ledger: PrivacyLedger | None, what: str) -> None:
+        if ledger is not None:
+            ledger.spend(f"{what} of a model, n = {self.n}", mu=mu_of(self.epsilon, self.delta))
+
+    def release(self, exact: Vector, name: str, sensitivity: float) -> tuple[Vector, Certificate]:
+        noise = NoiseSource.made_from(self.random_state, secure=self.secure)
+        noisy, release = release_vector(
+            exact, name=name, sensitivity=sensitivity * _SLACK, mu=self.mu, noise=noise
+        )
+        certificate = Certificate(
+            mechanism="evaluation",
+            neighbours="replace",
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            n_examples=self.n,
+            n_features=1,
+            releases=(release,),
+            generator=noise.description,
+            private=noise.private,
+            secure=noise.secure,
+            mu=release.mu,
+            public={"number of examples": f"{self.n}, the number of rows"},
+            accounting="one Gaussian release, converted exactly",
+        )
+        return noisy, certificate
+
+
+def _two(labels: tuple[Any, Any]) -> tuple[Any, Any]:
+    if len(tuple(labels)) != 2:
+        raise ValueError(f"labels must be (negative, positive), got {labels!r}.")
+    return labels
+
+
+def _two_sided(confidence: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + 0.5 * confidence))
+
+
+def _tried(estimate: float) -> Vector:
+    """Return the values that are tried: a fine grid, and the estimate between its steps."""
+    return np.sort(np.append(np.arange(0.0, 1.0 + _STEP / 2, _STEP), estimate))
+
+
+def _hull(values: Vector, inside: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the ends of what is inside, one step further out; everything where nothing is."""
+    places = np.flatnonzero(inside)
+    if not len(places):
+        return 0.0, 1.0
+    return max(0.0, float(values[places[0]]) - _STEP), min(1.0, float(values[places[-1]]) + _STEP)

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Scales of features that are found while examples arrive, so that units do not matter.
+
+The scale of column k is s_k = max(std_k, range_k / 10), as for stored examples, of the latest
+examples: those noted in a window and in the one before it. Rows are centred (dense ones), divided
+by their scales and by one number that makes the variances of all columns add up to 1, so that two
+examples are at a mean squared distance of 2, however many columns there are. Scaled values beyond
+10 standard deviations are cut off there: an outlier, or a column whose unit has changed, cannot
+ruin the model before its scale has followed.
+
+Scales are looked at when certain examples arrive, so that they do not depend on how a stream is
+cut: the 2nd, 3rd, ..., each about a quarter later than the one before, up to the 1024th, and then
+after windows of 1024 to 8192 examples, of which the first eighth is noted. Up to the 1024th example
+scales always follow. Later ones change only where a spread differs from
+its scale by more than a factor of 2, and then the parameter is divided by what the columns are
+multiplied by: the function that was learned stays as it is.
+
+Among the first examples this would preserve mistakes: a scale from two close values is far too
+small, and steps in its unit far too long. There a coefficient in scaled units shrinks with the
+factor of its column, and does not grow. Measured on 42 data sets in one pass, this is better than
+to preserve the function (AUC .848 against .773), to preserve the coefficient in scaled units
+(.837), to rescale it as if the scale had been known from the start (.840), and than the normalised
+updates of Ross, Mineiro and Langford (.837). On streams whose scales drift, or with outliers,
+preserving the function is the most robust rule for later changes.
+
+References
+----------
+Ross, Mineiro, Langford. Normalized online learning. UAI 2013.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.validation import check_count
+
+__all__ = ["STEP_SIZE", "RunningScales"]
+
+Vector = NDArray[np.float64]
+
+#: A step size c for steps c / sqrt(t) on a margin loss in these units. On 42 data sets in one pass
+#: the mean AUC is .840 with 1, .848 with 3 and .842 with 10.
+STEP_SIZE = 3.0
+#: The share of the range of a column that its scale is at least.
+FLOOR = 0.1
+#: A column varies by more than this share of its largest value, by the bytes of a number: a few
+#: units in the last place.
+_THRESHOLDS = {4: 8.0 * float(np.finfo(np.float32).eps), 8: 1e-10}
+#: Scaled values are cut off beyond so many scales.
+_BOUND = 10.0
+#: Examples up to which scales always follow, and those in the shortest window after them.
+_WINDOW = 1024
+#: A later scale changes if the spread differs from it by this factor.
+_SLACK = 2.0
+#: A later window has at least one example for so many columns: looking at all of them takes time.
+_SHARE = 8
+#: Of a later window only the first of so many parts is noted, which takes time too.
+_NOTED = 8
+#: Fewer rows do not tell whether they are sorted.
+_FEW = 64
+#: Rows of the table: the moments of two windows, and five vectors.
+_ROWS = 17
+#: Numbers that are scaled at once, to stay in the cache, and the least number of rows.
+_NUMBERS, _LEAST_ROWS = 1 << 17, 256
+#: Where the parameter starts, see `RunningScales`.
+_STARTS = ("zero", "scaled", "given")
+
+
+class _Known(Protocol):
+    """Scales that stored examples have."""
+
+    @property
+    def user_centre(self) -> Vector: ...
+
+    @property
+    def weights(self) -> Vector: ...
+
+
+class RunningScales:
+    """The scales of the columns of a stream.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    start : {"zero", "scaled", "given"}, default="zero"
+        What the parameter starts from: zero, a point in scaled units, or one in the units of the
+        user, whose function then stays as it is.
+    together : int, default=1
+        So many consecutive rows are always seen in the same scales: 2 for given pairs.
+
+    Examples
+    --------
+    >>> scales = RunningScales(2)
+    >>> rows = DenseRows(np.array([[1e6, 5.0], [3e6, 5.0]]))
+    >>> for part, change in scales.segments(rows):
+    ...     print(part, change, scales.apply(rows).X[part].tolist())
+    slice(0, 1, None) None [[0.0, 0.0]]
+    slice(1, 2, None) [1. 1.] [[1.0, 0.0]]
+    """
+
+    def __init__(self, n_features: int, *, start: str = "zero", together: int = 1) -> None:
+        if start not in _STARTS:
+            raise ValueError(f"start must be one of {', '.join(_STARTS)}, got {start!r}.")
+        self.start, self.together = start, check_count("together", together)
+        #: Examples received.
+        self.n_seen = 0
+        #: The number of the example at whose arrival the scales are looked at next, and the one
+        #: from which on examples up to there are not noted.
+        self._next = self._unnoted = 1 + together
+        self._n_rows = np.zeros(2)
+        self._bound = _BOUND
+        self._name_rows(np.zeros((_ROWS, n_features)))
+
+    def _name_rows(self, table: NDArray[np.float64]) -> None:
+        """Give names to the rows of the table, in which a column stands for a feature."""
+        self._table = table
+        self._before, self._present = table[:6], table[6:12]
+        self._present_rows = tuple(self._present)
+        #: s_k, 0 as long as column k has not varied, and `factor` what rows are multiplied by.
+        self._shift, self._last, self._scale, self._centre, self.factor = table[12:]
+        self._found = np.empty((2, table.shape[1]))
+        self._seen: NDArray[Any] = np.empty(0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy of a view would be an array of its own.
+        return self.state()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._restore(state)
+
+    @classmethod
+    def known(cls, scaling: _Known) -> RunningScales:
+        """Return scales that stored examples had; the parameter starts in the user's units."""
+        weights = scaling.weights
+        scales = cls(len(weights), start="given")
+        scales.n_seen = _WINDOW
+        scales._look_again_later()
+        varies = weights > 0.0
+        n = max(int(np.count_nonzero(varies)), 1)
+        # Stored columns have a mean variance of 1, those of a stream a sum of 1.
+        scales.factor[:] = weights / math.sqrt(n)
+        scales._scale[varies] = 1.0 / weights[varies]
+        scales._centre[:] = scaling.user_centre
+        scales._bound = _BOUND / math.sqrt(n)
+        return scales
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.factor)
+
+    @property
+    def unit(self) -> Vector:
+        """Coefficients of scaled columns times this are those of the user's columns."""
+        if self.start == "given":
+            # What has not varied yet keeps the coefficient that it started from.
+            return np.where(self.factor == 0.0, 1.0, self.factor)
+        return self.factor
+
+    def take(self, rows: Rows) -> Self:
+        """Take in rows that nothing is learned from; return the scales themselves."""
+        for _ in self.segments(rows):
+            pass
+        return self
+
+    def going_on(self) -> RunningScales:
+        """Return these scales for another stream, which starts from given coefficients."""
+        return RunningScales.from_state({**self.state(), "start": "given"}, self.n_features)
+
+    # --------------------------------------------------------------------------- arriving
+
+    def segments(self, rows: Rows) -> Iterator[tuple[slice, Vector | None]]:
+        """Take in rows; yield parts of them that are seen in the same scales.
+
+        With each part comes what the parameter is to be multiplied by before it, if anything. The
+        scales are those of the part while it is yielded. Parts are small enough for the cache.
+        """
+        m, first, done = rows.shape[0], 0, 0
+        longest = max(_LEAST_ROWS, _NUMBERS // self.n_features) * self.together
+        change: Vector | None = None
+        while done < m:
+            if done - first >= longest:
+                yield slice(first, done), change
+                first, change = done, None
+            before_next = self._next - self.n_seen - 1
+            if before_next > 0:
+                count = min(m - done, before_next, first + longest - done)
+                self._note(rows, done, done + count)
+                done += count
+                continue
+            self._note(rows, done, done + 1)
+            if self._look(rows):
+                if done > first:
+                    yield slice(first, done), change
+                first, change = done, self._follow()
+            self._look_again_later()
+            done += 1
+        if first < m:
+            yield slice(first, m), change
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the scales are looked at when the next example arrives."""
+        return self.n_seen + 1 == self._next
+
+    def note(self, row: NDArray[Any]) -> None:
+        """Take in one dense row, at which scales are not looked at."""
+        if self.n_seen < self._unnoted:
+            self._note_flat(row)
+        self.n_seen += 1
+
+    def _note(self, rows: Rows, begin: int, stop: int) -> None:
+        noted = min(stop, begin + max(self._unnoted - self.n_seen, 0))
+        if noted > begin:
+            if isinstance(rows, CsrRows):
+                from pairlearn.kernels.running_scales import note_csr
+
+                first, last = int(rows.indptr[begin]), int(rows.indptr[noted])
+                sums = (self._before, self._present, self._n_rows, self._shift)
+                note_csr(rows.data, rows.indices, first, last, noted - begin, *sums)
+            else:
+                d = self.n_features
+                self._note_flat(rows.flat[begin * d : noted * d])
+        self.n_seen += stop - begin
+
+    def _note_flat(self, flat: NDArray[Any]) -> None:
+        from pairlearn.kernels.running_scales import note_rows
+
+        rest = (self._n_rows, self._shift, self._last, self.n_seen == 0)
+        note_rows(flat, *self._present_rows, *rest)
+
+    def _look(self, rows: Rows) -> bool:
+        """Find the scales of the latest examples; return whether they differ from those in use."""
+        from pairlearn.kernels.running_scales import revise
+
+        values = rows.data if isinstance(rows, CsrRows) else rows.X
+        slack = 1.0 if self.n_seen <= _WINDOW else _SLACK
+        rule = (FLOOR, slack, _THRESHOLDS[values.itemsize])
+        sums = (self._before, self._present, self._n_rows, self._shift)
+        changes, self._total = revise(*sums, rule, self._scale, self._centre, *self._found)
+        return bool(changes) and self._total > 0.0
+
+    def _follow(self) -> Vector:
+        """Take over the scales found; return what the parameter is to be multiplied by."""
+        (scale, centre), before = self._found, self.factor.copy()
+        norm = math.sqrt(self._total)
+        factor = np.divide(1.0, scale * norm, out=np.zeros_like(scale), where=scale > 0.0)
+        known, new = before > 0.0, (before == 0.0) & (factor > 0.0)
+        change = np.ones(len(factor))
+        if self.n_seen > _WINDOW or self.start == "given":
+            change[known] = before[known] / factor[known]
+        elif self.start == "zero":
+            change[known] = np.minimum(factor[known] / before[known], 1.0)
+        if self.start == "given":
+            change[new] = 1.0 / factor[new]
+        self._scale[:], self._centre[:], self.factor[:] = scale, centre, factor
+        self._bound = _BOUND / norm
+        return change
+
+    def _look_again_later(self) -> None:
+        n = self.n_seen
+        if n < _WINDOW:
+            self._next = self._unnoted = self._begins(min(n + max(n // 4, 1), _WINDOW))
+            return
+        if self._n_rows[1]:
+            self._before[:], self._n_rows[0] = self._present, self._n_rows[1]
+            self._present[:], self._n_rows[1] = 0.0, 0.0
+        known = int(np.count_nonzero(self._scale))
+        length = max(min(max(n // 8, _WINDOW), 8 * _WINDOW), known // _SHARE)
+        self._next, self._unnoted = self._begins(n + length), n + length // _NOTED
+
+    def _begins(self, n: int) -> int:
+        """Return the first example from the n-th on that begins a group."""
+        return n + (1 - n) % self.together
+
+    def least_jump(self) -> tuple[float, int]:
+        """Return the least ratio of squared jumps between successive rows to twice the variance.
+
+        With it comes its column. Both are of the dense rows of the latest window: about 1 in an
+        independent order, about 0 where the rows are sorted by that column. Infinity means that
+        there are too few rows.
+        """
+        from pairlearn.kernels.running_scales import least_jump
+
+        for window, n in ((self._present, self._n_rows[1]), (self._before, self._n_rows[0])):
+            if n >= _FEW:
+                ratio, column = least_jump(window, n, FLOOR)
+                return float(ratio), int(column)
+        return math.inf, -1
+
+    # --------------------------------------------------------------------------- scaling
+
+    def apply(self, rows: Rows, buffer: Rows | None = None) -> Rows:
+        """Return sound rows scaled, behind those of a buffer, in their storage and type.
+
+        Dense ones are overwritten by the next call.
+        """
+        from pairlearn.kernels.running_scales import scale_within_csr
+
+        if isinstance(rows, CsrRows):
+            if isinstance(buffer, CsrRows):
+                rows = buffer.followed_by(rows)
+            data = np.empty_like(rows.data)
+            scale_within_csr(rows.data, rows.indices, self._centre, self.factor, self._bound, data)
+            return rows.with_values(data)
+        first = 0 if buffer is None else buffer.shape[0]
+        d, n = self.n_features, first + rows.shape[0]
+        if self._seen.size < n * d or self._seen.dtype != rows.X.dtype:
+            self._seen = np.empty(n * d, dtype=rows.X.dtype)
+        seen = self._seen[: n * d]
+        if isinstance(buffer, DenseRows):
+            self.apply_to(buffer.flat, seen[: first * d])
+        self.apply_to(rows.flat, seen[first * d :])
+        return rows.with_values(seen.reshape(n, d))
+
+    def apply_to(self, flat: NDArray[Any], scaled: NDArray[Any]) -> None:
+        """Write flat dense rows into others, scaled."""
+        from pairlearn.kernels.running_scales import scale_within
+
+        scale_within(flat, self._centre, self.factor, self._bound, scaled)
+
+    # --------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, Any]:
+        """Return a copy of everything that the next example depends on."""
+        table = self._table.copy()
+        if not np.isfinite(table).all():
+            # Squares of extreme values; a range stands for them, see `kernels.running_scales`.
+            np.nan_to_num(table, copy=False)
+        return {
+            "start": self.start,
+            "together": self.together,
+            "n_seen": self.n_seen,
+            "next": self._next,
+            "unnoted": self._unnoted,
+            "n_rows": self._n_rows.copy(),
+            "table": table,
+            "bound": self._bound,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], n_features: int) -> RunningScales:
+        """Return the scales that `state` described; those that cannot be are refused."""
+        table = restored_array(state, "table", (_ROWS, n_features))
+        n_rows = restored_array(state, "n_rows", (2,))
+        if (n_rows < 0.0).any() or (table[[14, 16]] < 0.0).any():
+            raise ValueError("the saved scales are negative.")
+        n_seen, together = restored_count(state, "n_seen"), restored_count(state, "together")
+        if not together or (restored_count(state, "next") - 1) % together:
+            raise ValueError(f"the saved scales change inside groups of {together} rows.")
+        restored_count(state, "next", minimum=n_seen + 1)
+        restored_count(state, "unnoted")
+        restored_number(state, "bound", low=0.0, high=np.finfo(np.float64).max)
+        if state.get("start") not in _STARTS:
+            raise ValueError(f"the saved start is {state.get('start')!r:.60}.")
+        scales = cls.__new__(cls)
+        scales._restore(state)
+        return scales
+
+    @staticmethod
+    def widened(state: Mapping[str, Any], n_features: int) -> dict[str, Any]:
+        """Return the state with further columns, which have been zero all the time."""
+        more = n_features - state["table"].shape[1]
+        return {**state, "table": np.pad(state["table"], ((0, 0), (0, more)))}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.start, self.together = state["start"], int(state["together"])
+        self.n_seen, self._next = int(state["n_seen"]), int(state["next"])
+        self._unnoted, self._bound = int(state["unnoted"]), float(state["bound"])
+        self._n_rows = state["n_rows"].copy()
+        self._name_rows(state["table"].copy())

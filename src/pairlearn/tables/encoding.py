@@ -1,0 +1,700 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Columns of texts to features: fitted once, stored in the model, the same ever after.
+
+Each kind of column has an encoder: `read` turns fields into compact values, `fit` learns medians
+and levels from them, `write` puts features into their places. An encoder never looks at labels.
+
+A missing number or date becomes the median, a missing yes or no its share, a missing category a
+feature of its own; where values are missing often, an indicator says so too. Levels that are rare
+or were never seen share the feature ``NAME=(other)``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.restored import restored_count, restored_number
+from pairlearn.streams.readers.base import ReadError
+from pairlearn.streams.readers.schema import Schema, bucket_of, listed
+from pairlearn.tables.dates import ORDERS, parse_dates
+from pairlearn.tables.kinds import Decision
+from pairlearn.tables.labels import LabelRule
+from pairlearn.tables.rows import Block
+from pairlearn.tables.values import STYLES, is_missing, parse_numbers, yes_or_no
+
+__all__ = ["VERSION", "ColumnEncoder", "TableEncoder", "make_column"]
+
+VERSION = 1
+#: Values are missing often from this share on, if so many are.
+_OFTEN, _AT_LEAST = 0.01, 5
+#: The most levels of a category. A level has a feature if it occurs ten times, in few rows once in
+#: fifty, but three times.
+_MOST_LEVELS, _FREQUENT, _SHARE, _RARE = 100, 10, 50, 3
+#: With fewer rows every level has a feature.
+_HANDFUL = 30
+#: Features of a text, and the most that a user may ask for.
+_WORDS, _WIDEST = 1024, 1 << 22
+#: With more features than this most are zero, and rows are stored sparse.
+_DENSE = 300
+#: Days of a year, a week and a day, and the span from which each wave is worth its features.
+_WAVES = {"year": (365.2425, 300.0), "week": (7.0, 14.0), "day": (1.0, 0.0)}
+
+_OTHER, _ABSENT = "(other)", "(missing)"
+
+#: Receives the place of a field that cannot be read and is taken as missing.
+Odd = Callable[[int, str], None]
+#: Receives rows, the feature among those of the column, and values.
+Put = Callable[[NDArray[np.int64], int, Any], None]
+
+
+def _often(absent: int, n: int) -> bool:
+    return absent >= max(_AT_LEAST, _OFTEN * n)
+
+
+class ColumnEncoder(ABC):
+    """One column; `missing` is "auto", "indicator", "refuse" or the number that stands for none."""
+
+    kind: ClassVar[str]
+    #: Whether an indicator of missing values follows the other features.
+    indicator = False
+
+    def __init__(self, name: str, missing: str | float = "auto") -> None:
+        self.name = name
+        self.missing = missing
+
+    @abstractmethod
+    def read(self, fields: Sequence[str], odd: Odd) -> Any:
+        """Return compact values of fields."""
+
+    @abstractmethod
+    def fit(self, parts: Sequence[Any]) -> None:
+        """Learn from the values of all rows, in parts."""
+
+    @abstractmethod
+    def absent(self, values: Any) -> NDArray[np.bool_]:
+        """Return which values are missing."""
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features."""
+
+    @abstractmethod
+    def write(self, values: Any, put: Put) -> None:
+        """Hand over the features of values; what is not handed over is zero."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return what was learned, as plain values."""
+
+    @abstractmethod
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take in what `state` gave, after checking it."""
+
+    @property
+    def describe(self) -> str:
+        """What becomes of the column, for a person; empty where that is plain."""
+        return ""
+
+    @property
+    def describe_gaps(self) -> str:
+        """What becomes of missing values."""
+        if self.missing == "refuse":
+            return "rows with gaps are refused"
+        return "gaps: a feature of their own" if self.indicator else ""
+
+    def _decide_indicator(self, absent: int, n: int) -> None:
+        wanted = self.missing == "indicator"
+        self.indicator = bool(absent) and (wanted or (self.missing == "auto" and _often(absent, n)))
+
+    def _put_indicator(self, absent: NDArray[np.bool_], put: Put) -> None:
+        if self.indicator:
+            rows = np.flatnonzero(absent)
+            put(rows, len(self.feature_names) - 1, 1.0)
+
+
+def _median(values: NDArray[np.float64]) -> float:
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if len(known) else 0.0
+
+
+class NumberColumn(ColumnEncoder):
+    """A number; its median where there is none."""
+
+    kind = "number"
+
+    def __init__(self, name: str, missing: str | float = "auto", style: str = "plain") -> None:
+        super().__init__(name, missing)
+        self.style = style
+        self.median = 0.0
+
+    def read(self, fields: Sequence[str], odd: Odd) -> NDArray[np.float64]:
+        numbers, wrong = parse_numbers(fields, self.style)
+        for k in wrong:
+            odd(k, f"{fields[k].strip()[:60]!r} is not a number")
+        return numbers
+
+    def fit(self, parts: Sequence[Any]) -> None:
+        values = np.concatenate(parts)
+        self.median = float(self.missing) if isinstance(self.missing, float) else _median(values)
+        self._decide_indicator(int(np.isnan(values).sum()), len(values))
+
+    def absent(self, values: Any) -> NDArray[np.bool_]:
+        return np.isnan(values)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return (self.name, f"{self.name}={_ABSENT}") if self.indicator else (self.name,)
+
+    def write(self, values: Any, put: Put) -> None:
+        absent = np.isnan(values)
+        put(np.arange(len(values)), 0, np.where(absent, self.median, values))
+        self._put_indicator(absent, put)
+
+    def state(self) -> dict[str, Any]:
+        return {"style": self.style, "median": self.median, "indicator": self.indicator}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.style = _one_of(state, "style", STYLES)
+        self.median = _finite(state, "median")
+        self.indicator = _flag(state, "indicator")
+
+    @property
+    def describe_gaps(self) -> str:
+        if self.missing == "refuse":
+            return super().describe_gaps
+        return f"gaps: {self.median:.6g}{' and an indicator' if self.indicator else ''}"
+
+
+class YesNoColumn(NumberColumn):
+    """1 for yes, 0 for no; the share of yes where there is neither."""
+
+    kind = "yes/no"
+
+    def read(self, fields: Sequence[str], odd: Odd) -> NDArray[np.float64]:
+        known: dict[str, float] = {"1": 1.0, "0": 0.0}
+        values = np.empty(len(fields))
+        for k, field in enumerate(fields):
+            value = known.get(field)
+            if value is None:
+                said = yes_or_no(field)
+                value = known[field] = math.nan if said is None else float(said)
+            values[k] = value
+            if value != value and not is_missing(field):
+                odd(k, f"{field.strip()[:60]!r} is neither yes nor no")
+        return values
+
+    def fit(self, parts: Sequence[Any]) -> None:
+        super().fit(parts)
+        if not isinstance(self.missing, float):
+            values = np.concatenate(parts)
+            known = values[np.isfinite(values)]
+            self.median = float(known.mean()) if len(known) else 0.5
+
+
+class DateColumn(ColumnEncoder):
+    """Years from the median, and waves of the year, the week and the day that the dates span."""
+
+    kind = "date"
+
+    def __init__(self, name: str, missing: str | float = "auto", order: str = "ymd") -> None:
+        super().__init__(name, missing)
+        self.order = order
+        self.median = 0.0
+        self.waves: tuple[str, ...] = ()
+
+    def read(self, fields: Sequence[str], odd: Odd) -> NDArray[np.float64]:
+        days, wrong = parse_dates(fields, self.order)
+        for k in wrong:
+            odd(k, f"{fields[k].strip()[:60]!r} is not a date")
+        return days
+
+    def fit(self, parts: Sequence[Any]) -> None:
+        values = np.concatenate(parts)
+        known = values[np.isfinite(values)]
+        self.median = _median(values)
+        self._decide_indicator(len(values) - len(known), len(values))
+        span = float(np.ptp(known)) if len(known) else 0.0
+        timed = bool((known != np.floor(known)).any())
+        self.waves = tuple(
+            wave for wave, (_, least) in _WAVES.items()
+            if span >= least and (wave != "day" or timed)
+        )  # fmt: skip
+
+    def absent(self, values: Any) -> NDArray[np.bool_]:
+        return np.isnan(values)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        names = [f"{self.name} (years)"]
+        for wave in self.waves:
+            names += [f"{self.name} ({wave}, sin)", f"{self.name} ({wave}, cos)"]
+        return (*names, f"{self.name}={_ABSENT}") if self.indicator else tuple(names)
+
+    def write(self, values: Any, put: Put) -> None:
+        absent = np.isnan(values)
+        rows = np.flatnonzero(~absent)
+        put(rows, 0, (values[rows] - self.median) / _WAVES["year"][0])
+        for k, wave in enumerate(self.waves):
+            angle = 2.0 * np.pi * (values[rows] / _WAVES[wave][0] % 1.0)
+            put(rows, 2 * k + 1, np.sin(angle))
+            put(rows, 2 * k + 2, np.cos(angle))
+        self._put_indicator(absent, put)
+
+    def state(self) -> dict[str, Any]:
+        return {"order": self.order, "median": self.median, "waves": list(self.waves),
+                "indicator": self.indicator}  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.order = _one_of(state, "order", ORDERS)
+        self.median = _finite(state, "median")
+        self.indicator = _flag(state, "indicator")
+        waves = state.get("waves")
+        if not isinstance(waves, list) or [w for w in _WAVES if w in waves] != waves:
+            raise ValueError("the saved waves must be some of year, week and day.")
+        self.waves = tuple(waves)
+
+    @property
+    def describe(self) -> str:
+        return f"years, waves of the {', '.join(self.waves)}" if self.waves else "years"
+
+
+class CategoryColumn(ColumnEncoder):
+    """A feature for each frequent level, for all others, and for none."""
+
+    kind = "category"
+
+    def __init__(
+        self, name: str, missing: str | float = "auto", levels: Sequence[str] | None = None
+    ) -> None:
+        super().__init__(name, missing)
+        self._given = levels is not None
+        self._set_levels(tuple(levels or ()))
+        self.other = False
+
+    def _set_levels(self, levels: tuple[str, ...]) -> None:
+        self.levels = levels
+        self._codes = {level: k for k, level in enumerate(levels)}
+
+    def read(self, fields: Sequence[str], odd: Odd) -> list[str]:
+        shared: dict[str, str] = {}
+        values = []
+        for field in fields:
+            value = shared.get(field)
+            if value is None:
+                value = shared[field] = "" if is_missing(field) else field.strip()
+            values.append(value)
+        return values
+
+    def fit(self, parts: Sequence[Any]) -> None:
+        counts: Counter[str] = Counter()
+        for part in parts:
+            counts.update(part)
+        absent = counts.pop("", 0)
+        n = absent + sum(counts.values())
+        if not self._given:
+            least = 1 if n < _HANDFUL else max(_RARE, min(_FREQUENT, n // _SHARE))
+            frequent = [level for level, count in counts.items() if count >= least]
+            frequent.sort(key=lambda level: (-counts[level], level))
+            self._set_levels(tuple(sorted(frequent[:_MOST_LEVELS])))
+        self.other = not self._given or len(self.levels) < len(counts)
+        own = self.missing in ("auto", "indicator")
+        self.indicator = bool(absent) and own and (absent >= _RARE or n < _HANDFUL)
+
+    def absent(self, values: Any) -> NDArray[np.bool_]:
+        return np.array([not value for value in values], dtype=bool)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        names = [f"{self.name}={level}" for level in self.levels]
+        if self.other:
+            names.append(f"{self.name}={_OTHER}")
+        return (*names, f"{self.name}={_ABSENT}") if self.indicator else tuple(names)
+
+    def write(self, values: Any, put: Put) -> None:
+        unknown = len(self.levels) if self.other else -1
+        # An absent value that training never met is like a level that it never met.
+        table = {**self._codes, "": len(self.feature_names) - 1 if self.indicator else unknown}
+        codes = np.array([table.get(value, unknown) for value in values], dtype=np.int64)
+        rows = np.flatnonzero(codes >= 0)
+        put(rows, codes[rows], 1.0)  # type: ignore[arg-type]
+
+    def state(self) -> dict[str, Any]:
+        return {"levels": list(self.levels), "other": self.other, "indicator": self.indicator}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        levels = state.get("levels")
+        if not isinstance(levels, list) or not all(isinstance(v, str) and v for v in levels):
+            raise ValueError(f"the saved levels of {self.name!r} must be texts.")
+        if len(set(levels)) != len(levels):
+            raise ValueError(f"the saved levels of {self.name!r} must be different.")
+        self._set_levels(tuple(levels))
+        self.other, self.indicator = _flag(state, "other"), _flag(state, "indicator")
+
+    @property
+    def describe(self) -> str:
+        shown = ", ".join(self.levels[:4]) + (", ..." if len(self.levels) > 4 else "")
+        return f"{len(self.levels)} levels ({shown})" if self.levels else "no frequent level"
+
+
+class HashedColumn(ColumnEncoder):
+    """Values (or the words of a text) by their hash, in a fixed number of features."""
+
+    kind = "hashed"
+
+    def __init__(self, name: str, missing: str | float = "auto", width: int = _WORDS) -> None:
+        super().__init__(name, missing)
+        self.width = width
+        self._known: dict[str, int] = {}
+
+    def _words(self, field: str) -> list[str]:
+        return [field.strip()]
+
+    def read(self, fields: Sequence[str], odd: Odd) -> list[tuple[int, ...]]:
+        return [() if is_missing(field) else self._buckets(field) for field in fields]
+
+    def _buckets(self, field: str) -> tuple[int, ...]:
+        found = set()
+        for word in self._words(field):
+            bucket = self._known.get(word)
+            if bucket is None:
+                bucket = bucket_of(word, self.width)
+                if len(self._known) < 1 << 20:
+                    self._known[word] = bucket
+            found.add(bucket)
+        return tuple(found)
+
+    def fit(self, parts: Sequence[Any]) -> None:
+        n = sum(map(len, parts))
+        self._decide_indicator(sum(not value for part in parts for value in part), n)
+
+    def absent(self, values: Any) -> NDArray[np.bool_]:
+        return np.array([not value for value in values], dtype=bool)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        names = tuple(f"{self.name}#{k}" for k in range(self.width))
+        return (*names, f"{self.name}={_ABSENT}") if self.indicator else names
+
+    def write(self, values: Any, put: Put) -> None:
+        rows = np.repeat(np.arange(len(values)), [len(value) for value in values])
+        places = np.array([bucket for value in values for bucket in value], dtype=np.int64)
+        put(rows, places, 1.0)  # type: ignore[arg-type]
+        self._put_indicator(self.absent(values), put)
+
+    def state(self) -> dict[str, Any]:
+        return {"width": self.width, "indicator": self.indicator}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.width = restored_count(state, "width", minimum=2, maximum=_WIDEST)
+        self.indicator = _flag(state, "indicator")
+
+    @property
+    def describe(self) -> str:
+        return f"hashed into {self.width} features"
+
+
+class TextColumn(HashedColumn):
+    """The words of a text, without punctuation and the size of letters."""
+
+    kind = "text"
+
+    def _words(self, field: str) -> list[str]:
+        letters = [c if c.isalnum() else " " for c in field.lower()]
+        return "".join(letters).split()
+
+
+_COLUMNS: dict[str, type[ColumnEncoder]] = {
+    column.kind: column
+    for column in (NumberColumn, YesNoColumn, DateColumn, CategoryColumn, HashedColumn, TextColumn)
+}
+
+
+def make_column(
+    decision: Decision,
+    *,
+    missing: str | float = "auto",
+    levels: Sequence[str] | None = None,
+    width: int | None = None,
+) -> ColumnEncoder:
+    """Return the encoder of a column that is used."""
+    name = decision.name
+    if width is not None:
+        return HashedColumn(name, missing, width)
+    if decision.kind == "category":
+        return CategoryColumn(name, missing, levels)
+    if decision.kind == "number":
+        return NumberColumn(name, missing, decision.form)
+    if decision.kind == "date":
+        return DateColumn(name, missing, decision.form)
+    return _COLUMNS[decision.kind](name, missing)
+
+
+def _flag(state: Mapping[str, Any], name: str) -> bool:
+    value = state.get(name)
+    if not isinstance(value, bool):
+        raise ValueError(f"the saved {name} must be true or false, got {value!r:.60}.")
+    return value
+
+
+def _finite(state: Mapping[str, Any], name: str) -> float:
+    return restored_number(state, name, low=-1e300, high=1e300)
+
+
+def _one_of(state: Mapping[str, Any], name: str, allowed: Sequence[str]) -> str:
+    value = state.get(name)
+    if value not in allowed:
+        raise ValueError(
+            f"the saved {name} must be one of {', '.join(allowed)}, got {value!r:.60}."
+        )
+    return str(value)
+
+
+class TableEncoder:
+    """All columns of a table that give features, in order.
+
+    Parameters
+    ----------
+    columns : sequence of ColumnEncoder
+        The columns.
+    label : LabelRule, optional
+        What the labels mean.
+    qid : str, optional
+        The column of the query.
+    dtype : {"float64", "float32"}
+        The type of the features.
+
+    Examples
+    --------
+    >>> age, plan = NumberColumn("age"), CategoryColumn("plan")
+    >>> block = Block("a.csv", {"plan": ("pro", "free"), "age": ("31", "")},
+    ...               np.array([2, 3]), 0, 4)
+    >>> encoder = TableEncoder([age, plan])
+    >>> encoder.fit([encoder.read(block)])
+    >>> encoder.feature_names
+    ('age', 'plan=free', 'plan=pro', 'plan=(other)')
+    >>> encoder.encode(encoder.read(block))
+    array([[31.,  0.,  1.,  0.],
+           [31.,  1.,  0.,  0.]])
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[ColumnEncoder],
+        *,
+        label: LabelRule | None = None,
+        qid: str | None = None,
+        dtype: str = "float64",
+    ) -> None:
+        self.columns = tuple(columns)
+        self.label = label
+        self.qid = qid
+        self.dtype = dtype
+
+    def read(self, block: Block, odd: Callable[[str, int, str], None] | None = None) -> list[Any]:
+        """Return the compact values of a block; `odd` hears of fields taken as missing."""
+        absent = [c.name for c in self.columns if c.name not in block.columns]
+        if absent:
+            raise ReadError(
+                f"{block.source} has no column {listed(absent)}, which the model needs; its "
+                f"columns: {listed(list(block.columns))}."
+            )
+        found = []
+        for column in self.columns:
+            name = column.name
+
+            def report(k: int, reason: str, name: str = name) -> None:
+                if odd is not None:
+                    odd(name, int(block.lines[k]), reason)
+
+            found.append(column.read(block.columns[name], report))
+        return found
+
+    def fit(self, parts: Sequence[list[Any]]) -> None:
+        """Learn medians and levels from the compact values of all rows."""
+        for k, column in enumerate(self.columns):
+            column.fit([part[k] for part in parts])
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of all features."""
+        return tuple(name for column in self.columns for name in column.feature_names)
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return sum(len(column.feature_names) for column in self.columns)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are stored sparse."""
+        hashed = any(isinstance(column, HashedColumn) for column in self.columns)
+        return hashed or self.n_features > _DENSE
+
+    @property
+    def spans(self) -> dict[str, slice]:
+        """The features of each column."""
+        found, begin = {}, 0
+        for column in self.columns:
+            width = len(column.feature_names)
+            found[column.name] = slice(begin, begin + width)
+            begin += width
+        return found
+
+    def refused(self, part: list[Any]) -> NDArray[np.int64]:
+        """Return for each row the first column whose absence is refused, or -1."""
+        n = len(part[0]) if part else 0
+        blame = np.full(n, -1, dtype=np.int64)
+        for k, column in enumerate(self.columns):
+            if column.missing == "refuse":
+                blame[column.absent(part[k]) & (blame < 0)] = k
+        return blame
+
+    def take(self, part: list[Any], kept: NDArray[np.bool_]) -> list[Any]:
+        """Return the compact values of some rows."""
+        return [
+            values[kept]
+            if isinstance(values, np.ndarray)
+            else [value for value, keep in zip(values, kept, strict=True) if keep]
+            for values in part
+        ]
+
+    def as_schema(self, classes: bool) -> Schema | None:
+        """Return a schema that the compiled readers follow to the same features, if there is one.
+
+        That is so if all columns are plain numbers without indicators, and a label (if `classes`
+        are asked for) has one spelling for each class.
+        """
+        plain = all(
+            type(c) is NumberColumn and c.style == "plain" and not c.indicator for c in self.columns
+        )
+        if not plain:
+            return None
+        label, values = self.label, None
+        if label is not None and classes:
+            if label.kind == "groups" or label.style != "plain":
+                return None
+            if label.kind == "classes":
+                texts = isinstance(label.values[0], str)
+                if texts and (label.codes is None or len(label.codes) != 2):
+                    return None
+                values = label.values if texts else tuple(float(v) for v in label.values)
+        return Schema(
+            label=None if label is None else label.column,
+            qid=self.qid,
+            features=tuple(c.name for c in self.columns),
+            missing={
+                c.name: "refuse" if c.missing == "refuse" else c.median
+                for c in self.columns
+                if isinstance(c, NumberColumn)
+            },
+            classes=values,
+            dtype="float32" if self.dtype == "float32" else "float64",
+        )
+
+    def encode(self, part: list[Any]) -> Any:
+        """Return the features of compact values, an array or a CSR matrix."""
+        n = len(part[0]) if part else 0
+        return self._sparse(part, n) if self.sparse else self._dense(part, n)
+
+    def _dense(self, part: list[Any], n: int) -> NDArray[Any]:
+        X = np.zeros((n, self.n_features), dtype=self.dtype)
+        begin = 0
+        for column, values in zip(self.columns, part, strict=True):
+            width = len(column.feature_names)
+            window = X[:, begin : begin + width]
+
+            def put(rows: Any, place: Any, entries: Any, window: Any = window) -> None:
+                window[rows, place] = entries
+
+            column.write(values, put)
+            begin += width
+        return X
+
+    def _sparse(self, part: list[Any], n: int) -> Any:
+        from scipy.sparse import coo_matrix
+
+        rows: list[Any] = []
+        places: list[Any] = []
+        entries: list[Any] = []
+        begin = 0
+        for column, values in zip(self.columns, part, strict=True):
+
+            def put(row: Any, place: Any, entry: Any, begin: int = begin) -> None:
+                rows.append(row)
+                places.append(np.broadcast_to(place, row.shape) + begin)
+                entries.append(np.broadcast_to(entry, row.shape).astype(self.dtype))
+
+            column.write(values, put)
+            begin += len(column.feature_names)
+        shape = (n, self.n_features)
+        if not rows:
+            return coo_matrix(shape, dtype=self.dtype).tocsr()
+        place = (np.concatenate(rows), np.concatenate(places))
+        X = coo_matrix((np.concatenate(entries), place), shape=shape).tocsr()
+        X.eliminate_zeros()
+        return X
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain values for a model file."""
+        return {
+            "version": VERSION,
+            "columns": [
+                {"name": c.name, "kind": c.kind, "missing": c.missing, **c.state()}
+                for c in self.columns
+            ],
+            "label": None if self.label is None else self.label.state(),
+            "qid": self.qid,
+            "dtype": self.dtype,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> Self:
+        """Return the encoder that `state` gave, after checking all of it.
+
+        >>> TableEncoder.from_state({"version": 7})
+        Traceback (most recent call last):
+            ...
+        ValueError: the saved table has version 7, this library reads 1; upgrade pairlearn.
+        """
+        if not isinstance(state, Mapping):
+            raise ValueError("the saved table is no mapping.")
+        if state.get("version") != VERSION:
+            raise ValueError(
+                f"the saved table has version {state.get('version')!r:.20}, this library reads "
+                f"{VERSION}; upgrade pairlearn."
+            )
+        given, qid, dtype = state.get("columns"), state.get("qid"), state.get("dtype")
+        if not isinstance(given, list) or not given:
+            raise ValueError("the saved table has no columns.")
+        if not (qid is None or isinstance(qid, str)) or dtype not in ("float64", "float32"):
+            raise ValueError("the saved table has a wrong type or query.")
+        columns = [_restored(entry) for entry in given]
+        if len({column.name for column in columns}) != len(columns):
+            raise ValueError("the saved table has a column twice.")
+        label = None if state.get("label") is None else LabelRule.from_state(state["label"])
+        return cls(columns, label=label, qid=qid, dtype=dtype)
+
+
+def _restored(entry: Any) -> ColumnEncoder:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+        raise ValueError("a saved column has no name.")
+    kind, missing = entry.get("kind"), entry.get("missing")
+    if kind not in _COLUMNS:
+        raise ValueError(f"the saved column {entry['name'][:60]!r} is of an unknown kind.")
+    if isinstance(missing, int) and not isinstance(missing, bool):
+        missing = float(missing)
+    if missing not in ("auto", "indicator", "refuse") and not (
+        isinstance(missing, float) and math.isfinite(missing)
+    ):
+        raise ValueError(f"the saved column {entry['name'][:60]!r} has a wrong rule for gaps.")
+    column = _COLUMNS[kind](entry["name"], missing)
+    column.restore(entry)
+    return column

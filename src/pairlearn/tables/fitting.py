@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From files to an encoder and, where they fit in memory, to features and labels.
+
+What a column is is decided from a sample that is spread over the rows (of a stream: its first
+ones); labels, levels and medians come from all rows that are in memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.streams.readers.base import ReadError, Refusal, Refusals
+from pairlearn.streams.readers.schema import listed
+from pairlearn.tables.encoding import ColumnEncoder, TableEncoder, make_column
+from pairlearn.tables.kinds import UNUSED, Decision, decide
+from pairlearn.tables.labels import LabelRule
+from pairlearn.tables.reader import OddFields, labelled_rows
+from pairlearn.tables.rows import Block, open_table
+from pairlearn.tables.values import file_style, is_missing
+
+__all__ = ["FittedTable", "Plan", "TableOptions", "load_table", "plan_table"]
+
+#: Rows that decide what a column is.
+SAMPLE = 10_000
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What the user says about a table.
+
+    Parameters
+    ----------
+    label : str
+        A column by name, or by number where the file has no header.
+    qid : str, optional
+        The column of the query.
+    problem : {"classes", "numbers", "groups"}
+        What labels are: two classes, numbers, or any number of classes.
+    classes : (str, str), optional
+        The negative and the positive class.
+    features : sequence of str, optional
+        The only columns to use, in this order.
+    exclude : sequence of str
+        Columns to leave out.
+    kinds : mapping of str to str
+        Columns whose kind is given.
+    levels, widths : mapping
+        Levels of a category; features that a column is hashed into.
+    missing : "auto", "indicator", "refuse" or float
+        What an absent value means.
+    dtype : {"float64", "float32"}
+        The type of the features.
+    format, header, delimiter
+        How files are read.
+    strict : bool
+        Whether the first row that cannot be used is an error.
+    """
+
+    label: str
+    qid: str | None = None
+    problem: str = "classes"
+    classes: tuple[str, str] | None = None
+    features: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    widths: Mapping[str, int] = field(default_factory=dict)
+    missing: str | float = "auto"
+    dtype: str = "float64"
+    format: str = "csv"
+    header: bool = True
+    delimiter: str | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What was decided about a table.
+
+    Parameters
+    ----------
+    decisions : tuple of Decision
+        What each column is, in the order of the file, without label and query.
+    encoder : TableEncoder
+        Fitted to the rows that were looked at.
+    absent : dict of str to float
+        The share of missing values of each column among them.
+    notes : tuple of str
+        What else a person should know.
+    delimiter : str
+        What stands between fields.
+    numeric_queries : bool
+        Whether queries, if there are any, are whole numbers.
+    """
+
+    decisions: tuple[Decision, ...]
+    encoder: TableEncoder
+    absent: dict[str, float]
+    notes: tuple[str, ...]
+    delimiter: str
+    numeric_queries: bool
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTable:
+    """A table in memory: what was decided, and its features and labels."""
+
+    plan: Plan
+    X: Any
+    y: NDArray[np.float64]
+    qid: NDArray[np.int64] | None
+    refusals: Refusals
+    odd: OddFields
+
+
+class _Refused:
+    def __init__(self, strict: bool) -> None:
+        self.refusals = Refusals()
+        self._strict = strict
+
+    def __call__(self, source: str, line: int, reason: str) -> None:
+        refusal = Refusal(source, line, reason)
+        if self._strict:
+            raise ReadError(f"{refusal} (strict: stopped at the first row that cannot be used)")
+        self.refusals = self.refusals.add(refusal)
+
+
+class _Files:
+    """The rows of some files, and what their beginnings tell."""
+
+    def __init__(self, sources: Sequence[Any], options: TableOptions, refuse: _Refused) -> None:
+        self._sources, self._options, self._refuse = sources, options, refuse
+        self._first = self._open(sources[0])
+        self.names: tuple[str, ...] = self._first.names
+        self.name: str = self._first.name
+        self.delimiter: str = self._first.delimiter
+        self.notes: tuple[str, ...] = self._first.notes
+
+    def _open(self, source: Any) -> Any:
+        options = self._options
+        return open_table(
+            source, options.format, header=options.header, delimiter=options.delimiter,
+            leave_out=options.exclude,
+        )  # fmt: skip
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows; the files after the first are found by the names of the first."""
+        for index, source in enumerate(self._sources):
+            table = self._first if index == 0 else self._open(source)
+            odd = [name for name in self.names if name not in table.names]
+            if odd:
+                raise ReadError(
+                    f"{table.name} has no column {listed(odd)}, which the first file has; read "
+                    "files of one shape together."
+                )
+            yield from table.blocks(self._refuse)
+
+
+def _column(name: str, names: Sequence[str], source: str, what: str, header: bool) -> str:
+    """Return the name of a column that may be given by its number where there are no names."""
+    if name in names:
+        return name
+    if not header and name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
+        return names[int(name)]
+    near = [known for known in names if known.casefold() == name.strip().casefold()]
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise ReadError(f"{source} has no {what} column {name!r}{hint}; its columns: {listed(names)}.")
+
+
+def _spread(blocks: Sequence[Block], names: Sequence[str]) -> dict[str, list[str]]:
+    """Return a sample of all rows, spread evenly, by column."""
+    n = sum(map(len, blocks))
+    step = max(1, -(-n // SAMPLE))
+    found: dict[str, list[str]] = {name: [] for name in names}
+    begin = 0
+    for block in blocks:
+        first = -begin % step
+        for name in names:
+            found[name] += block.columns[name][first::step]
+        begin += len(block)
+    return found
+
+
+def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tuple[str, str | None]:
+    """Return the columns of the label and of the query, after checking what else is named."""
+    label = _column(options.label, names, files.name, "label", options.header)
+    qid = None
+    if options.qid is not None:
+        qid = _column(options.qid, names, files.name, "query", options.header)
+    if label == qid:
+        raise ReadError(f"--label and --qid name the same column, {label!r}.")
+    named = [*(options.features or ()), *options.kinds, *options.levels, *options.widths]
+    for name in named:
+        if _column(name, names, files.name, "feature", options.header) in (label, qid):
+            raise ReadError(f"{name!r} is the label or the query and cannot be a feature.")
+    return label, qid
+
+
+def _used(names: Sequence[str], label: str, qid: str | None, options: TableOptions,
+          source: str) -> list[str]:  # fmt: skip
+    if options.features is not None:
+        chosen = list(options.features)
+        twice = next((name for name in chosen if chosen.count(name) > 1), None)
+        if twice is not None:
+            raise ReadError(f"--features names {twice!r} twice; name it once.")
+    else:
+        chosen = [name for name in names if name not in (label, qid)]
+    for name in options.exclude:
+        if name == label:
+            raise ReadError(f"--exclude {name}: it is the label; exclude other columns.")
+        if name not in names and options.format in ("csv", "tsv"):
+            _column(name, names, source, "excluded", options.header)
+    return [name for name in chosen if name not in options.exclude]
+
+
+def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
+    """Decide from the first rows what the columns are, for a table that is learned as a stream.
+
+    Parameters
+    ----------
+    sources : sequence of paths
+        The files.
+    options : TableOptions
+        What the user says.
+
+    Returns
+    -------
+    Plan
+        With an encoder that is fitted to these rows.
+    """
+    refuse = _Refused(options.strict)
+    files = _Files(sources, options, refuse)
+    label, qid = _checked(files.names, files, options)
+    taken: list[Block] = []
+    found: set[str] = set()
+    for block in files.blocks():
+        if sum(map(len, taken)) < SAMPLE:
+            taken.append(block)
+        # of a file that is sorted by its label, as much is read as shows both
+        found |= {text for text in block.columns[label] if not is_missing(text)}
+        if sum(map(len, taken)) >= SAMPLE and (len(found) > 1 or options.classes):
+            break
+    if not taken:
+        raise _nothing(files, refuse.refusals)
+    return _plan(files, taken, found, label, qid, options, _spread(taken, files.names))
+
+
+def _nothing(files: _Files, refusals: Refusals) -> ReadError:
+    if refusals.count:
+        return ReadError(f"{files.name} has no usable row: {refusals}")
+    return ReadError(f"{files.name} has a header and no rows; check that it was written fully.")
+
+
+def _plan(
+    files: _Files,
+    blocks: Sequence[Block],
+    labels: Iterable[str],
+    label: str,
+    qid: str | None,
+    options: TableOptions,
+    sample: Mapping[str, Sequence[str]],
+) -> Plan:
+    commas = file_style(sample.values(), files.delimiter)
+    if options.problem == "classes":
+        rule = LabelRule.of_two(label, labels, options.classes, source=files.name)
+    elif options.problem == "numbers":
+        rule = LabelRule.of_numbers(label, sample[label], commas, files.name)
+    else:
+        rule = LabelRule.of_groups(label, labels, files.name)
+    used = _used(files.names, label, qid, options, files.name)
+    decisions: list[Decision] = []
+    columns: list[ColumnEncoder] = []
+    for name in [*used, *(n for n in files.names if n not in used and n not in (label, qid))]:
+        if name not in used:
+            decisions.append(Decision(name, "excluded", given=True))
+            continue
+        given = options.kinds.get(name)
+        if name in options.levels or name in options.widths:
+            given = "category"
+        decision = decide(name, sample[name], commas=commas, given=given)
+        decisions.append(decision)
+        if decision.kind not in UNUSED:
+            columns.append(
+                make_column(
+                    decision, missing=options.missing, levels=options.levels.get(name),
+                    width=options.widths.get(name),
+                )
+            )  # fmt: skip
+    if not columns:
+        kinds = ", ".join(f"{d.name}: {d.kind}" for d in decisions[:8])
+        raise ReadError(
+            f"{files.name} leaves no column for features ({kinds}); name one with --numeric, "
+            "--categorical or --text."
+        )
+    order = {name: k for k, name in enumerate(files.names)}
+    decisions.sort(key=lambda decision: order.get(decision.name, len(order)))
+    encoder = TableEncoder(columns, label=rule, qid=qid, dtype=options.dtype)
+    if blocks:
+        encoder.fit([encoder.read(block) for block in blocks])
+    absent = {
+        name: sum(map(is_missing, values)) / max(len(values), 1) for name, values in sample.items()
+    }
+    absent |= {d.name: 0.0 for d in decisions if d.name not in absent}
+    notes = list(files.notes)
+    if commas == "european" and any(d.form == "european" for d in decisions):
+        notes.append("numbers have decimal commas")
+    if files.delimiter != "," and options.delimiter is None and options.format == "csv":
+        notes.append(f"fields are separated by {files.delimiter!r}")
+    numeric = qid is None or all(text.strip().isdigit() for text in sample[qid])
+    return Plan(tuple(decisions), encoder, absent, tuple(notes), files.delimiter, numeric)
+
+
+def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
+    """Read files into memory, decide what their columns are, and encode all rows.
+
+    Parameters
+    ----------
+    sources : sequence of paths, or "-"
+        The files.
+    options : TableOptions
+        What the user says.
+
+    Returns
+    -------
+    FittedTable
+        Features, labels, and what was decided.
+    """
+    refuse, odd = _Refused(options.strict), OddFields()
+    files = _Files(sources, options, refuse)
+    label, qid = _checked(files.names, files, options)
+    blocks = list(files.blocks())
+    if not blocks:
+        raise _nothing(files, refuse.refusals)
+    labels = itertools.chain.from_iterable(block.columns[label] for block in blocks)
+    plan = _plan(files, [], labels, label, qid, options, _spread(blocks, files.names))
+    encoder = plan.encoder
+    parts: list[list[Any]] = []
+    ys: list[Any] = []
+    queries: list[Any] = []
+    for index, block in enumerate(blocks):
+        kept, y, query, reasons = labelled_rows(encoder, block)
+        if reasons:
+            for k, reason in sorted(reasons.items()):
+                refuse(block.source, int(block.lines[k]), reason)
+            y, query = y[kept], None if query is None else query[kept]
+            block = block.take(kept)
+
+        def note(column: str, line: int, reason: str, source: str = block.source) -> None:
+            if options.strict:
+                refuse(source, line, f"column {column!r}: {reason}")
+            odd.add(source, column, line, reason)
+
+        part = encoder.read(block, note)
+        blame = encoder.refused(part)
+        for k in np.flatnonzero(blame >= 0).tolist():
+            name = encoder.columns[blame[k]].name
+            refuse(block.source, int(block.lines[k]), f"column {name!r}: the value is missing")
+        if (blame >= 0).any():
+            good = blame < 0
+            part, y = encoder.take(part, good), y[good]
+            query = None if query is None else query[good]
+        if len(y):
+            parts.append(part)
+            ys.append(y)
+            queries.append(query)
+        blocks[index] = _EMPTY  # its texts are not needed any more
+    if not parts:
+        raise ReadError(f"{files.name} has no usable row: {refuse.refusals}")
+    encoder.fit(parts)
+    X: Any = [encoder.encode(part) for part in parts]
+    if encoder.sparse:
+        from scipy import sparse
+
+        X = sparse.vstack(X, format="csr")
+    else:
+        X = np.concatenate(X)
+    return FittedTable(
+        plan, X, np.concatenate(ys), None if qid is None else np.concatenate(queries),
+        refuse.refusals, odd,
+    )  # fmt: skip
+
+
+_EMPTY = Block("", {}, np.zeros(0, dtype=np.int64), 0, 0)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each column of a table is, found from a sample of its fields.
+
+A number, a category, yes or no, a date, a text of several words, an id (left out: it tells rows
+apart and nothing else) or a constant (left out).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pairlearn.streams.readers.base import ReadError
+from pairlearn.tables.dates import date_order
+from pairlearn.tables.values import is_missing, parse_number, parse_numbers, style_of, yes_or_no
+
+__all__ = ["KINDS", "UNUSED", "Decision", "decide"]
+
+KINDS = ("number", "category", "yes/no", "date", "text", "id", "constant", "excluded")
+#: Kinds that give no features.
+UNUSED = ("id", "constant", "excluded")
+
+#: A column is of a kind if this share of its values is; the others are taken as missing.
+_ENOUGH = 0.95
+#: With fewer rows nothing is called an id.
+_FEW = 20
+#: The share of different values from which texts are ids, and numbers named so.
+_DISTINCT = 0.9
+#: Ids with at most so many values are groups: categories.
+_GROUPS = 100
+#: Words in a value, on average, from which it is a text: for all different values, and for others.
+_WORDS, _MANY_WORDS = 3, 4
+
+_ID_NAME = re.compile(
+    r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|hash)$)|(?<=[a-z])(?:Id|ID|Uuid|UUID)$"
+)
+_CODE = re.compile(r"0\d+")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a column is taken for.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    kind : str
+        One of `KINDS`.
+    form : str
+        The style of numbers, or the order of dates; otherwise empty.
+    note : str
+        What a reader of the table should know.
+    given : bool
+        Whether the user has said so.
+    """
+
+    name: str
+    kind: str
+    form: str = ""
+    note: str = ""
+    given: bool = False
+
+
+def decide(
+    name: str, values: Sequence[str], *, commas: str = "english", given: str | None = None
+) -> Decision:
+    """Return what a column is.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    values : sequence of str
+        A sample of its fields, in the order of the rows.
+    commas : str, default "english"
+        The style of numbers with commas in the file.
+    given : str, optional
+        The kind that the user wants.
+
+    Returns
+    -------
+    Decision
+        The kind, and how fields are read.
+
+    Examples
+    --------
+    >>> decide("age", ["31", "", "42"]).kind, decide("plan", ["basic", "pro", "pro"]).kind
+    ('number', 'category')
+    >>> decide("zip", ["02139", "10115"]).note
+    'codes with leading zeros'
+    """
+    present = [value.strip() for value in values if not is_missing(value)]
+    if given is not None:
+        return _given(name, present, commas, given)
+    counts = Counter(present)
+    if not present:
+        return Decision(name, "constant", note="no value at all")
+    if len(counts) == 1:
+        if len(present) == len(values):
+            return Decision(name, "constant", note=f"always {_cut(present[0])}")
+        return Decision(name, "category", note="one value, or none")
+    if all(yes_or_no(value) is not None or value in "01" for value in counts) and any(
+        yes_or_no(value) is not None for value in counts
+    ):
+        return Decision(name, "yes/no")
+    if all(value.isdigit() for value in counts) and any(map(_CODE.fullmatch, counts)):
+        return _named(name, present, counts, "codes with leading zeros")
+    style, share = style_of(list(counts), commas)
+    if _weighted(counts, style) >= _ENOUGH and share > 0.5:
+        return _number(name, present, counts, style)
+    order, share, sure = date_order(list(counts), european=commas == "european")
+    if share >= _ENOUGH:
+        return Decision(name, "date", order, _date_note(order, sure))
+    return _words(name, present, counts)
+
+
+def _weighted(counts: Mapping[str, int], style: str) -> float:
+    if not parse_numbers(list(counts), style)[1]:
+        return 1.0
+    numbers = sum(n for value, n in counts.items() if parse_number(value, style) is not None)
+    return numbers / sum(counts.values())
+
+
+def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decision:
+    if kind == "number":
+        style, share = style_of(present, commas)
+        if share < 0.5:
+            wrong = next((v for v in present if parse_number(v, style) is None), "")
+            raise ReadError(
+                f"--numeric {name}: most values are no numbers, such as {_cut(wrong)!r}; leave it "
+                "to be found, or name it with --categorical."
+            )
+        return Decision(name, kind, style, _style_note(style), given=True)
+    if kind == "date":
+        order, share, sure = date_order(present, european=commas == "european")
+        if share < 0.5:
+            wrong = present[0] if present else ""
+            raise ReadError(
+                f"--date {name}: most values are no dates, such as {_cut(wrong)!r}; dates are "
+                "like 2024-03-31, 31.03.2024 or 03/31/2024, with a time behind them or not."
+            )
+        return Decision(name, kind, order, _date_note(order, sure), given=True)
+    return Decision(name, kind, given=True)
+
+
+def _style_note(style: str) -> str:
+    return {"plain": "", "english": "1,234.5 is 1234.5", "european": "1.234,5 is 1234.5"}[style]
+
+
+def _date_note(order: str, sure: bool) -> str:
+    words = {"ymd": "year first", "dmy": "day first", "mdy": "month first"}[order]
+    return words if sure else f"{words}, assumed"
+
+
+def _number(name: str, present: Sequence[str], counts: Mapping[str, int], style: str) -> Decision:
+    note = _style_note(style)
+    whole = all(value.lstrip("+-").isdigit() for value in counts)
+    distinct = len(counts) / len(present)
+    if whole and len(present) >= _FEW:
+        named = _ID_NAME.search(name) is not None
+        numbers = [int(value) for value in present]
+        running = distinct == 1.0 and max(numbers) - min(numbers) == len(numbers) - 1
+        if running or (named and distinct >= _DISTINCT):
+            return Decision(name, "id", note="a number for each row")
+        if named and len(counts) <= _GROUPS and distinct < 0.5:
+            return Decision(name, "category", note=f"{len(counts)} ids of groups")
+        if named and distinct >= 0.5:
+            return Decision(name, "id", note="mostly a number for each row")
+    return Decision(name, "number", style, note)
+
+
+def _named(name: str, present: Sequence[str], counts: Mapping[str, int], note: str) -> Decision:
+    """Return what a column of codes is."""
+    if len(present) >= _FEW and len(counts) / len(present) >= _DISTINCT:
+        return Decision(name, "id", note=f"{note}, another for each row")
+    return Decision(name, "category", note=note)
+
+
+def _words(name: str, present: Sequence[str], counts: Mapping[str, int]) -> Decision:
+    distinct = len(counts) / len(present)
+    words = sum(len(value.split()) for value in counts) / len(counts)
+    if len(present) >= _FEW and distinct >= _DISTINCT:
+        if words >= _WORDS:
+            return Decision(name, "text", note=f"{words:.0f} words on average")
+        return Decision(name, "id", note="another text for each row")
+    if words >= _MANY_WORDS and len(counts) > 50 and distinct > 0.5:
+        return Decision(name, "text", note=f"{words:.0f} words on average")
+    return Decision(name, "category")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 30 else text[:29] + "…"

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the labels of a table mean: two classes, numbers, or any number of classes.
+
+Two classes are compared without spaces around them and without the size of their letters: "Yes",
+"yes " and "YES" are one. Where that leaves more than two, and all of them say yes or no in some
+way ("Y", "yes", "N", "no"), these are the classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.streams.readers.base import ReadError
+from pairlearn.streams.readers.schema import bucket_of
+from pairlearn.tables.values import STYLES, is_missing, parse_number, style_of, yes_or_no
+
+__all__ = ["LabelRule", "query_numbers"]
+
+_KINDS = ("classes", "numbers", "groups")
+#: Texts that are positive beside a partner that is not among them.
+_POSITIVE = frozenset(
+    ("yes", "y", "true", "t", "on", "1", "positive", "pos", "good", "success", "won", "fraud",
+     "spam", "churn", "churned", "default", "bad", "malignant", "sick", "ill", "fail", "failed",
+     "failure")
+)  # fmt: skip
+_SHOWN = 6
+
+
+def _fold(text: str) -> str:
+    return text.strip().casefold()
+
+
+@dataclass(frozen=True)
+class LabelRule:
+    """How the fields of the label become numbers.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    kind : {"classes", "numbers", "groups"}
+        Two classes, which become 0 and 1; numbers (grades or targets); any classes, as 0, 1, ...
+    values : tuple
+        The classes, as they are shown; of two the positive one last.
+    codes : mapping of str to int
+        The class of each spelling, folded.
+    style : str
+        How numbers are written.
+    note : str
+        What was decided.
+    """
+
+    column: str
+    kind: str
+    values: tuple[str | int | float, ...] = ()
+    codes: Mapping[str, int] | None = None
+    style: str = "plain"
+    note: str = ""
+
+    @classmethod
+    def of_two(
+        cls, column: str, texts: Iterable[str], given: Sequence[str] | None, *, source: str
+    ) -> LabelRule:
+        """Return the rule of two classes, found in all labels or given as (negative, positive).
+
+        >>> rule = LabelRule.of_two("churn", ["No", "yes", "Yes ", "no"], None, source="a.csv")
+        >>> rule.values, rule.note
+        (('No', 'Yes'), "'No', 'no' are one class; 'Yes', 'yes' are one class")
+        """
+        counts = Counter(text.strip() for text in texts if not is_missing(text))
+        if given is not None:
+            return cls._of_given(column, counts, given, source)
+        groups: dict[str, list[str]] = {}
+        for text in counts:
+            number = parse_number(text)
+            groups.setdefault(_fold(text) if number is None else f"{number:g}", []).append(text)
+        merged = None
+        if len(groups) > 2:
+            merged = _yes_and_no(groups)
+            groups = merged or groups
+        if len(groups) != 2:
+            raise _not_two(column, counts, groups, source)
+        sizes = {key: sum(counts[t] for t in spellings) for key, spellings in groups.items()}
+        negative, positive, why = _in_order(groups, sizes)
+        codes = {_fold(text): code for code, key in enumerate((negative, positive))
+                 for text in groups[key]}  # fmt: skip
+        shown = tuple(_shown(groups[key], counts) for key in (negative, positive))
+        notes = [f"{', '.join(map(repr, sorted(group)))} are one class"
+                 for group in groups.values() if len(group) > 1]  # fmt: skip
+        return cls(column, "classes", _as_numbers(shown), codes, note="; ".join([*notes, *why]))
+
+    @classmethod
+    def _of_given(
+        cls, column: str, counts: Mapping[str, int], given: Sequence[str], source: str
+    ) -> LabelRule:
+        codes: dict[str, int] = {}
+        for code, wanted in enumerate(given):
+            number = parse_number(wanted)
+            found = [text for text in counts
+                     if _fold(text) == _fold(wanted)
+                     or (number is not None and parse_number(text) == number)]  # fmt: skip
+            if not found:
+                seen = ", ".join(repr(text) for text in sorted(counts)[:_SHOWN])
+                raise ReadError(
+                    f"{source}: no row of {column!r} is {wanted!r}; its labels are {seen}."
+                )
+            codes.update({_fold(text): code for text in found})
+        return cls(column, "classes", _as_numbers(tuple(given)), codes)
+
+    @classmethod
+    def of_numbers(cls, column: str, texts: Sequence[str], commas: str, source: str) -> LabelRule:
+        """Return the rule of grades or targets."""
+        present = [text.strip() for text in texts if not is_missing(text)]
+        style, share = style_of(present, commas)
+        if share < 0.5:
+            wrong = next((t for t in present if parse_number(t, style) is None), "")
+            raise ReadError(
+                f"{source}: the label {column!r} must be numbers here, and {wrong!r} is none; "
+                "check --label and --problem."
+            )
+        return cls(column, "numbers", style=style)
+
+    @classmethod
+    def of_groups(cls, column: str, texts: Sequence[str], source: str) -> LabelRule:
+        """Return the rule of any number of classes."""
+        counts = Counter(text.strip() for text in texts if not is_missing(text))
+        if len(counts) < 2:
+            raise ReadError(f"{source}: the label {column!r} has {len(counts)} value; two or more "
+                            "are needed, check --label.")  # fmt: skip
+        if all(parse_number(text) is not None for text in counts):
+            return cls(column, "numbers")
+        folded = sorted({_fold(text) for text in counts})
+        return cls(column, "groups", tuple(folded), {text: k for k, text in enumerate(folded)})
+
+    def apply(self, texts: Sequence[str]) -> tuple[NDArray[np.float64], dict[int, str]]:
+        """Return the labels as numbers, and for each row that has none the reason.
+
+        >>> rule = LabelRule("y", "classes", ("no", "yes"), {"no": 0, "yes": 1})
+        >>> rule.apply(["Yes", "no", "perhaps"])
+        (array([ 1.,  0., nan]), {2: "label 'perhaps' is not among the classes"})
+        """
+        known: dict[str, float] = {}
+        y = np.empty(len(texts))
+        wrong: dict[int, str] = {}
+        for k, text in enumerate(texts):
+            value = known.get(text)
+            if value is None:
+                value = known[text] = self._value(text)
+            y[k] = value
+            if value != value:
+                wrong[k] = self._reason(text)
+        return y, wrong
+
+    def _value(self, text: str) -> float:
+        if self.codes is None:
+            number = parse_number(text, self.style)
+            return math.nan if number is None else number
+        code = self.codes.get(_fold(text))
+        if code is None and self.kind == "classes":
+            number = parse_number(text)
+            code = next((k for k, value in enumerate(self.values)
+                         if number is not None and value == number), None)  # fmt: skip
+        return math.nan if code is None else float(code)
+
+    def _reason(self, text: str) -> str:
+        if is_missing(text):
+            return "the label is missing"
+        if self.codes is None:
+            return f"label {text.strip()[:60]!r} is not a number"
+        return f"label {text.strip()[:60]!r} is not among the classes"
+
+    def state(self) -> dict[str, Any]:
+        """Return the rule as plain values."""
+        return {
+            "column": self.column,
+            "kind": self.kind,
+            "values": list(self.values),
+            "codes": None if self.codes is None else dict(self.codes),
+            "style": self.style,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> LabelRule:
+        """Return the rule that `state` gave, after checking it."""
+        if not isinstance(state, Mapping) or not isinstance(state.get("column"), str):
+            raise ValueError("the saved label names no column.")
+        if state.get("kind") not in _KINDS or state.get("style") not in STYLES:
+            raise ValueError("the saved label is of a kind that is not known.")
+        values, codes = state.get("values"), state.get("codes")
+        if not isinstance(values, list) or not all(
+            isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in values
+        ):
+            raise ValueError("the saved classes must be texts or numbers.")
+        if (codes is None) != (state["kind"] == "numbers"):
+            raise ValueError("the saved label has no codes of its classes.")
+        if codes is not None:
+            good = isinstance(codes, Mapping) and all(
+                isinstance(text, str) and type(code) is int and 0 <= code < len(values)
+                for text, code in codes.items()
+            )
+            if not good or (state["kind"] == "classes" and len(values) != 2):
+                raise ValueError("the saved codes of classes do not fit the classes.")
+            codes = dict(codes)
+        return cls(state["column"], state["kind"], tuple(values), codes, state["style"])
+
+
+def _yes_and_no(groups: Mapping[str, list[str]]) -> dict[str, list[str]] | None:
+    """Return two groups where all spellings say yes or no (or 1 or 0), otherwise None."""
+    found: dict[str, list[str]] = {"no": [], "yes": []}
+    for key, spellings in groups.items():
+        said = {"1": True, "0": False}.get(key, yes_or_no(key))
+        if said is None:
+            return None
+        found["yes" if said else "no"] += spellings
+    return found if all(found.values()) else None
+
+
+def _in_order(
+    groups: Mapping[str, list[str]], sizes: Mapping[str, int]
+) -> tuple[str, str, list[str]]:
+    """Return the negative class, the positive one, and how that was decided if it was not plain."""
+    first, second = sorted(groups)
+    numbers = [parse_number(key) for key in (first, second)]
+    if numbers[0] is not None and numbers[1] is not None:
+        return (first, second, []) if numbers[0] < numbers[1] else (second, first, [])
+    known = [key in _POSITIVE for key in (first, second)]
+    if known[0] != known[1]:
+        return (second, first, []) if known[0] else (first, second, [])
+    if sizes[first] == sizes[second]:
+        return first, second, [f"{second!r} is taken as positive; --classes turns it round"]
+    if sizes[first] < sizes[second]:
+        first, second = second, first
+    return first, second, [f"{second!r}, the rarer one, is positive; --classes turns it round"]
+
+
+def _shown(spellings: Sequence[str], counts: Mapping[str, int]) -> str:
+    return max(sorted(spellings), key=counts.__getitem__)
+
+
+def _as_numbers(values: Sequence[str]) -> tuple[str | int | float, ...]:
+    """Return whole numbers and numbers as such if all are."""
+    numbers = [parse_number(value) for value in values]
+    if any(number is None for number in numbers):
+        return tuple(values)
+    return tuple(int(n) if n == int(n) else n for n in numbers if n is not None)
+
+
+def _not_two(
+    column: str, counts: Mapping[str, int], groups: Mapping[str, Any], source: str
+) -> ReadError:
+    order = sorted(counts, key=lambda text: (-counts[text], text))
+    shown = ", ".join(order[:_SHOWN]) + (", ..." if len(order) > _SHOWN else "")
+    plural = "s" * (len(groups) != 1)
+    start = f"{source}: {column!r} has the label{plural} {shown or '(none)'}, and two are needed"
+    if len(groups) > 20 and all(parse_number(text) is not None for text in order[:100]):
+        return ReadError(
+            f"{start}; for a target of many values pass --problem entropy, or check --label."
+        )
+    if len(groups) > 2:
+        return ReadError(f"{start}; name two with --classes, or check --label.")
+    return ReadError(f"{start}; check --label.")
+
+
+def query_numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """Return a number for each query: whole numbers as they are, texts by their hash.
+
+    A hash needs no table, so that a stream and another file agree on it.
+
+    >>> query_numbers(["7", "8"])[0]
+    array([7, 8])
+    """
+    found = np.empty(len(texts), dtype=np.int64)
+    wrong: dict[int, str] = {}
+    known: dict[str, int] = {}
+    for k, text in enumerate(texts):
+        bare = text.strip()
+        if bare not in known:
+            whole = bare.lstrip("-").isdigit() and len(bare) <= 18
+            known[bare] = int(bare) if whole else bucket_of(bare, 1 << 62)
+        found[k] = known[bare]
+        if not bare:
+            wrong[k] = "the query is missing"
+    return found, wrong

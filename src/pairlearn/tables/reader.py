@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A table through an encoder, as a reader in chunks that can be resumed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
+from pairlearn.tables.encoding import TableEncoder
+from pairlearn.tables.labels import query_numbers
+from pairlearn.tables.rows import BLOCK_ROWS, Block, open_table
+
+__all__ = ["OddFields", "TableReader"]
+
+
+class OddFields:
+    """Fields that could not be read and were taken as missing: how many, and the first."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.first: dict[str, str] = {}
+
+    def add(self, source: str, column: str, line: int, reason: str) -> None:
+        """Note one more."""
+        self.counts[column] = self.counts.get(column, 0) + 1
+        self.first.setdefault(column, f"{source}:{line}: {reason}")
+
+    def lines(self) -> list[str]:
+        """Return one sentence for each column."""
+        return [
+            f"column {column!r}: {count} value{'s' * (count > 1)} taken as missing; first: "
+            f"{self.first[column]}"
+            for column, count in self.counts.items()
+        ]
+
+
+class TableReader(Reader):
+    r"""Chunks of encoded rows of one or several files of one format.
+
+    Columns are found by name, in whatever order a file has them. A row is refused if its label
+    cannot be used; a field that cannot be read is taken as missing and counted in `odd`, or the
+    row is refused if the reader is strict.
+
+    Parameters
+    ----------
+    sources : sequence of paths
+        The files.
+    encoder : TableEncoder
+        Fitted.
+    format : str
+        csv, tsv, parquet or arrow.
+    labelled : bool
+        Whether labels and queries are read.
+    header, delimiter
+        As for `TextTable`.
+    strict : bool
+        Stop at the first row that cannot be used, and at fields that cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from pairlearn.tables.encoding import NumberColumn
+    >>> encoder = TableEncoder([NumberColumn("age")])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.csv")
+    ...     _ = path.write_text("name,age\nx,20\ny,30\n")
+    ...     [chunk] = TableReader([path], encoder, format="csv", labelled=False)
+    >>> chunk.X.ravel()
+    array([20., 30.])
+    """
+
+    format = "table"
+
+    def __init__(
+        self,
+        sources: Sequence[Any],
+        encoder: TableEncoder,
+        *,
+        format: str,
+        labelled: bool,
+        header: bool = True,
+        delimiter: str | None = None,
+        strict: bool = False,
+        chunk_rows: int = BLOCK_ROWS,
+    ) -> None:
+        super().__init__(strict=strict)
+        self.sources = list(sources)
+        self.encoder = encoder
+        self.odd = OddFields()
+        self._kind, self._labelled = format, labelled and encoder.label is not None
+        self._options: dict[str, Any] = {"header": header, "delimiter": delimiter}
+        self._chunk_rows = chunk_rows
+        self.feature_names = encoder.feature_names
+        self.n_features = encoder.n_features
+        self._fingerprint = digest(repr(encoder.state()), self._kind, header, delimiter, chunk_rows,
+                                   labelled)  # fmt: skip
+        self.position = Position(self.format, fingerprint=self._fingerprint)
+        self._table = self._open(0)
+
+    def _open(self, index: int) -> Any:
+        source = self.sources[index]
+        if index and isinstance(source, (str, os.PathLike)) and os.fspath(source) == "-":
+            raise ReadError("standard input is read alone; name files, or standard input.")
+        table = open_table(source, self._kind, **self._options)
+        wanted = [column.name for column in self.encoder.columns]
+        if self._labelled:
+            assert self.encoder.label is not None
+            wanted += [self.encoder.label.column, *([self.encoder.qid] if self.encoder.qid else [])]
+        for name in wanted:
+            if name not in table.names:
+                from pairlearn.streams.readers.schema import listed
+
+                what = "label" if wanted.index(name) >= len(self.encoder.columns) else "feature"
+                raise ReadError(
+                    f"{table.name} has no {what} column {name!r}; its columns: "
+                    f"{listed(table.names)}."
+                )
+        return table
+
+    def restore(self, position: Position) -> None:
+        """Continue after `position`, which a reader of the same data has saved."""
+        self._check_position(position, self._fingerprint)
+        if not 0 <= position.file < len(self.sources):
+            raise ReadError("the saved position names a file that is not among the sources.")
+        self._table = self._open(position.file)
+        if self._table.skip_to(position.offset) != position.consumed:
+            raise ReadError(
+                f"{self._table.name} has changed before the place where the checkpoint was made; "
+                "restore the data, or start again without the checkpoint."
+            )
+        self.position = position
+
+    def __iter__(self) -> Iterator[Chunk]:
+        for index in range(self.position.file, len(self.sources)):
+            if index != self.position.file:
+                self._table = self._open(index)
+                self.position = replace(self.position, file=index, offset=0, line=1, consumed="")
+            place = self.position.offset
+            refused = self.position.refusals
+
+            def refuse(source: str, line: int, reason: str) -> None:
+                nonlocal refused
+                refused = self.refuse(refused, source, line, reason)
+
+            for block in self._table.blocks(refuse, skip=place, size=self._chunk_rows):
+                self.position = replace(self.position, refusals=refused)
+                chunk = self._chunk(block)
+                refused = self.position.refusals
+                if len(chunk):
+                    yield chunk
+            self.position = replace(self.position, refusals=refused)
+        if self.position.row == 0:
+            raise self._nothing_read(str(self._table.name))
+
+    def _chunk(self, block: Block) -> Chunk:
+        def odd(column: str, line: int, reason: str) -> None:
+            if self.strict:
+                self.refuse(self.refusals, block.source, line, f"column {column!r}: {reason}")
+            self.odd.add(block.source, column, line, reason)
+
+        encoder = self.encoder
+        kept, y, qid, reasons = (
+            labelled_rows(encoder, block)
+            if self._labelled
+            else (np.arange(len(block)), None, None, {})
+        )
+        whole = block
+        if reasons:
+            block = block.take(kept)
+        part = encoder.read(block, odd)
+        blame = encoder.refused(part)
+        if (blame >= 0).any():
+            for k in np.flatnonzero(blame >= 0).tolist():
+                name = encoder.columns[blame[k]].name
+                reasons[int(kept[k])] = f"column {name!r}: the value is missing"
+            part, kept = encoder.take(part, blame < 0), kept[blame < 0]
+        refusals = self.position.refusals
+        for k, reason in sorted(reasons.items()):
+            refusals = self.refuse(refusals, block.source, int(whole.lines[k]), reason)
+        first_row = self.position.row
+        self.position = replace(
+            self.position, offset=block.offset, line=block.line, row=first_row + len(kept),
+            refusals=refusals, consumed=block.consumed,
+        )  # fmt: skip
+        if len(kept) < len(whole):
+            y, qid = (None if v is None else v[kept] for v in (y, qid))
+        return Chunk(encoder.encode(part), y, qid, first_row, whole.lines[kept], self.position)
+
+
+def labelled_rows(
+    encoder: TableEncoder, block: Block
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64] | None, dict[int, str]]:
+    """Return rows with a label and a query, labels and queries of all, and why others have none."""
+    assert encoder.label is not None
+    y, reasons = encoder.label.apply(block.columns[encoder.label.column])
+    qid = None
+    if encoder.qid is not None:
+        qid, wrong = query_numbers(block.columns[encoder.qid])
+        reasons = {**wrong, **reasons}
+    good = np.ones(len(block), dtype=bool)
+    good[list(reasons)] = False
+    return np.flatnonzero(good), y, qid, reasons

@@ -1,0 +1,454 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of texts from delimited files and from Parquet or Arrow, in blocks.
+
+Python's own parser reads the fields: nothing has to be compiled, and a small file is read before a
+compiled parser would be loaded.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.streams.readers.base import ReadError
+from pairlearn.streams.readers.byte_source import ByteSource
+from pairlearn.streams.readers.schema import listed
+
+__all__ = ["BLOCK_ROWS", "ArrowTable", "Block", "TextTable", "open_table"]
+
+BLOCK_ROWS = 16_384
+#: Bytes read at once, and the longest line.
+_BYTES, _LONGEST = 1 << 18, 1 << 25
+#: Lines that are looked at to find the delimiter.
+_LOOKED_AT = 50
+_DELIMITERS = ",;\t|"
+#: So often the lines after an open quote are read again; a file with more of them is refused.
+_MOST_OPEN = 100
+
+Refuse = Callable[[str, int, str], None]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of one file, column by column.
+
+    Parameters
+    ----------
+    source : str
+        The file.
+    columns : dict of str to sequence of str
+        The fields by the name of their column.
+    lines : ndarray of int64
+        The line (or row) of each.
+    offset, line : int
+        Where the next row starts.
+    consumed : str
+        Digest of all bytes before it; empty where the source has none.
+    """
+
+    source: str
+    columns: dict[str, Sequence[str]]
+    lines: NDArray[np.int64]
+    offset: int
+    line: int
+    consumed: str = ""
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def take(self, kept: NDArray[np.int64]) -> Block:
+        """Return some of the rows."""
+        places = kept.tolist()
+        columns = {name: [column[k] for k in places] for name, column in self.columns.items()}
+        return replace(self, columns=columns, lines=self.lines[kept])
+
+
+class _Lines:
+    """The lines of a source as bytes, one after the other; some can be put back."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+        self._ready: deque[bytes] = deque()
+        self._rest = b""
+        self._ended = False
+        self.offset = 0
+        self.line = 1
+        self.taken: list[bytes] = []
+        self._buffer = bytearray(_BYTES)
+
+    def _fill(self) -> None:
+        while not self._ready and not self._ended:
+            size = self._source.readinto(memoryview(self._buffer))
+            self._ended = size == 0
+            data = self._rest + self._buffer[:size]
+            lines = data.splitlines(keepends=True)
+            self._rest = b""
+            # a carriage return at the very end may be half of a line end
+            if lines and not self._ended and not lines[-1].endswith(b"\n"):
+                self._rest = lines.pop()
+                if len(self._rest) > _LONGEST:
+                    raise ReadError(
+                        f"{self._source.name}: line {self.line + len(lines)} is longer than "
+                        f"{_LONGEST} bytes; check the line ends."
+                    )
+            self._ready.extend(lines)
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        if not self._ready:
+            self._fill()
+            if not self._ready:
+                raise StopIteration
+        raw = self._ready.popleft()
+        self.taken.append(raw)
+        self.offset += len(raw)
+        self.line += 1
+        return _decoded(raw)
+
+    def put_back(self, lines: Sequence[bytes]) -> None:
+        """Deliver lines once more."""
+        self._ready.extendleft(reversed(lines))
+        self.offset -= sum(map(len, lines))
+        self.line -= len(lines)
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        # Each line on its own, so that a resumed reader decides as the first one did.
+        return raw.decode("cp1252", "replace")
+
+
+class TextTable:
+    r"""Rows of delimited text: plain, gzip, xz, bzip2 or zstd; a file or standard input.
+
+    The delimiter is found from the first lines; a byte-order mark is skipped; text that is not
+    UTF-8 is read as Windows-1252. Spaces around names do not count.
+
+    Parameters
+    ----------
+    target : path, "-" or binary file
+        What to read.
+    header : bool, default True
+        Whether the first line names the columns; without it they are "0", "1", ...
+    delimiter : str, optional
+        One character; by default the one of ``, ; tab |`` that cuts the first lines alike.
+
+    Examples
+    --------
+    >>> import io
+    >>> table = TextTable(io.BytesIO(b"\xef\xbb\xbfname;price\n\"a;b\";1,5\n"))
+    >>> table.names, table.delimiter
+    (('name', 'price'), ';')
+    >>> [block] = table.blocks(print)
+    >>> block.columns
+    {'name': ('a;b',), 'price': ('1,5',)}
+    """
+
+    def __init__(self, target: Any, *, header: bool = True, delimiter: str | None = None) -> None:
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise ReadError(f"the delimiter must be one character, got {delimiter!r}.")
+        source = ByteSource(target)
+        self.name = source.name
+        if source.is_empty:
+            source.close()
+            raise ReadError(f"{self.name} is empty; check that it was written completely.")
+        self._lines = _Lines(source)
+        self._digest = hashlib.blake2b(digest_size=8)
+        self._header = header
+        beginning = self._first_lines()
+        self.delimiter = delimiter or _find_delimiter([_decoded(raw) for raw in beginning])
+        self.notes: tuple[str, ...] = ()
+        if any(_is_not_utf8(raw) for raw in beginning):
+            self.notes = ("text is not UTF-8, read as Windows-1252",)
+        self.names = self._read_names()
+
+    def _first_lines(self) -> list[bytes]:
+        """Look at some lines, without a byte-order mark."""
+        lines = self._lines
+        for _ in zip(range(_LOOKED_AT), lines, strict=False):
+            pass
+        beginning = lines.taken.copy()
+        lines.put_back(beginning)
+        lines.taken.clear()
+        if beginning[0].startswith(b"\xef\xbb\xbf"):
+            lines._ready[0] = beginning[0] = beginning[0][3:]
+            lines.offset += 3
+        return beginning
+
+    def _read_names(self) -> tuple[str, ...]:
+        lines = self._lines
+        reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
+        try:
+            record: list[str] = next((row for row in reader if row), [])
+        except csv.Error as error:
+            raise ReadError(
+                f"{self.name}:{lines.line - 1}: the first line cannot be split into fields "
+                f"({error}); check its quotes."
+            ) from None
+        while len(record) > 1 and not record[-1].strip() and self._header:
+            record.pop()
+        if not self._header:
+            lines.put_back(lines.taken)
+            names = [str(j) for j in range(len(record))]
+        else:
+            self._take_in()
+            names = [field.strip() or f"column {j + 1}" for j, field in enumerate(record)]
+            if all(_is_number(name) for name in names):
+                raise ReadError(
+                    f"{self.name}: the first line holds numbers ({listed(names)}), not names; "
+                    "pass --no-header if the file has no header."
+                )
+        lines.taken.clear()
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+        if repeated:
+            raise ReadError(
+                f"{self.name} has more than one column named {listed(repeated)}; rename the "
+                "columns."
+            )
+        return tuple(names)
+
+    def _take_in(self) -> None:
+        self._digest.update(b"".join(self._lines.taken))
+
+    def skip_to(self, place: int) -> str:
+        """Leave out the rows before a place, and return the digest of all bytes before it."""
+        lines = self._lines
+        while lines.offset < place:
+            if next(lines, None) is None:
+                raise ReadError(f"{self.name} is shorter than it was; start again.")
+            self._take_in()
+            lines.taken.clear()
+        return self._digest.hexdigest()
+
+    def blocks(self, refuse: Refuse, *, skip: int = 0, size: int = BLOCK_ROWS) -> Iterator[Block]:
+        """Yield the rows in blocks.
+
+        Parameters
+        ----------
+        refuse : callable
+            Receives file, line and reason of each row that has another number of fields.
+        skip : int, default 0
+            The place of an earlier block: rows before it are left out.
+        size : int
+            Rows in a block.
+
+        Yields
+        ------
+        Block
+            Rows.
+        """
+        lines, width = self._lines, len(self.names)
+        self.skip_to(skip)
+        reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
+        rows: list[list[str]] = []
+        numbers: list[int] = []
+        raw: list[bytes] = []
+        n_open = 0
+        while True:
+            line = lines.line
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                row = []
+                spans = len(lines.taken) > 1
+                at_end = "unexpected end" in str(error)
+                n_open += spans
+                if n_open > _MOST_OPEN:
+                    raise ReadError(
+                        f"{self.name}:{line}: one of more than {_MOST_OPEN} quotes that are "
+                        "opened and not closed; write two quotes for each one inside a field."
+                    ) from None
+                if spans:
+                    lines.put_back(lines.taken[1:])
+                    del lines.taken[1:]
+                refuse(self.name, line, "a quote is opened and never closed" if spans or at_end
+                       else f"it cannot be split into fields ({error})")  # fmt: skip
+            raw += lines.taken
+            lines.taken.clear()
+            if row:
+                if len(row) > width and not any(field.strip() for field in row[width:]):
+                    del row[width:]
+                if len(row) == width:
+                    rows.append(row)
+                    numbers.append(line)
+                else:
+                    refuse(self.name, line, f"it has {len(row)} fields where {width} are expected")
+            if len(rows) == size or row is None:
+                self._digest.update(b"".join(raw))
+                raw.clear()
+                if rows:
+                    columns = dict(zip(self.names, zip(*rows, strict=True), strict=True))
+                    yield Block(
+                        self.name, columns, np.array(numbers, dtype=np.int64), lines.offset,
+                        lines.line, self._digest.hexdigest(),
+                    )  # fmt: skip
+                    rows, numbers = [], []
+                if row is None:
+                    return
+
+
+def _is_not_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _find_delimiter(lines: Sequence[str]) -> str:
+    """Return the delimiter that cuts most lines into the same number of fields, of two or more.
+
+    >>> _find_delimiter(["a;b", "1,5;2", "3,25;4"])
+    ';'
+    """
+    best, found = (0, 0), ","
+    for delimiter in _DELIMITERS:
+        widths: Counter[int] = Counter()
+        try:
+            for row in csv.reader(lines, delimiter=delimiter):
+                if row:
+                    widths[len(row)] += 1
+        except csv.Error:
+            continue
+        header = next((len(row) for row in csv.reader(lines[:1], delimiter=delimiter)), 1)
+        # Lines that agree with the header count, then the number of fields.
+        if header > 1 and (widths[header], header) > best:
+            best, found = (widths[header], header), delimiter
+    return found
+
+
+class ArrowTable:
+    """Rows of a Parquet or Arrow file, each value as the text that a CSV file would have.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    leave_out : sequence of str
+        Columns that are not read.
+    """
+
+    notes: tuple[str, ...] = ()
+    delimiter = ","
+
+    def __init__(self, path: str | Path, *, leave_out: Sequence[str] = ()) -> None:
+        try:
+            import pyarrow
+        except ImportError:
+            raise ReadError(
+                "Parquet and Arrow files need PyArrow; install pairlearn[arrow]."
+            ) from None
+        from pairlearn.streams.readers.byte_source import sniff
+
+        self._pa = pyarrow
+        self.name = str(path)
+        kind = sniff(path)
+        try:
+            if kind == "parquet":
+                import pyarrow.parquet
+
+                self._file: Any = pyarrow.parquet.ParquetFile(path, pre_buffer=False)
+                schema = self._file.schema_arrow
+            elif kind == "arrow":
+                self._file = pyarrow.ipc.open_file(pyarrow.OSFile(str(path)))
+                schema = self._file.schema
+            else:
+                raise ReadError(
+                    f"{path} is neither a Parquet nor an Arrow file; convert it or leave it out."
+                )
+        except (pyarrow.ArrowException, OSError) as error:
+            raise self._damaged(error) from None
+        repeated = sorted(name for name, count in Counter(schema.names).items() if count > 1)
+        if repeated:
+            raise ReadError(f"{path} has more than one column named {listed(repeated)}; rename "
+                            "the columns.")  # fmt: skip
+        self.names = tuple(name for name in schema.names if name not in leave_out)
+        for name in self.names:
+            kind = schema.field(name).type
+            if pyarrow.types.is_nested(kind):
+                raise ReadError(
+                    f"{path}: column {name!r} is {str(kind)[:60]}; take its parts out into "
+                    f"columns, or leave it out with --exclude {name}."
+                )
+
+    def _damaged(self, error: BaseException) -> ReadError:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return ReadError(f"{self.name} cannot be read: {reason.rstrip('.')}; write it again.")
+
+    def _batches(self, size: int) -> Iterator[Any]:
+        if hasattr(self._file, "iter_batches"):
+            yield from self._file.iter_batches(size, columns=list(self.names), use_threads=False)
+            return
+        for k in range(self._file.num_record_batches):
+            batch = self._file.get_batch(k)
+            # An Arrow file is mapped as it is: offsets, indices and texts may be anything.
+            batch.validate(full=True)
+            for begin in range(0, batch.num_rows, size):
+                yield batch.slice(begin, size).select(list(self.names))
+
+    def skip_to(self, place: int) -> str:
+        """Return an empty digest: the fingerprint covers such a file."""
+        return ""
+
+    def blocks(self, refuse: Refuse, *, skip: int = 0, size: int = BLOCK_ROWS) -> Iterator[Block]:
+        """Yield the rows in blocks; no row of such a file is refused."""
+        row = 0
+        try:
+            for batch in self._batches(size):
+                begin, row = row, row + batch.num_rows
+                if row <= skip:
+                    continue
+                batch = batch.slice(max(skip - begin, 0))
+                columns: dict[str, Sequence[str]] = {
+                    name: self._texts(column)
+                    for name, column in zip(self.names, batch.columns, strict=True)
+                }
+                lines = np.arange(row - batch.num_rows + 1, row + 1, dtype=np.int64)
+                yield Block(self.name, columns, lines, row, row + 1)
+        except (self._pa.ArrowException, OSError, UnicodeError) as error:
+            raise self._damaged(error) from None
+
+    def _texts(self, array: Any) -> list[str]:
+        if self._pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if not self._pa.types.is_string(array.type):
+            array = array.cast(self._pa.string(), safe=False)
+        return array.fill_null("").to_pylist()  # type: ignore[no-any-return]
+
+
+def open_table(
+    target: Any,
+    kind: str,
+    *,
+    header: bool = True,
+    delimiter: str | None = None,
+    leave_out: Sequence[str] = (),
+) -> TextTable | ArrowTable:
+    """Return the rows of a file of a format: csv, tsv, parquet or arrow."""
+    if kind in ("parquet", "arrow"):
+        return ArrowTable(target, leave_out=leave_out)
+    if kind not in ("csv", "tsv"):
+        raise ReadError(f"{target} is {kind}, which has no named columns.")
+    return TextTable(
+        target, header=header, delimiter=delimiter or ("\t" if kind == "tsv" else None)
+    )

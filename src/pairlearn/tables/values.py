@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a single field may say: nothing, yes or no, a number in one of three styles.
+
+Styles of numbers: "plain" is what `float` reads; "english" groups digits by commas (1,234.5);
+"european" has a decimal comma and groups digits by points (1.234,5). The last two also take
+spaces or apostrophes between groups and the sign of a currency or of per cent around the number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["STYLES", "file_style", "is_missing", "parse_number", "parse_numbers", "style_of",
+           "yes_or_no"]  # fmt: skip
+
+STYLES = ("plain", "english", "european")
+
+#: Texts, in small letters, that mean that there is no value.
+_MISSING = frozenset(
+    ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "nat", "?", "-", "--", ".")
+)
+_YES, _NO = frozenset(("yes", "y", "true", "t", "on")), frozenset(("no", "n", "false", "f", "off"))
+
+_SIGNS = " \t\u00a0\u202f$€£¥%"
+_EXPONENT = r"(?:[eE][+-]?\d+)?"
+_SPACES = " '\u2019\u00a0\u202f"
+_PATTERNS = {
+    "plain": re.compile(rf"[+-]?(?:\d+\.?\d*|\.\d+){_EXPONENT}"),
+    "english": re.compile(
+        rf"[+-]?(?:(?:\d{{1,3}}(?:[,{_SPACES}]\d{{3}})+|\d+)(?:\.\d*)?|\.\d+){_EXPONENT}"
+    ),
+    "european": re.compile(
+        rf"[+-]?(?:(?:\d{{1,3}}(?:[.{_SPACES}]\d{{3}})+|\d+)(?:,\d*)?|,\d+){_EXPONENT}"
+    ),
+}
+_GROUPS = {
+    "english": str.maketrans("", "", "," + _SPACES),
+    "european": str.maketrans(",", ".", "." + _SPACES),
+}
+#: What only one of the two styles with commas writes.
+_ONLY_EUROPEAN = re.compile(r"\d*,(?:\d{1,2}|\d{4,})|\d{1,3}(?:\.\d{3})+,\d*")
+_ONLY_ENGLISH = re.compile(r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}")
+
+
+def is_missing(text: str) -> bool:
+    """Whether a field says that there is no value.
+
+    >>> is_missing(" N/A "), is_missing("0")
+    (True, False)
+    """
+    # most fields begin with a digit, and no word for nothing does
+    return not "0" <= text[:1] <= "9" and text.strip().lower() in _MISSING
+
+
+def yes_or_no(text: str) -> bool | None:
+    """Return what a field says, or None if it says something else.
+
+    >>> yes_or_no(" Yes"), yes_or_no("F"), yes_or_no("maybe")
+    (True, False, None)
+    """
+    folded = text.strip().lower()
+    return True if folded in _YES else False if folded in _NO else None
+
+
+def parse_number(text: str, style: str = "plain") -> float | None:
+    """Return the finite number that a text is in a style, or None.
+
+    >>> parse_number("1.234,5", "european"), parse_number("$1,234.50", "english")
+    (1234.5, 1234.5)
+    >>> parse_number("1_000") is None, parse_number("inf") is None
+    (True, True)
+    """
+    bare = text.strip() if style == "plain" else text.strip(_SIGNS)
+    if not _PATTERNS[style].fullmatch(bare):
+        return None
+    number = float(bare if style == "plain" else bare.translate(_GROUPS[style]))
+    return number if math.isfinite(number) else None
+
+
+def parse_numbers(texts: Sequence[str], style: str) -> tuple[NDArray[np.float64], list[int]]:
+    """Return the numbers, NaN where there is none, and the places of texts that are none.
+
+    >>> parse_numbers(["1", "", "x"], "plain")
+    (array([ 1., nan, nan]), [2])
+    """
+    if style == "plain":
+        try:
+            numbers = np.array(list(map(float, texts)), dtype=np.float64)
+        except ValueError:
+            pass
+        else:
+            # float() also reads nan, inf and 1_000.
+            if np.isfinite(numbers).all() and "_" not in "".join(texts):
+                return numbers, []
+    numbers = np.empty(len(texts))
+    wrong: list[int] = []
+    known: dict[str, float] = {}
+    for k, text in enumerate(texts):
+        number = known.get(text)
+        if number is None:
+            found = parse_number(text, style)
+            number = known[text] = math.nan if found is None else found
+        numbers[k] = number
+        if number != number and not is_missing(text):
+            wrong.append(k)
+    return numbers, wrong
+
+
+def file_style(columns: Iterable[Sequence[str]], delimiter: str) -> str:
+    """Return the style of the numbers with commas in a file.
+
+    Fields that only one style writes decide; where there are none, a semicolon between the fields
+    is the mark of a country that writes decimal commas.
+
+    >>> file_style([["1.234,5"], ["7"]], ",")
+    'european'
+    >>> file_style([["1,234"]], ",")
+    'english'
+    """
+    votes = {"english": 0, "european": 0}
+    for column in columns:
+        for text in column:
+            if "," in text:
+                bare = text.strip(_SIGNS).lstrip("+-")
+                votes["european"] += _ONLY_EUROPEAN.fullmatch(bare) is not None
+                votes["english"] += _ONLY_ENGLISH.fullmatch(bare) is not None
+    if votes["english"] == votes["european"]:
+        return "european" if delimiter == ";" else "english"
+    return max(votes, key=votes.__getitem__)
+
+
+def style_of(texts: Sequence[str], commas: str) -> tuple[str, float]:
+    """Return the style in which most texts are numbers, and their share.
+
+    `commas` is the style of the file, see `file_style`: where points group digits elsewhere, 1.234
+    is a thousand and more.
+
+    >>> style_of(["1.234", "2.500"], "european"), style_of(["0.5", "1.234"], "european")
+    (('european', 1.0), ('plain', 1.0))
+    """
+    other = "english" if commas == "european" else "european"
+    order = ("european", "plain", "english") if commas == "european" else ("plain", commas, other)
+    best: tuple[str, float] = ("plain", 0.0)
+    if order[0] == "plain" and not parse_numbers(texts, "plain")[1]:
+        return "plain", 1.0
+    for style in order:
+        share = _share(texts, style)
+        if share > best[1]:
+            best = style, share
+    if best[0] == "european" and _share(texts, "plain") == best[1] and not _grouped(texts):
+        return "plain", best[1]
+    return best
+
+
+def _share(texts: Sequence[Any], style: str) -> float:
+    return sum(parse_number(text, style) is not None for text in texts) / max(len(texts), 1)
+
+
+def _grouped(texts: Sequence[str]) -> bool:
+    """Whether a point stands before three digits somewhere."""
+    return any("." in text for text in texts)

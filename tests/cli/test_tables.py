@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A table as it is: train, predict, evaluate and compare with no option beyond the label."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pairlearn import load_model, roc_auc
+from pairlearn.cli.program import program
+from pairlearn.cli.running import run
+
+_PATH = Path(__file__).parents[1] / "tables" / "real_files.py"
+_SPEC = importlib.util.spec_from_file_location("real_files", _PATH)
+real_files = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(real_files)
+
+
+def call(capsys, *arguments, status=0):
+    code = run(program, [str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert code == status, captured.err
+    assert "Traceback" not in captured.err
+    return captured.out, captured.err
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["pairlearn"])
+
+
+@pytest.mark.parametrize("name", real_files.FILES)
+def test_real_files(name, tmp_path, capsys):
+    file, label = real_files.FILES[name](tmp_path, np.random.default_rng(7))
+    model = f"{name}.safetensors"
+    out, _ = call(capsys, "train", file, "--label", label)
+    interval = re.search(r"held-out AUC (\S+), 95 % interval \[(\S+), (\S+)\]", out)
+    low, high = float(interval[2]), float(interval[3])
+    assert low < float(interval[1]) < high
+    assert "settings: solver exact" in out
+    assert "most important columns: " in out
+    assert "progressive" not in out
+    out, _ = call(capsys, "evaluate", model, "new.csv", "--json")
+    found = json.loads(out)
+    assert found["auc"] > real_files.LEAST[name]
+    # two intervals of 95 % that are far apart would mean that one of them is wrong
+    assert found["high"] > low
+    assert found["low"] < high
+    call(capsys, "predict", model, "new.csv", "-o", "scores.csv")
+    lines = Path("scores.csv").read_text().splitlines()
+    assert lines[0] == "line,score,probability,label"
+    assert len(lines) == 151
+    out, _ = call(capsys, "predict", model, "new.csv", "--proba", "--json")
+    fitted = load_model(model)
+    entry = json.loads(out.splitlines()[0])
+    assert list(entry) == ["line", *map(str, fitted.classes_)]
+    assert sum(list(entry.values())[1:]) == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", real_files.FILES)
+def test_compare_real_files(name, tmp_path, capsys):
+    file, label = real_files.FILES[name](tmp_path, np.random.default_rng(7))
+    out, _ = call(capsys, "compare", file, "--label", label)
+    for method in ("ours-auto", "logistic", "gradient-boosting"):
+        assert method in out
+    assert (tmp_path / f"{name}-report" / "index.html").exists()
+
+
+def test_compare_a_table(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    file, label = real_files.FILES["customers"](tmp_path, np.random.default_rng(7))
+    out, _ = call(capsys, "compare", file, "--label", label, "--splits", 2, "--methods",
+                  "ours-auto,logistic", "--exclude", "newsletter")  # fmt: skip
+    assert re.search(r"newsletter +excluded", out)
+    assert "4 cells computed, 4 in all" in out
+    page = (tmp_path / "customers-report" / "index.html").read_text()
+    assert "customers" in page
+    _, err = call(capsys, "compare", file, status=2)
+    assert "name its column with --label, one of 'customer_id'" in err
+    _, err = call(capsys, "compare", "nothing.csv", "--label", "y", status=1)
+    assert "nothing.csv does not exist" in err
+
+
+def test_compare_a_folder(tmp_path, capsys):
+    (tmp_path / "sets").mkdir()
+    file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
+    (tmp_path / file).rename(tmp_path / "sets" / file)
+    rows = np.random.default_rng(1).normal(size=(90, 2))
+    text = "".join(f"{k % 3} 1:{a + k % 3:.3f} 2:{b:.3f}\n" for k, (a, b) in enumerate(rows))
+    (tmp_path / "sets" / "three.libsvm").write_text(text)
+    (tmp_path / "sets" / "three_scale.libsvm").write_text(text)
+    out, _ = call(capsys, "compare", "sets", "--label", label, "--splits", 2, "--methods",
+                  "ours,logistic")  # fmt: skip
+    names = [line.split()[0] for line in out.splitlines()[1:4]]
+    assert names == ["patients", "three", "three"]
+    assert "against" in out
+    out, _ = call(capsys, "compare", "sets", "--splits", 1, "--methods", "logistic", "--json")
+    assert {entry["task"] for entry in json.loads(out)} == {"three 0", "three half"}
+    out, _ = call(capsys, "compare", "sets", "--methods", "list")
+    assert "boosting" in out.split()
+    out, _ = call(capsys, "compare", "--methods", "list")
+    assert "ours-auto" in out.split()
+    _, err = call(capsys, "compare", "sets", "--methods", "none", status=2)
+    assert "its methods: ours, logistic" in err
+    _, err = call(capsys, "compare", "sets", "breast_cancer", status=2)
+    assert "folders are compared on their own" in err
+    (tmp_path / "empty").mkdir()
+    _, err = call(capsys, "compare", "empty", status=1)
+    assert "CSV files need --label" in err
+    _, err = call(capsys, "compare", status=2)
+    assert "pairlearn data list" in err
+
+
+def test_german_by_default(data_folder, tmp_path, capsys):
+    """The first 800 rows of german.numer through the program, and the others to test."""
+    from pairlearn.data import read_libsvm
+
+    X, y = read_libsvm(data_folder / "german.numer.libsvm.xz", dense=True)
+    for name, part in (("train", slice(0, 800)), ("test", slice(800, 1000))):
+        np.savetxt(tmp_path / f"{name}.csv", np.column_stack([X[part], y[part]]), delimiter=",",
+                   fmt="%g", header=",".join([*(f"a{j}" for j in range(24)), "bad"]),
+                   comments="")  # fmt: skip
+    call(capsys, "train", "train.csv", "--label", "bad")
+    out, _ = call(capsys, "evaluate", "train.safetensors", "test.csv", "--json")
+    assert json.loads(out)["auc"] >= 0.79
+
+
+# ------------------------------------------------------------------------------------- options
+
+
+def test_dry_run_and_overrides(tmp_path, capsys):
+    file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
+    out, _ = call(capsys, "train", file, "--label", label, "--dry-run")
+    assert re.search(r"^zip +category .*codes with leading zeros; 3 levels", out, re.MULTILINE)
+    assert re.search(r"^ward +constant .*left out: always A", out, re.MULTILINE)
+    assert not list(tmp_path.glob("*.safetensors"))
+    out, _ = call(capsys, "train", file, "--label", label, "--dry-run", "--json", "--exclude",
+                  "site,ward", "--numeric", "zip", "--categorical", "age")  # fmt: skip
+    kinds = {entry["column"]: entry["kind"] for entry in json.loads(out)["columns"]}
+    assert (kinds["site"], kinds["zip"], kinds["age"]) == ("excluded", "number", "category")
+    out, _ = call(capsys, "train", file, "--label", label, "--dry-run", "--text", "site",
+                  "--categorical", "zip:8", "--date", "age", status=1)  # fmt: skip
+    (tmp_path / "x.svm").write_text("1 1:2\n")
+    _, err = call(capsys, "train", "x.svm", "--dry-run", status=2)
+    assert "svmlight has none" in err
+
+
+def test_options_from_a_file(tmp_path, capsys):
+    file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
+    (tmp_path / "train.toml").write_text(
+        f'label = "{label}"\nexclude = ["site", "ward"]\noutput = "m"\nstep-size = 0.5\n'
+        'loss = "hinge"\nstrict = false\n'
+    )
+    call(capsys, "train", file, "--config", "train.toml", "--seed", 3)
+    model = load_model("m")
+    assert (model.step_size, model.loss) == (0.5, "hinge")
+    assert "site=north" not in model.feature_names_in_
+    call(capsys, "train", file, "--config", "train.toml", "--output", "n", "--step-size", "auto")
+    assert load_model("n").step_size == "auto"
+    for text, message in (
+        ("labels = 3", "there is no option 'labels'"),
+        ("label = ", "is not TOML"),
+        ("strict = 3", "'strict' must be true or false"),
+        ("label = true", "'label' must be a text or a number"),
+        ("[train]\nlabel = 'y'", "there is no option 'train'"),
+    ):
+        (tmp_path / "bad.toml").write_text(text)
+        _, err = call(capsys, "train", file, "--config", "bad.toml", status=2)
+        assert message in err
+    _, err = call(capsys, "train", file, "--config", "none.toml", status=2)
+    assert "No such file" in err
+
+
+def test_a_stream_of_mixed_columns_goes_on(tmp_path, capsys):
+    """Interrupted after a checkpoint and taken up again: the same model, bit for bit."""
+    file, label = real_files.FILES["visits"](tmp_path, np.random.default_rng(7))
+    text = (tmp_path / file).read_text().splitlines(keepends=True)
+    (tmp_path / "long.csv").write_text(text[0] + "".join(text[1:]) * 100)
+    arguments = ["train", "long.csv", "--label", label, "--fit", "stream"]
+    out, _ = call(capsys, *arguments, "-o", "whole")
+    assert "progressive AUC 0." in out
+    from pairlearn.streams import OnlineLearner
+
+    class EnoughError(Exception):
+        pass
+
+    before = OnlineLearner.fit_stream
+
+    def stopped(learner, reader, **given):
+        def stop(learner, chunk):
+            if learner.n_seen > 20_000:
+                raise EnoughError
+
+        return before(learner, reader, **{**given, "every": 1, "progress": stop})
+
+    OnlineLearner.fit_stream = stopped
+    try:
+        assert run(program, [*arguments, "-o", "parts"]) == 1
+    finally:
+        OnlineLearner.fit_stream = before
+    capsys.readouterr()
+    assert Path("parts.checkpoint").exists()
+    _, err = call(capsys, *arguments, "-o", "parts")
+    assert "going on from parts.checkpoint" in err
+    assert Path("parts").read_bytes() == Path("whole").read_bytes()
+    out, _ = call(capsys, "evaluate", "whole", "new.csv", "--json")
+    assert json.loads(out)["auc"] > 0.7
+
+
+def test_text_queries(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    rows = ["query;page;score;grade\n"]
+    for q in range(60):
+        for _ in range(8):
+            score = rng.normal()
+            grade = int(np.clip(round(1.5 + score + 0.3 * rng.normal()), 0, 3))
+            rows.append(f"how to {q};{'ab'[q % 2]};{score:.3f}".replace(".", ",") + f";{grade}\n")
+    (tmp_path / "q.csv").write_text("".join(rows))
+    for how in ("stream", "offline"):
+        call(capsys, "train", "q.csv", "--problem", "ranking", "--label", "grade", "--qid", "query",
+             "--fit", how)  # fmt: skip
+        out, _ = call(capsys, "evaluate", "q.safetensors", "q.csv", "--json")
+        found = json.loads(out)
+        assert found["queries"] == 60
+        assert found["pair_accuracy"] > 0.85
+    out, _ = call(capsys, "train", "q.csv", "--problem", "entropy", "--label", "score", "-o", "e")
+    assert "480 rows" in out
+    call(capsys, "train", "q.csv", "--problem", "metric", "--label", "page", "-o", "m")
+    out, _ = call(capsys, "evaluate", "m", "q.csv", "--json")
+    assert "pair_auc" in json.loads(out)
+
+
+def test_the_table_is_the_library(tmp_path, capsys):
+    """The model of the program is that of the estimator on the encoded rows."""
+    from pairlearn import AUCClassifier
+    from pairlearn.tables import TableOptions, load_table
+
+    file, label = real_files.FILES["customers"](tmp_path, np.random.default_rng(7))
+    call(capsys, "train", file, "--label", label)
+    table = load_table([file], TableOptions(label=label))
+    expected = AUCClassifier(random_state=0).fit(table.X, table.y)
+    fitted = load_model("customers.safetensors")
+    assert fitted.coef_.tobytes() == expected.coef_.tobytes()
+    assert fitted.feature_names_in_.tolist() == list(table.plan.encoder.feature_names)
+    out, _ = call(capsys, "evaluate", "customers.safetensors", file, "--json")
+    auc = roc_auc(table.y, expected.decision_function(table.X))
+    assert json.loads(out)["auc"] == pytest.approx(auc, abs=1e-12)
+    out, _ = call(capsys, "inspect", "customers.safetensors")
+    assert "  plan: category (3 levels (basic, pro, team, large))" in out
+
+
+def test_a_damaged_table_in_a_model(tmp_path, capsys):
+    from dataclasses import replace
+
+    from pairlearn.models import read_model, write_model
+
+    file, label = real_files.FILES["customers"](tmp_path, np.random.default_rng(7))
+    call(capsys, "train", file, "--label", label, "-o", "m")
+    record = read_model("m")
+    table = record.provenance["table"]
+    for change, message in (
+        ({"version": 99}, "has version 99, this library reads 1; upgrade pairlearn"),
+        ({"columns": table["columns"][:2]}, "the model has 14 features and its columns give"),
+    ):
+        broken = {**record.provenance, "table": {**table, **change}}
+        write_model("broken", replace(record, provenance=broken))
+        _, err = call(capsys, "predict", "broken", "new.csv", status=1)
+        assert message in err
+    _, err = call(capsys, "predict", "m", "new.csv", "--features", "a", status=2)
+    assert "--features was settled when the model was trained" in err
+    (tmp_path / "x.svm").write_text("1 1:2\n")
+    _, err = call(capsys, "predict", "m", "x.svm", status=2)
+    assert "was trained on named columns" in err
+
+
+def test_where_the_model_goes(tmp_path, capsys):
+    file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
+    (tmp_path / "patients.safetensors").write_text("mine")
+    _, err = call(capsys, "train", file, "--label", label, status=2)
+    assert "exists and is no model; name the model with -o" in err
+    assert (tmp_path / "patients.safetensors").read_text() == "mine"
+
+
+def test_zero_based(tmp_path, capsys):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(60, 2))
+    lines = [f"{int(a > 0)} 0:{a:.3f} 1:{b:.3f}\n" for a, b in x]
+    (tmp_path / "z.svm").write_text("".join(lines))
+    _, err = call(capsys, "train", "z.svm", status=1)
+    assert "pass --zero-based" in err
+    call(capsys, "train", "z.svm", "--zero-based")
+    out, _ = call(capsys, "evaluate", "z.safetensors", "z.svm", "--zero-based", "--json")
+    assert json.loads(out)["auc"] > 0.99
+
+
+def test_small_tables_need_no_compiled_code(tmp_path):
+    """Neither numba nor pandas nor scipy.stats is loaded to train on and to score a small table."""
+    file, label = real_files.FILES["customers"](tmp_path, np.random.default_rng(7))
+    code = (
+        "import sys\n"
+        "from pairlearn.cli.program import program\n"
+        "from pairlearn.cli.running import run\n"
+        f"assert run(program, ['train', {file!r}, '--label', {label!r}]) == 0\n"
+        "assert run(program, ['predict', 'customers.safetensors', 'new.csv']) == 0\n"
+        "heavy = ('numba', 'pandas', 'scipy.stats._stats_py', 'pyarrow', 'matplotlib')\n"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)\n"
+        "import scipy.stats, pandas\n"
+        "assert scipy.stats.norm.cdf(0.0) == 0.5 and len(pandas.DataFrame({'a': [1]})) == 1\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.strip().splitlines()[-1] == "[]"

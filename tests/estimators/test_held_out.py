@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import numpy as np
+import pytest
+
+from pairlearn import AUCClassifier, roc_auc
+from pairlearn.estimators.held_out import held_out_auc
+from pairlearn.metrics import AUCInterval, mean_auc_interval, roc_auc_interval
+
+
+class Remembers(AUCClassifier):
+    """Scores an example that it has seen by its label, and others by their first feature."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        self.seen_ = {row.tobytes(): label for row, label in zip(X, y, strict=True)}
+        return self
+
+    def decision_function(self, X):
+        return np.array([self.seen_.get(row.tobytes(), row[0] / 100) for row in X])
+
+
+def test_no_row_is_scored_by_a_model_that_has_seen_it(rng):
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] + rng.normal(size=200) > 0.5).astype(int)
+    found = held_out_auc(Remembers(), X, y)
+    assert sorted(found.rows.tolist()) == list(range(200))
+    np.testing.assert_array_equal(found.scores, X[found.rows, 0] / 100)
+    # parts are stratified, and the mean over them is near the AUC of all rows
+    assert found.interval.auc == pytest.approx(roc_auc(y, X[:, 0]), abs=0.02)
+    assert found.interval.low < found.interval.auc < found.interval.high
+
+
+def test_few_examples_and_many(rng):
+    X = rng.normal(size=(40, 2))
+    y = np.zeros(40, dtype=int)
+    y[:3] = 1
+    assert held_out_auc(AUCClassifier(random_state=0), X, y) is None
+    y[:5] = 1
+    assert held_out_auc(AUCClassifier(random_state=0), X, y).n_folds == 2
+    X = rng.normal(size=(12_000, 100))
+    y = (X[:, 0] + rng.normal(size=12_000) > 0).astype(int)
+    found = held_out_auc(Remembers(), X, y)
+    assert found.n_folds == 1
+    assert len(found.rows) in (2_400, 2_401, 2_402)
+
+
+def test_the_mean_of_intervals():
+    """Four independent parts of one kind: half the error of each."""
+    part = AUCInterval(0.8, 0.7, 0.87, 0.04, 0.95)
+    mean = mean_auc_interval([part] * 4)
+    assert (mean.auc, mean.standard_error) == pytest.approx((0.8, 0.02))
+    logit = np.log(0.8 / 0.2)
+    half = 1.959963985 * 0.02 / 0.16
+    expected = 1 / (1 + np.exp(-(logit + np.array([-half, half]))))
+    assert (mean.low, mean.high) == pytest.approx(tuple(expected), abs=1e-9)
+    assert mean_auc_interval([part]) is part
+    perfect = roc_auc_interval([0, 0, 1, 1], [0.0, 0.1, 0.8, 0.9])
+    assert mean_auc_interval([perfect] * 3).low == pytest.approx(perfect.low)
+
+
+def test_the_interval_covers(rng):
+    """Of 200 data sets about 190 intervals of 95 % hold the AUC of new data.
+
+    The number is binomial if the level is right: fewer than 178 has probability 1e-4.
+    """
+    covered = 0
+    for _ in range(200):
+        x = rng.normal(size=150)
+        y = (x + 1.5 * rng.normal(size=150) > 0).astype(int)
+        new = rng.normal(size=20_000)
+        truth = roc_auc((new + 1.5 * rng.normal(size=20_000) > 0).astype(int), new)
+        found = held_out_auc(Remembers(), np.column_stack([x, x]), y).interval
+        covered += found.low <= truth <= found.high
+    assert covered >= 178

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Units do not matter on streams: not in any estimator, dense or sparse, in any chunking."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.preprocessing import StandardScaler
+
+from pairlearn import (
+    AUCClassifier,
+    EntropyRegressor,
+    MetricLearner,
+    OnlineLearner,
+    PairwiseRanker,
+    roc_auc,
+)
+from pairlearn.streams.named import NamedLearner
+
+#: What a change of units may move the measure by.
+LAW = 0.002
+N, D = 2400, 5
+NAMES = [f"f{k}" for k in range(D + 1)]
+
+
+def sample(seed=0):
+    """Return features of uneven scales, among them a rare indicator, and a noisy target."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D)) * [1.0, 30.0, 0.01, 1.0, 1.0]
+    X[:, 4] = rng.random(N) < 0.02
+    return X, X[:, 0] + X[:, 1] / 30.0 + 2.0 * X[:, 4] + rng.normal(size=N) - 0.3
+
+
+def changed(X):
+    """Return the same features in other units."""
+    return {
+        **{f"times 1e{k}": X * 10.0**k for k in range(-6, 7, 3)},
+        "each its own": X * 10.0 ** np.array([-6, 6, 3, 0, -2]),
+        "shifted": X + np.array([1e4, -1e5, 7.0, 0.0, 3.0]),
+        "scaled": StandardScaler().fit_transform(X),
+        "with a constant": np.column_stack([X, np.full(len(X), 1e7)]),
+    }
+
+
+TRAIN, TEST = slice(0, N // 2), slice(N // 2, N)
+
+
+def by_chunks(model, X, y, *, size=97, **options):
+    for begin in range(0, N // 2, size):
+        part = slice(begin, min(begin + size, N // 2))
+        extra = {name: value[part] for name, value in options.items()}
+        model.partial_fit(X[part], y[part], **extra)
+    return model
+
+
+def auc_by_partial_fit(X, target):
+    y = (target > 0).astype(int)
+    model = AUCClassifier().partial_fit(X[:1], y[:1], classes=[0, 1])
+    return roc_auc(y[TEST], by_chunks(model, X, y).decision_function(X[TEST]))
+
+
+def auc_of_learner(X, target):
+    y = (target > 0).astype(int)
+    learner = OnlineLearner(classes=[0, 1]).learn_many(X[TRAIN], y[TRAIN])
+    return roc_auc(y[TEST], learner.score_many(X[TEST]))
+
+
+def auc_after_fit(X, target):
+    y = (target > 0).astype(int)
+    model = AUCClassifier(random_state=0).fit(X[:200], y[:200])
+    return roc_auc(y[TEST], by_chunks(model, X, y).decision_function(X[TEST]))
+
+
+def auc_of_names(X, target):
+    learner = NamedLearner()
+    examples = [dict(zip(NAMES, row, strict=False)) for row in X.tolist()]
+    for x, label in zip(examples[TRAIN], (target > 0)[TRAIN].tolist(), strict=True):
+        learner.learn_one(x, label)
+    return roc_auc((target > 0)[TEST], np.array([learner.score_one(x) for x in examples[TEST]]))
+
+
+def accuracy_of_ranking(X, target):
+    qid = np.arange(N) // 12
+    grades = np.clip(np.round(target) + 2.0, 0.0, 4.0)
+    model = by_chunks(PairwiseRanker(), X, grades, qid=qid)
+    return model.score(X[TEST], grades[TEST], qid=qid[TEST])
+
+
+def error_of_regression(X, target):
+    model = by_chunks(EntropyRegressor(random_state=0), X, target)
+    return float(np.abs(model.predict(X[TEST]) - target[TEST]).mean())
+
+
+def auc_of_distances(X, target):
+    y = (target > 0).astype(int)
+    model = by_chunks(MetricLearner(random_state=0), X, y)
+    Z = model.transform(X)[TEST]
+    far = ((Z[:600] - Z[600:]) ** 2).sum(axis=1)
+    return roc_auc(y[TEST][:600] != y[TEST][600:], far)
+
+
+PATHS = {
+    "partial_fit": auc_by_partial_fit,
+    "OnlineLearner": auc_of_learner,
+    "partial_fit after fit": auc_after_fit,
+    "NamedLearner": auc_of_names,
+    "PairwiseRanker": accuracy_of_ranking,
+    "EntropyRegressor": error_of_regression,
+    "MetricLearner": auc_of_distances,
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_law_of_units_on_streams(path):
+    X, target = sample()
+    expected = PATHS[path](X, target)
+    for name, Z in changed(X).items():
+        assert abs(PATHS[path](Z, target) - expected) < LAW, name
+
+
+@pytest.mark.parametrize(
+    "path", ["partial_fit", "OnlineLearner", "PairwiseRanker", "EntropyRegressor"]
+)
+def test_law_of_units_on_sparse_streams(path):
+    X, target = sample()
+    X[np.abs(X) < 0.3] = 0.0
+    expected = PATHS[path](X, target)
+    for factor in (1.0, 10.0 ** np.array([-6, 6, 3, 0, -2])):
+        found = PATHS[path](scipy.sparse.csr_array(X * factor), target)
+        assert abs(found - expected) < LAW
+
+
+MODELS = {
+    "AUCClassifier": lambda **options: AUCClassifier(**options),
+    "PairwiseRanker": lambda **options: PairwiseRanker(**options),
+    "EntropyRegressor": lambda **options: EntropyRegressor(random_state=0, **options),
+    "MetricLearner": lambda **options: MetricLearner(random_state=0, **options),
+}
+
+
+def learned(model):
+    return model.components_ if isinstance(model, MetricLearner) else model.coef_
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("size", [1, 7, 300])
+def test_chunks_and_copies_give_the_same_bits(kind, size):
+    X, target = sample()
+    X, y = X[:420], target if kind == "EntropyRegressor" else (target > 0).astype(int)
+    first = {"classes": [0, 1]} if kind == "AUCClassifier" else {}
+    whole = MODELS[kind]().partial_fit(X, y[:420], **first)
+    model = MODELS[kind]()
+    for begin in range(0, 420, size):
+        part = slice(begin, min(begin + size, 420))
+        model.partial_fit(X[part], y[part], **first)
+        if begin % 3 == 0:
+            model = pickle.loads(pickle.dumps(model))
+        if begin % 5 == 0:
+            state, model = model.stream_state(), MODELS[kind]()
+            model.restore_stream(state)
+    assert np.array_equal(learned(model), learned(whole))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_other_scalings_are_refused(kind):
+    X, target = sample()
+    first = {"classes": [0, 1]} if kind == "AUCClassifier" else {}
+    with pytest.raises(ValueError, match="scaling must be"):
+        MODELS[kind](scaling="standard").partial_fit(X, (target > 0).astype(int), **first)
+
+
+def test_a_metric_stream_that_waits_has_a_metric():
+    X, target = sample()
+    y = (target > 0).astype(int)
+    model = MetricLearner(random_state=0).partial_fit(X[:1], y[:1])
+    assert model.n_steps_ == 0
+    assert model.transform(X).shape == X.shape
+    model.partial_fit(X[1:40], y[1:40])
+    assert model.n_steps_ == 0
+    assert model.components_.any()
+    with pytest.raises(ValueError, match="for every chunk of a stream or for none"):
+        model.partial_fit(X[40:50], y[40:50], sample_weight=np.ones(10))
+    state = model.stream_state()
+    for bad in ([[X[:3], y[:3]]], [[X[:3], y[:2] * 1.0, np.empty(0)]], "nothing", []):
+        with pytest.raises(ValueError, match="saved"):
+            MetricLearner(random_state=0).restore_stream({**state, "waiting": bad})
+    model.partial_fit(X[40:80], y[40:80])
+    assert model.n_steps_ == 79

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr
+
+from pairlearn import private_roc_auc, private_roc_curve
+from pairlearn.metrics import roc_auc
+from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
+from pairlearn.privacy.accounting.verify import accounting_problems
+from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
+from pairlearn.privacy.noise import NoiseSource
+
+
+def scores_of(y, rng, gap=1.0):
+    return gap * y + rng.normal(size=len(y))
+
+
+def distance(query, ours, theirs, **options):
+    """Return how far apart the protected numbers of two neighbours are, and the sensitivity."""
+    record = RecordingSource(NoiseSource(secure=False, seed=0))
+    common = {"epsilon": 1.0, "delta": 1e-3, **options}
+    found = query(*ours, random_state=record, **common)
+    replay = ReplayingSource(record)
+    other = query(*theirs, random_state=replay, **common)
+    for name, value in vars(found).items():
+        assert np.array_equal(value, getattr(other, name)), name
+    apart = float(np.linalg.norm(record.values[0] - replay.values[0]))
+    return apart, found.certificate.releases[0].sensitivity
+
+
+@given(seed=st.integers(0, 2**32), curve=st.booleans())
+@settings(max_examples=150)
+def test_sensitivity(seed, curve):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 30))
+    y = (rng.random(n) < rng.random()).astype(int)
+    s = rng.integers(0, 4, n).astype(float)
+    other_y, other_s = y.copy(), s.copy()
+    place = int(rng.integers(n))
+    other_y[place], other_s[place] = rng.integers(0, 2), rng.choice([-1e300, np.nan, 0, 1, 9])
+    query, options = (private_roc_auc, {})
+    if curve:
+        query, options = private_roc_curve, {"thresholds": [0.5, 1.5, 2.5]}
+    apart, sensitivity = distance(query, (y, s), (other_y, other_s), **options)
+    assert apart <= sensitivity
+
+
+def test_the_sensitivity_is_attained():
+    # One label stays, and the example goes from below all others to above; one label flips.
+    y, s = np.array([1, 0, 0, 0]), np.array([-9.0, 0.0, 0.0, 0.0])
+    for other_y, other_s in (([1, 0, 0, 0], [9, 0, 0, 0]), ([0, 0, 0, 0], s)):
+        apart, sensitivity = distance(private_roc_auc, (y, s), (other_y, other_s))
+        assert apart == pytest.approx(sensitivity, rel=1e-6)
+    apart, sensitivity = distance(
+        private_roc_curve, (y, s), ([0, 0, 0, 0], s), thresholds=[-1.0, 1.0]
+    )
+    assert apart == pytest.approx(sensitivity, rel=1e-6)
+
+
+def test_without_noise_it_is_the_auc():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    s = np.round(scores_of(y, rng), 1)
+    found = private_roc_auc(y, s, epsilon=1e7, delta=1e-3)
+    assert found.auc == pytest.approx(roc_auc(y, s), abs=1e-5)
+    assert found.sample_high - found.sample_low < 3e-4
+    assert found.low < found.sample_low
+    cuts = np.linspace(-1, 2, 7)
+    curve = private_roc_curve(y, s, thresholds=cuts, epsilon=1e7, delta=1e-3)
+    for rate, rows in ((curve.tpr, y == 1), (curve.fpr, y == 0)):
+        exact = [(s[rows] >= cut).mean() for cut in cuts]
+        np.testing.assert_allclose(rate, exact, atol=1e-4)
+
+
+def coverage(n, share, epsilon, n_runs, seed):
+    rng = np.random.default_rng(seed)
+    truth = float(ndtr(1.0 / np.sqrt(2.0)))
+    hits = np.zeros(2)
+    for run in range(n_runs):
+        y = (rng.random(n) < share).astype(int)
+        s = scores_of(y, rng)
+        found = private_roc_auc(y, s, epsilon=epsilon, delta=0.1 / n, secure=False,
+                                random_state=run)  # fmt: skip
+        sample = roc_auc(y, s) if 0 < y.sum() < n else 0.5
+        hits += (
+            (found.low <= truth <= found.high),
+            (found.sample_low <= sample <= found.sample_high),
+        )
+    return hits / n_runs
+
+
+@pytest.mark.parametrize(("n", "share"), [(500, 0.5), (500, 0.03), (2000, 0.03)])
+def test_intervals_cover(n, share):
+    # 95 % intervals, 200 runs: below .90 once in a thousand.
+    population, sample = coverage(n, share, 1.0, 200, 1)
+    assert min(population, sample) > 0.90
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [500, 5_000, 50_000])
+@pytest.mark.parametrize("share", [0.5, 0.03])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_intervals_cover_everywhere(n, share, epsilon):
+    population, sample = coverage(n, share, epsilon, 1000, 2)
+    print(f"n = {n}, {share:.0%} positive, epsilon {epsilon}: {population:.3f} {sample:.3f}")
+    assert min(population, sample) > 0.94 - 2.5 * np.sqrt(0.06 / 1000)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_the_band_covers_everywhere_at_once(share):
+    rng = np.random.default_rng(3)
+    cuts = np.linspace(-1.5, 2.5, 19)
+    tpr, fpr = ndtr(1.0 - cuts), ndtr(-cuts)
+    hits = 0
+    for run in range(100):
+        y = (rng.random(2000) < share).astype(int)
+        curve = private_roc_curve(y, scores_of(y, rng), thresholds=cuts, epsilon=1.0, delta=1e-5,
+                                  secure=False, random_state=run)  # fmt: skip
+        assert (curve.tpr_low <= curve.tpr_high).all()
+        assert (np.diff(curve.tpr) <= 0).all()
+        hits += bool(
+            (curve.tpr_low <= tpr).all() and (tpr <= curve.tpr_high).all()
+            and (curve.fpr_low <= fpr).all() and (fpr <= curve.fpr_high).all()
+        )  # fmt: skip
+    assert hits > 90
+
+
+def test_price_promise_and_refusals():
+    y, s = [1, 0, "n/a", 1] * 25, [0.5, "x", None, 1.0] * 25
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-3)
+    found = private_roc_auc(y, s, epsilon=0.6, delta=1e-4, ledger=ledger)
+    assert len(ledger.entries) == 1
+    assert found.certificate.private
+    assert found.certificate.secure
+    assert accounting_problems(found.certificate) == []
+    with pytest.raises(BudgetExceededError):
+        private_roc_curve(y, s, thresholds=[0.5], epsilon=1.5, delta=1e-4, ledger=ledger)
+    with pytest.raises(ValueError, match="increasing"):
+        private_roc_curve(y, s, thresholds=[1.0, 0.0], epsilon=1.0, delta=1e-4)
+    with pytest.raises(ValueError, match="negative, positive"):
+        private_roc_auc(y, s, epsilon=1.0, delta=1e-4, labels=(0, 1, 2))
+    with pytest.raises(ValueError, match="one value for each row"):
+        private_roc_auc(y, s[:-1], epsilon=1.0, delta=1e-4)
+    for n in (0, 1):
+        few = private_roc_auc(y[:n], s[:n], epsilon=1.0, delta=1e-4)
+        assert (few.low, few.high) == (0.0, 1.0)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An order that depends on the labels is noticed, once; an independent one is not."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from pairlearn import (
+    AUCClassifier,
+    EntropyRegressor,
+    MetricLearner,
+    OrderWarning,
+    PairwiseRanker,
+    roc_auc,
+)
+from pairlearn.solvers.order import OrderWatch
+from pairlearn.streams.named import NamedLearner
+
+N = 4000
+
+
+def sample(seed=0, n=2 * N):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, 2.0 * X[:, 0] - X[:, 1] + rng.normal(size=n)
+
+
+def orders(X, y, rng):
+    """Return orders of the rows by name; the first is independent."""
+    some = rng.permutation(len(y))
+    blocks = np.arange(len(y)).reshape(20, -1)
+    by_label = some[np.argsort(y[some], kind="stable")]
+    return {
+        "shuffled": some,
+        "by label": by_label,
+        "blocks": by_label[blocks[np.arange(20).reshape(2, 10).T.ravel()].ravel()],
+        "by feature": np.argsort(X[:, 0]),
+        "by a feature that does not matter": np.argsort(X[:, 3]),
+    }
+
+
+def told(learn):
+    """Return what learning gives, and how often it warned of the order."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OrderWarning)
+        value = learn()
+    return value, sum(issubclass(entry.category, OrderWarning) for entry in caught)
+
+
+def chunks(model, X, y, size=150, **first):
+    for begin in range(0, len(y), size):
+        model.partial_fit(X[begin : begin + size], y[begin : begin + size], **first)
+    return model
+
+
+def measure_auc(X, target, X_test, target_test):
+    y = (target > 0).astype(int)
+    model = chunks(AUCClassifier(random_state=0), X, y, classes=[0, 1])
+    return roc_auc(target_test > 0, model.decision_function(X_test))
+
+
+def measure_names(X, target, X_test, target_test):
+    learner = NamedLearner()
+    for row, label in zip(X.tolist(), (target > 0).tolist(), strict=True):
+        learner.learn_one(dict(zip("abcd", row, strict=True)), label)
+    coef = np.array([learner.coefficients[name] for name in "abcd"])
+    return roc_auc(target_test > 0, X_test @ coef)
+
+
+def measure_ranking(X, target, X_test, target_test):
+    model = chunks(PairwiseRanker(), X, np.digitize(target, [-1.0, 1.0]))
+    return roc_auc(target_test > 0, model.predict(X_test))
+
+
+def measure_metric(X, target, X_test, target_test):
+    model = chunks(MetricLearner(random_state=0), X, np.digitize(target, [-1.0, 1.0]))
+    Z, y = model.transform(X_test), target_test > 0
+    half = len(y) // 2
+    return roc_auc(y[:half] != y[half:], ((Z[:half] - Z[half:]) ** 2).sum(axis=1))
+
+
+def measure_regression(X, target, X_test, target_test):
+    model = chunks(EntropyRegressor(random_state=0), X, target)
+    return float(np.corrcoef(model.predict(X_test), target_test)[0, 1])
+
+
+MEASURES = {
+    "AUCClassifier": measure_auc,
+    "NamedLearner": measure_names,
+    "PairwiseRanker": measure_ranking,
+    "MetricLearner": measure_metric,
+    "EntropyRegressor": measure_regression,
+}
+
+
+@pytest.mark.parametrize("kind", MEASURES)
+def test_as_good_as_shuffled_or_a_warning(kind):
+    X, target = sample()
+    X, target, X_test, target_test = X[:N], target[:N], X[N:], target[N:]
+    labels = target if kind == "EntropyRegressor" else np.sign(target)
+    found = {}
+    for name, order in orders(X, labels, np.random.default_rng(0)).items():
+        found[name] = told(lambda o=order: MEASURES[kind](X[o], target[o], X_test, target_test))
+    expected, n_warnings = found["shuffled"]
+    assert n_warnings == 0
+    assert found["by label"][1] == 1
+    assert found["by feature"][1] == 1
+    for name, (value, n_warnings) in found.items():
+        assert n_warnings or abs(value - expected) < 0.01, name
+        assert n_warnings <= 1
+
+
+def test_queries_whose_rows_are_sorted():
+    X, target = sample()
+    qid = np.repeat(np.arange(200), 2 * N // 200)
+    grades = np.digitize(target, [-1.0, 1.0])
+    by_grade = np.lexsort((grades, qid))
+    for order, expected in ((np.arange(len(qid)), 0), (by_grade, 1)):
+        model = PairwiseRanker()
+
+        def learn(model=model, order=order):
+            for part in np.array_split(order, 30):
+                model.partial_fit(X[part], grades[part], qid=qid[part])
+
+        assert told(learn)[1] == expected
+
+
+@pytest.mark.parametrize("share", [0.5, 0.05, 0.002])
+def test_independent_orders_are_left_alone(share):
+    """300 streams, each looked at some 30 times; a false alarm in 10^5 looks: 1 in 10 at most."""
+    rng = np.random.default_rng(1)
+    alarms = 0
+    for _ in range(300):
+        watch = OrderWatch()
+        y = np.where(rng.random(6000) < share, 1.0, -1.0)
+        alarms += told(lambda w=watch, y=y: [w.note(part) for part in np.array_split(y, 40)])[1]
+    assert alarms == 0
+
+
+@pytest.mark.parametrize("draw", ["normal", "standard_cauchy", "exponential"])
+def test_independent_targets_are_left_alone(draw):
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        watch = OrderWatch()
+        y = getattr(rng, draw)(size=4000)
+        assert told(lambda w=watch, y=y: [w.note(part) for part in np.array_split(y, 40)])[1] == 0
+
+
+def test_a_column_that_counts_the_rows_is_named():
+    X, target = sample(n=2000)
+    X[:, 2] = 1e6 + np.arange(2000)
+    with pytest.warns(OrderWarning, match=r"in feature 2 by 0\.0% of .* leave the feature out"):
+        chunks(AUCClassifier(), X, (target > 0).astype(int), classes=[0, 1])
+
+
+def test_the_message_names_the_cure():
+    watch = OrderWatch(", or else")
+    with pytest.warns(OrderWarning, match=r"0% of what an independent order.*shuffle.*, or else\."):
+        watch.note(np.repeat([1.0, -1.0], 1000))
+    assert watch.has_warned
+    watch.note(np.repeat([1.0, -1.0], 1000))

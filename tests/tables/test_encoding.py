@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from real_files import FILES
+
+from pairlearn.streams import ReadError
+from pairlearn.streams.readers.schema import bucket_of
+from pairlearn.tables import TableEncoder, TableOptions, TableReader, load_table, plan_table
+
+
+def load(folder, text, **options):
+    (folder / "a.csv").write_text(text)
+    return load_table([folder / "a.csv"], TableOptions(label="y", **options))
+
+
+def column(table, name):
+    return table.X[:, table.plan.encoder.feature_names.index(name)].tolist()
+
+
+def test_numbers_and_gaps(tmp_path):
+    text = "a,b,y\n" + "".join(f"{k},{'' if k % 4 else k},{k % 2}\n" for k in range(40))
+    table = load(tmp_path, text)
+    assert table.plan.encoder.feature_names == ("b", "b=(missing)")  # a counts rows: an id
+    known = [k for k in range(40) if k % 4 == 0]
+    assert column(table, "b") == [k if k % 4 == 0 else np.median(known) for k in range(40)]
+    assert column(table, "b=(missing)") == [float(k % 4 > 0) for k in range(40)]
+    table = load(tmp_path, text, missing=-1.0)
+    assert column(table, "b")[1] == -1.0
+    assert table.plan.encoder.feature_names == ("b",)
+    table = load(tmp_path, text, missing="refuse")
+    assert len(table.y) == 10
+    assert table.refusals.count == 30
+    assert str(table.refusals.first[0]).endswith("a.csv:3: column 'b': the value is missing")
+
+
+def test_categories(tmp_path):
+    levels = ["red"] * 20 + ["blue"] * 15 + [""] * 5 + ["rare", "rarer"]
+    text = "c,x,y\n" + "".join(f"{v},{k % 5},{k % 2}\n" for k, v in enumerate(levels))
+    table = load(tmp_path, text)
+    assert table.plan.encoder.feature_names[:4] == ("c=blue", "c=red", "c=(other)", "c=(missing)")
+    assert column(table, "c=red") == [float(v == "red") for v in levels]
+    assert column(table, "c=(other)") == [float(v.startswith("rare")) for v in levels]
+    assert column(table, "c=(missing)") == [float(not v) for v in levels]
+    assert (table.X[:, :4].sum(axis=1) == 1).all()
+    given = load(tmp_path, text, levels={"c": ["red", "green"]})
+    assert given.plan.encoder.feature_names[:3] == ("c=red", "c=green", "c=(other)")
+    hashed = load(tmp_path, text, widths={"c": 16})
+    assert hashed.X.shape[1] == 16 + 1 + 1
+    assert hashed.X[0, bucket_of("red", 16)] == 1.0
+
+
+def test_dates_have_waves(tmp_path):
+    days = np.arange("2023-01-01", "2024-02-01", dtype="datetime64[D]")
+    text = "d,y\n" + "".join(f"{d},{k % 2}\n" for k, d in enumerate(days))
+    table = load(tmp_path, text)
+    assert table.plan.encoder.feature_names == (
+        "d (years)", "d (year, sin)", "d (year, cos)", "d (week, sin)", "d (week, cos)",
+    )  # fmt: skip
+    np.testing.assert_allclose(table.X[7:, 3:], table.X[:-7, 3:], atol=1e-9)
+    years = (days.astype(int) - np.median(days.astype(int))) / 365.2425
+    np.testing.assert_allclose(column(table, "d (years)"), years, atol=1e-12)
+
+
+def test_texts_are_hashed_words(tmp_path):
+    text = "t,y\n" + "".join(f'"Good, really good word {k}!",{k % 2}\n' for k in range(30))
+    table = load(tmp_path, text)
+    assert table.X.shape == (30, 1024)
+    row = table.X[3].toarray().ravel()
+    expected = {bucket_of(word, 1024) for word in ("good", "really", "word", "3")}
+    assert set(np.flatnonzero(row)) == expected
+    assert set(row) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_reader_and_a_restored_encoder_agree_with_the_table(name, tmp_path):
+    """What is stored as JSON reads the file to the same features, in any order of the columns."""
+    file, label = FILES[name](tmp_path, np.random.default_rng(7))
+    table = load_table([tmp_path / file], TableOptions(label=label))
+    state = json.loads(json.dumps(table.plan.encoder.state()))
+    encoder = TableEncoder.from_state(state)
+    assert encoder.state() == table.plan.encoder.state()
+    reader = TableReader([tmp_path / file], encoder, format="csv", labelled=True, chunk_rows=100)
+    chunks = list(reader)
+
+    def dense(X):
+        return X.toarray() if hasattr(X, "toarray") else X
+
+    found = np.concatenate([dense(chunk.X) for chunk in chunks])
+    assert found.tobytes() == dense(table.X).tobytes()
+    assert np.concatenate([chunk.y for chunk in chunks]).tolist() == table.y.tolist()
+    assert reader.refusals == table.refusals
+    assert np.isfinite(found).all()
+    # from the middle on, by another reader
+    for k in (0, 2):
+        again = TableReader([tmp_path / file], encoder, format="csv", labelled=True, chunk_rows=100)
+        again.restore(chunks[k].position)
+        rest = list(again)
+        assert [len(c) for c in rest] == [len(c) for c in chunks[k + 1 :]]
+        assert dense(rest[-1].X).tobytes() == dense(chunks[-1].X).tobytes()
+        assert rest[-1].position == chunks[-1].position
+    content = (tmp_path / file).read_bytes()
+    (tmp_path / file).write_bytes(content[:400].upper() + content[400:])
+    with pytest.raises(ReadError, match=r"has changed before the place|has no"):
+        TableReader(
+            [tmp_path / file], encoder, format="csv", labelled=True, chunk_rows=100
+        ).restore(chunks[1].position)
+
+
+def test_levels_and_gaps_that_training_never_met(tmp_path):
+    text = "c,n,f,y\n" + "".join(
+        f"{'ab'[k % 2]},{k % 7},{'yn'[k % 2]},{k % 2}\n" for k in range(40)
+    )
+    encoder = load(tmp_path, text).plan.encoder
+    (tmp_path / "new.csv").write_text("n,f,extra,c\n,maybe,1,z\nx,,2,\n")
+    reader = TableReader([tmp_path / "new.csv"], encoder, format="csv", labelled=False)
+    [chunk] = reader
+    by_name = dict(zip(encoder.feature_names, chunk.X.T.tolist(), strict=True))
+    assert by_name["c=(other)"] == [1.0, 1.0]
+    assert by_name["n"] == [3.0, 3.0]
+    assert by_name["f"] == [0.5, 0.5]
+    assert [line.split(";")[0] for line in reader.odd.lines()] == [
+        "column 'n': 1 value taken as missing",
+        "column 'f': 1 value taken as missing",
+    ]
+    with pytest.raises(ReadError, match="'x' is not a number"):
+        list(TableReader([tmp_path / "new.csv"], encoder, format="csv", labelled=False,
+                         strict=True))  # fmt: skip
+    (tmp_path / "short.csv").write_text("n,f\n1,y\n")
+    with pytest.raises(ReadError, match="has no feature column 'c'; its columns: 'n', 'f'"):
+        TableReader([tmp_path / "short.csv"], encoder, format="csv", labelled=False)
+
+
+def test_a_sample_decides_for_a_stream(tmp_path):
+    """Levels and medians of the first rows; a file sorted by its label is read far enough."""
+    rows = "".join(f"{k % 3},a,0\n" for k in range(20_000)) + "7,b,1\n" * 50
+    (tmp_path / "a.csv").write_text("n,c,y\n" + rows)
+    plan = plan_table([tmp_path / "a.csv"], TableOptions(label="y"))
+    assert plan.encoder.label.values == (0, 1)
+    assert [d.kind for d in plan.decisions] == ["number", "constant"]
+    schema = plan.encoder.as_schema(classes=True)
+    assert schema.features == ("n",)
+    assert schema.missing == {"n": 1.0}
+    assert schema.classes == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "q"}, "no label column 'q'; its columns: 'n', 'c', 'y'"),
+        ({"label": "Y"}, "did you mean 'y'"),
+        ({"qid": "y"}, "--label and --qid name the same column"),
+        ({"features": ("n", "q")}, "no feature column 'q'"),
+        ({"features": ("n", "n")}, "names 'n' twice"),
+        ({"features": ("n", "y")}, "'y' is the label or the query"),
+        ({"exclude": ("y",)}, "it is the label"),
+        ({"exclude": ("q",)}, "no excluded column 'q'"),
+        ({"exclude": ("n", "c")}, "leaves no column for features"),
+        ({"kinds": {"c": "number"}}, "--numeric c"),
+    ],
+)
+def test_options_that_do_not_fit(options, message, tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "n,c,y\n" + "".join(f"{k % 3},a{k % 2},{k % 2}\n" for k in range(9))
+    )
+    with pytest.raises(ReadError, match=message):
+        load_table([tmp_path / "a.csv"], replace(TableOptions(label="y"), **options))
+
+
+def state(tmp_path):
+    file, label = FILES["claims"](tmp_path, np.random.default_rng(7))
+    return load_table([tmp_path / file], TableOptions(label=label)).plan.encoder.state()
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("version",), 2), (("columns",), []), (("columns",), 3), (("dtype",), "float16"),
+        (("qid",), 3), (("columns", 0, "name"), 7), (("columns", 0, "kind"), "id"),
+        (("columns", 0, "missing"), "x"), (("columns", 0, "missing"), True),
+        (("columns", 0, "style"), "x"), (("columns", 0, "median"), 1e301),
+        (("columns", 0, "median"), "1"), (("columns", 0, "indicator"), 1),
+        (("columns", 1, "name"), "Amount"), (("columns", 2, "waves"), ["day", "year"]),
+        (("columns", 2, "waves"), ["month"]), (("columns", 2, "order"), "ydm"),
+        (("columns", 3, "width"), 1 << 40), (("columns", 3, "width"), 1),
+        (("columns", 4, "levels"), ["a", "a"]), (("columns", 4, "levels"), [""]),
+        (("columns", 4, "levels"), "ab"), (("columns", 4, "other"), None), (("label",), {}),
+    ],
+)  # fmt: skip
+def test_a_damaged_state_is_refused(place, value, tmp_path):
+    damaged = state(tmp_path)
+    inner = damaged
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    with pytest.raises(ValueError, match="saved"):
+        TableEncoder.from_state(damaged)
+
+
+def test_what_is_no_state():
+    with pytest.raises(ValueError, match="no mapping"):
+        TableEncoder.from_state([1])

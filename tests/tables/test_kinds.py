@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import pytest
+
+from pairlearn.streams import ReadError
+from pairlearn.tables import LabelRule, decide
+from pairlearn.tables.labels import query_numbers
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("age", ["31", "", "42.5"], "number"),
+        ("age", [str(k % 9) for k in range(30)] + ["old"], "number"),
+        ("age", ["31", "old", "young", "42"], "category"),
+        ("flag", ["yes", "No", "", "y"], "yes/no"),
+        ("flag", ["1", "0", "yes"], "yes/no"),
+        ("flag", ["1", "0", "1"], "number"),
+        ("zip", ["02139", "10115"] * 20, "category"),
+        ("zip", [f"{k:05d}" for k in range(30)], "id"),
+        ("row", [str(k) for k in range(100, 150)], "id"),
+        ("income", [str(k * k) for k in range(100, 150)], "number"),
+        ("customer_id", [str(k * k) for k in range(100, 150)], "id"),
+        ("customerId", [str(k * k) for k in range(100, 150)], "id"),
+        ("paid", [str(k * k) for k in range(100, 150)], "number"),
+        ("store_id", [str(k % 7) for k in range(50)], "category"),
+        ("hash", [f"{k * 7919:08x}" for k in range(50)], "id"),
+        ("review", [f"this is the opinion number {k}" for k in range(50)], "text"),
+        ("city", ["Paris", "Oslo", "Rome"] * 10, "category"),
+        ("empty", ["", "NA", "?"], "constant"),
+        ("same", ["x"] * 5, "constant"),
+        ("promo", ["x", "", "x", ""], "category"),
+        ("when", ["2024-01-31", "2024-02-01", ""], "date"),
+        ("when", ["31.01.2024", "01.02.2024"], "date"),
+        ("price", ["$1,200.50", "$7.00"], "number"),
+    ],
+)
+def test_kinds(name, values, kind):
+    assert decide(name, values).kind == kind
+
+
+def test_what_the_user_says():
+    assert decide("code", ["1", "2"], given="category").kind == "category"
+    assert decide("n", ["1", "x", "3"], given="number").form == "plain"
+    with pytest.raises(ReadError, match=r"--numeric n: most values are no numbers, such as 'a'"):
+        decide("n", ["a", "b"], given="number")
+    with pytest.raises(ReadError, match=r"--date n: most values are no dates.* 31\.03\.2024"):
+        decide("n", ["a", "b"], given="date")
+
+
+def two(*texts, given=None):
+    return LabelRule.of_two("y", texts, given, source="a.csv")
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (["0", "1"], (0, 1)),
+        (["1.0", "-1", "1"], (-1, 1)),
+        (["0.5", "2"], (0.5, 2)),
+        (["Yes", "no", "yes ", "NO"], ("NO", "Yes")),
+        (["Y", "N", "yes", "no"], ("N", "Y")),
+        (["true", "false", "1", "0"], ("0", "1")),
+        (["benign", "malignant", "malignant"], ("benign", "malignant")),
+        (["<=50K", ">50K", "<=50K"], ("<=50K", ">50K")),
+        (["a", "a", "b"], ("a", "b")),
+        (["a", "b", "b"], ("b", "a")),
+    ],
+)
+def test_two_classes(texts, values):
+    rule = two(*texts, "", "NA")
+    assert len(rule.values) == 2
+    assert rule.values[1] == values[1] or str(rule.values[1]).lower() == str(values[1]).lower()
+    y, wrong = rule.apply([*texts, "NA", "surely not"])
+    assert set(y[: len(texts)]) == {0.0, 1.0}
+    assert list(wrong) == [len(texts), len(texts) + 1]
+    assert LabelRule.from_state(rule.state()) == LabelRule(
+        rule.column, rule.kind, rule.values, dict(rule.codes), rule.style
+    )
+
+
+def test_classes_that_are_given():
+    rule = two("good", "Bad", "so so", given=("good", "bad"))
+    y, wrong = rule.apply(["GOOD", "bad", "so so"])
+    assert y[:2].tolist() == [0.0, 1.0]
+    assert wrong == {2: "label 'so so' is not among the classes"}
+    with pytest.raises(ReadError, match=r"no row of 'y' is 'x'; its labels are 'a', 'b'"):
+        two("a", "b", given=("a", "x"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["a", "a"], "has the label a, and two are needed; check --label"),
+        ([""], r"has the labels \(none\)"),
+        (["a", "b", "c"], "name two with --classes"),
+        ([str(k) for k in range(50)], "--problem entropy"),
+    ],
+)
+def test_labels_that_are_not_two(texts, message):
+    with pytest.raises(ReadError, match=message):
+        two(*texts)
+
+
+def test_other_labels():
+    assert LabelRule.of_numbers("y", ["1,5", "2,5"], "european", "a").apply(["3,5"])[0] == [3.5]
+    with pytest.raises(ReadError, match="must be numbers here, and 'a' is none"):
+        LabelRule.of_numbers("y", ["a", "b"], "english", "a.csv")
+    groups = LabelRule.of_groups("y", ["b", "A", "c"], "a.csv")
+    assert groups.apply(["a", "B", "d"])[0][:2].tolist() == [0.0, 1.0]
+    with pytest.raises(ReadError, match="two or more"):
+        LabelRule.of_groups("y", ["a", ""], "a.csv")
+
+
+def test_queries_that_are_texts():
+    found, wrong = query_numbers(["12", "q-1", "q-2", "q-1", ""])
+    assert found[0] == 12
+    assert found[1] == found[3] != found[2]
+    assert wrong == {4: "the query is missing"}
+    assert query_numbers(["q-2"])[0][0] == found[2]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"column": 3}, {"kind": "x"}, {"style": "x"}, {"values": [True, 1]}, {"codes": {"a": 7}},
+     {"codes": None}, {"values": ["a"]}, {"codes": {"a": True}}],
+)  # fmt: skip
+def test_a_damaged_rule_is_refused(change):
+    with pytest.raises(ValueError, match="saved"):
+        LabelRule.from_state({**two("a", "b").state(), **change})

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import gzip
+import io
+
+import pytest
+
+from pairlearn.streams import ReadError
+from pairlearn.tables import TextTable, open_table
+
+
+def rows_of(content, **options):
+    refused = []
+    table = TextTable(io.BytesIO(content), **options)
+    blocks = list(table.blocks(lambda *entry: refused.append(entry[1:])))
+    rows = [row for block in blocks for row in zip(*block.columns.values(), strict=True)]
+    return table, rows, refused
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("delimiter", [b",", b";", b"\t", b"|"])
+def test_forms(end, mark, delimiter):
+    lines = [b"name", b"x"], [b'"a,b;c|d\te ""q"""', b"1"], [b"", b"2"], [b'"two', b'lines"', b"3"]
+    content = mark + end.join(
+        [delimiter.join(lines[0]), delimiter.join(lines[1]), b"", delimiter.join(lines[2]),
+         lines[3][0] + end + delimiter.join(lines[3][1:])]
+    )  # fmt: skip
+    table, rows, refused = rows_of(content)
+    assert table.names == ("name", "x")
+    assert table.delimiter == delimiter.decode()
+    line_end = end.decode()
+    assert rows == [('a,b;c|d\te "q"', "1"), ("", "2"), (f"two{line_end}lines", "3")]
+    assert refused == []
+
+
+def test_lines_are_counted():
+    table = TextTable(io.BytesIO(b'a,b\n1,2\n\n"x\ny",3\n4,5\n'))
+    [block] = table.blocks(print)
+    assert block.lines.tolist() == [2, 4, 6]
+    assert block.line == 7
+
+
+def test_rows_that_are_refused():
+    _, rows, refused = rows_of(b'a,b\n1,2\n3\n4,5,6\n7,8,\n"x"y,9\n10,11\n"open,12\n')
+    assert rows == [("1", "2"), ("7", "8"), ("10", "11")]
+    assert [line for line, _ in refused] == [3, 4, 6, 8]
+    assert refused[0][1] == "it has 1 fields where 2 are expected"
+    assert refused[-1][1] == "a quote is opened and never closed"
+
+
+def test_a_quote_in_the_middle_that_is_never_closed():
+    """Rows after an open quote are read again, each once, and not swallowed."""
+    content = b'a,b\n1,2\n"open,3\n' + b"4,5\n" * 50_000
+    _, rows, refused = rows_of(content)
+    assert len(rows) == 50_001
+    assert [line for line, _ in refused] == [3]
+    with pytest.raises(ReadError, match="more than 100 quotes"):
+        rows_of(b"a,b\n" + b'"open,3\n4,5\n' * 5_001)
+
+
+def test_what_is_no_utf8():
+    table, rows, _ = rows_of("größe,x\nklein,1\n".encode("cp1252"))
+    assert table.names == ("größe", "x")
+    assert table.notes == ("text is not UTF-8, read as Windows-1252",)
+    assert rows == [("klein", "1")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"1,2\n3,4\n", "pass --no-header"),
+        (b"a,b,a\n1,2,3\n", "more than one column named 'a'"),
+        (b'"a,b\n1,2\n', "cannot be split into fields"),
+        ("a,b\n".encode("utf-16"), "UTF-16"),
+    ],
+)
+def test_files_that_are_refused(content, message):
+    with pytest.raises(ReadError, match=message):
+        rows_of(content)
+
+
+def test_no_header_and_names():
+    assert rows_of(b"1,2\n3,4\n", header=False)[1] == [("1", "2"), ("3", "4")]
+    assert rows_of(b",x, y \n1,2,3\n")[0].names == ("column 1", "x", "y")
+    assert rows_of(b"a,b,,\n1,2,,\n")[1] == [("1", "2")]
+    with pytest.raises(ReadError, match="one character"):
+        rows_of(b"a\n", delimiter="::")
+
+
+def test_blocks_go_on_from_a_place():
+    content = b"\xef\xbb\xbfa,b\n" + b"".join(b'%d,"x\ny"\n' % k for k in range(100))
+    blocks = list(TextTable(io.BytesIO(content)).blocks(print, size=7))
+    for k, block in enumerate(blocks[:-1]):
+        rest = list(TextTable(io.BytesIO(content)).blocks(print, skip=block.offset, size=7))
+        for one, other in zip(rest, blocks[k + 1 :], strict=True):
+            assert one.columns == other.columns
+            assert one.lines.tolist() == other.lines.tolist()
+            assert (one.offset, one.line, one.consumed) == (
+                other.offset, other.line, other.consumed,
+            )  # fmt: skip
+    with pytest.raises(ReadError, match="shorter than it was"):
+        TextTable(io.BytesIO(content)).skip_to(10**6)
+
+
+def test_compressed_and_parquet(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a,b\n1,x\n"))
+    [block] = open_table(tmp_path / "a.csv.gz", "csv").blocks(print)
+    assert block.columns == {"a": ("1",), "b": ("x",)}
+    pytest.importorskip("pyarrow")
+    import datetime
+
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table(
+        {
+            "n": [1.5, None, 3.0],
+            "when": [datetime.date(2024, 1, 31), None, datetime.date(2024, 2, 1)],
+            "flag": [True, False, None],
+            "level": pyarrow.array(["a", "b", None]).dictionary_encode(),
+            "parts": [[1], [2], [3]],
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(ReadError, match="leave it out with --exclude parts"):
+        open_table(tmp_path / "t.parquet", "parquet")
+    source = open_table(tmp_path / "t.parquet", "parquet", leave_out=["parts"])
+    [block] = source.blocks(print)
+    assert block.columns == {
+        "n": ["1.5", "", "3"],
+        "when": ["2024-01-31", "", "2024-02-01"],
+        "flag": ["true", "false", ""],
+        "level": ["a", "b", ""],
+    }
+    [rest] = source.blocks(print, skip=2)
+    assert rest.lines.tolist() == [3]
+    with pytest.raises(ReadError, match="no named columns"):
+        open_table("a.svm", "svmlight")

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import math
+
+import numpy as np
+import pytest
+
+from pairlearn.tables.dates import date_order, parse_date, parse_dates
+from pairlearn.tables.values import (
+    file_style,
+    is_missing,
+    parse_number,
+    parse_numbers,
+    style_of,
+    yes_or_no,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "style", "number"),
+    [
+        ("12", "plain", 12.0),
+        (" -1.5e3 ", "plain", -1500.0),
+        (".5", "plain", 0.5),
+        ("1,234", "plain", None),
+        ("1_000", "plain", None),
+        ("nan", "plain", None),
+        ("inf", "plain", None),
+        ("1e999", "plain", None),
+        ("0x10", "plain", None),
+        ("", "plain", None),
+        ("1,234", "english", 1234.0),
+        ("1,234,567.25", "english", 1234567.25),
+        ("$ 1,234.50", "english", 1234.5),
+        ("12%", "english", 12.0),
+        ("1,23", "english", None),
+        ("1.234", "english", 1.234),
+        ("1.234", "european", 1234.0),
+        ("1.234,5", "european", 1234.5),
+        ("1 234,5 €", "european", 1234.5),
+        ("0,5", "european", 0.5),
+        ("-1.234.567", "european", -1234567.0),
+        ("1.5", "european", None),
+    ],
+)
+def test_numbers(text, style, number):
+    assert parse_number(text, style) == number
+    values, wrong = parse_numbers([text, "7"], style)
+    assert values[1] == 7.0
+    assert math.isnan(values[0]) if number is None else values[0] == number
+    assert wrong == ([0] if number is None and not is_missing(text) else [])
+
+
+def test_numbers_in_a_column_are_those_of_float(rng):
+    numbers = rng.normal(size=500) * 10.0 ** rng.integers(-30, 30, 500)
+    found, wrong = parse_numbers([repr(float(v)) for v in numbers], "plain")
+    assert wrong == []
+    assert found.tobytes() == numbers.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("columns", "delimiter", "style"),
+    [
+        ([["1,5", "2,25"]], ",", "european"),
+        ([["1,234.5"]], ";", "english"),
+        ([["1,234"]], ";", "european"),
+        ([["1,234"]], ",", "english"),
+        ([["a, b"], ["7"]], ",", "english"),
+    ],
+)
+def test_the_style_of_a_file(columns, delimiter, style):
+    assert file_style(columns, delimiter) == style
+
+
+def test_the_style_of_a_column():
+    assert style_of(["1.234", "12.000"], "european") == ("european", 1.0)
+    assert style_of(["1.234", "12.5"], "european") == ("plain", 1.0)
+    assert style_of(["1", "2"], "european") == ("plain", 1.0)
+    assert style_of(["1,5", "x"], "english")[0] == "european"
+    assert style_of(["a", "b"], "english") == ("plain", 0.0)
+
+
+def test_nothing_and_yes():
+    assert all(map(is_missing, ["", "  ", "NA", "n/a", "NULL", "None", "?", "-", "NaN", "#N/A"]))
+    assert not any(map(is_missing, ["0", "no", "nothing", "nano", "-1"]))
+    assert [yes_or_no(t) for t in ("Yes", "TRUE", " y", "off", "1", "")] == [
+        True, True, True, False, None, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "order", "moment"),
+    [
+        ("2024-02-29", "ymd", "2024-02-29"),
+        ("2023-02-29", "ymd", None),
+        ("2024/3/1", "ymd", "2024-03-01"),
+        ("2024-03/01", "ymd", None),
+        ("31.12.1999", "dmy", "1999-12-31"),
+        ("31/12/99", "dmy", "1999-12-31"),
+        ("31/12/24", "dmy", "2024-12-31"),
+        ("12/31/1999", "mdy", "1999-12-31"),
+        ("12/31/1999", "dmy", None),
+        ("5 March 2021", "dmy", "2021-03-05"),
+        ("05-Mar-2021", "dmy", "2021-03-05"),
+        ("Mar 5, 2021", "mdy", "2021-03-05"),
+        ("2024-01-01T13:30:15.5", "ymd", "2024-01-01T13:30:15.5"),
+        ("2024-01-01 01:30 PM", "ymd", "2024-01-01T13:30"),
+        ("2024-01-01 12:05 am", "ymd", "2024-01-01T00:05"),
+        ("2024-01-01 13:30+02:00", "ymd", "2024-01-01T11:30"),
+        ("2024-01-01 13:30:00Z", "ymd", "2024-01-01T13:30"),
+        ("2024-01-01 25:00", "ymd", None),
+        ("20240101", "ymd", None),
+        ("soon", "dmy", None),
+    ],
+)
+def test_dates(text, order, moment):
+    found = parse_date(text, order)
+    if moment is None:
+        assert found is None
+        return
+    expected = np.datetime64(moment, "us") - np.datetime64("1970-01-01", "us")
+    assert found == pytest.approx(expected / np.timedelta64(1, "D"), abs=1e-9)
+    days, wrong = parse_dates([text, "", "x"], order)
+    assert days[0] == found
+    assert wrong == [2]
+
+
+def test_the_order_of_dates():
+    assert date_order(["01/02/2024", "13/02/2024"], european=False) == ("dmy", 1.0, True)
+    assert date_order(["01/02/2024", "02/13/2024"], european=True) == ("mdy", 1.0, True)
+    assert date_order(["01/02/2024"], european=False) == ("mdy", 1.0, False)
+    assert date_order(["01/02/2024"], european=True) == ("dmy", 1.0, False)
+    assert date_order(["01.02.2024"], european=False) == ("dmy", 1.0, False)
+    assert date_order(["x"], european=False)[1] == 0.0
