@@ -22,6 +22,7 @@ NAMES = (
     "fit",
     "sparse",
     "sweep",
+    "features",
     "streaming",
     "readers",
     "files",

@@ -34,6 +34,7 @@ _HOME = {
     "estimators.private_metric": ("PrivateMetricLearner",),
     "estimators.private_stream": ("PrivateAUCStream",),
     "estimators.ranker": ("PairwiseRanker",),
+    "estimators.shapes": ("Explanation", "explain", "plot_shapes"),
     "features.check": ("check_features",),
     "features": ("FeatureMap", "Hats", "Identity", "Nystroem", "RandomFourier", "Union"),
     "losses.check": ("check_loss",),

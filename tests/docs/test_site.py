@@ -16,6 +16,7 @@ from pairlearn.cli.program import program
 
 EXAMPLES = {
     # program: whether it is too long for the default run
+    "plot_additive_shapes": False,
     "plot_bounds": False,
     "plot_drifting_stream": True,
     "plot_error_entropy": True,

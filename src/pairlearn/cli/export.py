@@ -23,7 +23,8 @@ def command(model: str, kind: str, output: str | None) -> None:
 
     The ONNX graph takes X (double, rows by features) and gives score (positive where the model
     says positive), label, and probability where the model has a sigmoid; for a ranking score, for
-    a regression prediction, for a metric z, the image of each row.
+    a regression prediction, for a metric z, the image of each row. Mapped features (hats, Fourier)
+    are part of the graph; in JSON they stand under "features" with all their numbers.
 
     \b
     Examples:
@@ -67,6 +68,8 @@ def as_json(model: Any) -> dict[str, Any]:
     the second class where it is positive. The probability is
     1 / (1 + exp(-(slope (score - intercept) + offset))).
     Of a ranking or a regression the result is the same sum. A metric maps x to components x.
+    With a feature map, "features" describes it, and coefficients and components are lists about
+    mapped rows.
     """
     if kind_of(model).name != "auc":
         return _plain_json(model)
@@ -74,7 +77,7 @@ def as_json(model: Any) -> dict[str, Any]:
         "estimator": type(model).__name__,
         "classes": model.classes_.tolist(),
         "intercept": float(model.intercept_[0]),
-        "coefficients": dict(zip(_names(model), model.coef_[0].tolist(), strict=True)),
+        **_coefficients(model, model.coef_[0]),
     }
     sigmoid = _sigmoid(model)
     if sigmoid is not None:
@@ -86,14 +89,74 @@ def as_json(model: Any) -> dict[str, Any]:
     return found
 
 
+def _map_of(model: Any) -> Any:
+    """Return the feature map of a model, None if it looks at the features as they are."""
+    from pairlearn.features import Identity
+
+    features = getattr(model, "features_", None)
+    return None if features is None or isinstance(features, Identity) else features
+
+
+def _coefficients(model: Any, coef: Any) -> dict[str, Any]:
+    from pairlearn.models.maps import plain_map
+
+    features = _map_of(model)
+    if features is None:
+        return {"coefficients": dict(zip(_names(model), coef.tolist(), strict=True))}
+    return {
+        "inputs": _names(model),
+        "features": plain_map(features),
+        "coefficients": coef.tolist(),
+    }
+
+
 def _plain_json(model: Any) -> dict[str, Any]:
-    names = _names(model)
+    from pairlearn.models.maps import plain_map
+
     found: dict[str, Any] = {"estimator": type(model).__name__}
+    features = _map_of(model)
     if hasattr(model, "components_"):
-        return {**found, "features": names, "components": model.components_.tolist()}
+        components = {"components": model.components_.tolist()}
+        if features is None:
+            return {**found, "features": _names(model), **components}
+        return {**found, "inputs": _names(model), "features": plain_map(features), **components}
     intercept = float(getattr(model, "intercept_", 0.0))
-    coefficients = dict(zip(names, model.coef_.tolist(), strict=True))
-    return {**found, "intercept": intercept, "coefficients": coefficients}
+    return {**found, "intercept": intercept, **_coefficients(model, model.coef_)}
+
+
+class _Graph:
+    """Nodes and constants of a graph, as feature maps add to them."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: dict[str, Any] = {}
+
+    def constant(self, value: Any) -> str:
+        """Add an array and return its name."""
+        name = f"map_constant_{len(self.constants)}"
+        self.constants[name] = value
+        return name
+
+    def node(self, operator: str, inputs: list[str], **attributes: Any) -> str:
+        """Add an operator and return the name of its result."""
+        from onnx import helper
+
+        name = f"map_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
+        return name
+
+
+def _mapped(model: Any, rows: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Return the name of the mapped rows, and the nodes and constants that make them."""
+    features = _map_of(model)
+    if features is None:
+        return rows, [], {}
+    graph = _Graph()
+    try:
+        result = features.onnx(graph, rows)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return result, graph.nodes, graph.constants
 
 
 def as_onnx(model: Any) -> bytes:
@@ -127,6 +190,9 @@ def as_onnx(model: Any) -> bytes:
             helper.make_node("Min", ["raised", "upper"], ["clipped"]),
         ]
         rows = "clipped"
+    rows, more, others = _mapped(model, rows)
+    nodes += more
+    constants |= others
     nodes += [
         helper.make_node("MatMul", [rows, "coef"], ["product"]),
         helper.make_node("Squeeze", ["product", "axis"], ["plain"]),
@@ -163,15 +229,16 @@ def _plain_onnx(model: Any) -> bytes:
     from onnx import TensorProto, helper
 
     name = kind_of(model).result
+    rows, nodes, constants = _mapped(model, "X")
     if hasattr(model, "components_"):
-        constants = {"matrix": np.ascontiguousarray(model.components_.T)}
-        nodes = [helper.make_node("MatMul", ["X", "matrix"], [name])]
+        constants |= {"matrix": np.ascontiguousarray(model.components_.T)}
+        nodes += [helper.make_node("MatMul", [rows, "matrix"], [name])]
         shape: list[Any] = ["n", len(model.components_)]
     else:
         intercept = np.array(float(getattr(model, "intercept_", 0.0)))
-        constants = {"coef": model.coef_, "intercept": intercept}
-        nodes = [
-            helper.make_node("MatMul", ["X", "coef"], ["product"]),
+        constants |= {"coef": model.coef_, "intercept": intercept}
+        nodes += [
+            helper.make_node("MatMul", [rows, "coef"], ["product"]),
             helper.make_node("Add", ["product", "intercept"], [name]),
         ]
         shape = ["n"]

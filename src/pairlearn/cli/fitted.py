@@ -47,6 +47,9 @@ def facts_of_fit(
             f"held-out AUC {interval.auc:.4f}, {100 * interval.confidence:g} % interval "
             f"[{interval.low:.4f}, {interval.high:.4f}] ({how}; the model is fitted to all rows)"
         )
+    if model.choice_.features is not None:
+        facts["features"] = model.choice_.features.reason
+        lines.append(f"features: {model.choice_.features.reason}")
     facts["settings"] = _settings(model)
     lines.append("settings: " + ", ".join(f"{k} {v}" for k, v in facts["settings"].items()))
     facts["importance"] = column_importance(model, X, names=names, encoder=encoder)
@@ -59,7 +62,9 @@ def facts_of_fit(
 
 def _settings(model: Any) -> dict[str, str]:
     """Return what was chosen, by name."""
-    found = {"solver": {"sgd": "stochastic", "exact": "exact"}[model.solver_]}
+    found = {"solver": {"sgd": "stochastic"}.get(model.solver_, model.solver_)}
+    if type(model.features_).__name__ != "Identity":
+        found["features"] = f"{model.features_.n_outputs} ({type(model.features_).__name__})"
     found["loss"] = _words(type(model.loss_).__name__)
     for name in ("ridge", "step_size", "radius"):
         value = getattr(model, f"{name}_")
@@ -83,13 +88,28 @@ def column_importance(
 
     The importance of a column is the standard deviation of what its features add to the score, as
     a share of the sum over all columns. The direction of a column with one feature is "+" if the
-    score rises with it.
+    score rises with it. A score that is no sum over features has none.
     """
     import numpy as np
+
+    from pairlearn.features import Hats, Identity
 
     coef = np.asarray(model.coef_).ravel()
     step = max(1, X.shape[0] // _ROWS)
     sample = X[::step]
+    features = model.features_
+    if isinstance(features, Hats):
+        # What each feature adds takes its place, with the coefficient 1.
+        table = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)
+        sample = np.column_stack(
+            [
+                np.interp(table[:, k], features.knots_of(k), features.shape_of(k, coef))
+                for k in range(features.n_inputs)
+            ]
+        )
+        coef = np.ones(features.n_inputs)
+    elif not isinstance(features, Identity):
+        return []
     if encoder is not None:
         spans = encoder.spans
     else:
@@ -110,5 +130,6 @@ def column_importance(
     for (name, span), size in zip(spans.items(), spread.tolist(), strict=True):
         single = span.stop - span.start == 1
         sign = "+" if coef[span.start] > 0 else "-"
-        found.append({"column": name, "share": size / total, "direction": sign if single else ""})
+        known = single and isinstance(features, Identity)
+        found.append({"column": name, "share": size / total, "direction": sign if known else ""})
     return sorted((entry for entry in found if entry["share"] > 0), key=lambda e: -e["share"])

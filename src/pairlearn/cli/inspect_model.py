@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,6 +57,10 @@ def command(model: str, top: int, as_json: bool) -> None:
 def _n_features(record: ModelRecord) -> int | None:
     if record.feature_names is not None:
         return len(record.feature_names)
+    described = record.parameters.get("features_map")
+    if isinstance(described, Mapping):
+        found = described.get("n_inputs")
+        return int(found) if isinstance(found, int) else None
     coef = record.arrays.get("coef")
     return None if coef is None or not coef.ndim else int(coef.shape[-1])
 

@@ -42,7 +42,14 @@ class ProblemKind:
             )
         return self
 
-    def make(self, loss: str | None, step_size: float | str, radius: float | str, seed: int) -> Any:
+    def make(
+        self,
+        loss: str | None,
+        step_size: float | str,
+        radius: float | str,
+        seed: int,
+        features: str = "linear",
+    ) -> Any:
         """Return an estimator that is not fitted."""
         import importlib
 
@@ -57,7 +64,22 @@ class ProblemKind:
             step_size=step_size,
             radius=self.free_radius if radius == "auto" else radius,
             random_state=seed,
+            **({} if features == "linear" else {"features": features}),
         )
+
+    def check_features(self, features: str, *, is_stream: bool) -> None:
+        """Refuse features that the estimator does not take."""
+        if features == "linear" or self.name == "auc":
+            return
+        if self.name == "metric" or features == "auto":
+            raise click.BadParameter(
+                f"--feature-map {features} is not for --problem {self.name}; take "
+                f"{'linear' if self.name == 'metric' else 'linear, hats or fourier'}."
+            )
+        if is_stream:
+            raise click.BadParameter(
+                f"--feature-map {features} of a stream is for --problem auc; pass --fit offline."
+            )
 
 
 PROBLEMS = {

@@ -104,6 +104,10 @@ class _Data:
               help="Scale of the steps.")  # fmt: skip
 @click.option("--radius", default="auto", show_default=True, metavar="NUMBER|auto",
               help="Radius of the ball the coefficients live in.")  # fmt: skip
+@click.option("--feature-map", type=click.Choice(["linear", "hats", "fourier", "auto"]),
+              default="linear", show_default=True,
+              help="hats: a curve of each feature; fourier: curves of all together; auto: the "
+                   "simplest that is as good, by held-out AUC.")  # fmt: skip
 @click.option("--fit", "how", type=click.Choice(["auto", "stream", "offline"]), default="auto",
               show_default=True,
               help="offline: in memory; stream: example after example, of any number; auto: "
@@ -138,6 +142,7 @@ def command(
     loss: str | None,
     step_size: str,
     radius: str,
+    feature_map: str,
     how: str,
     passes: int | None,
     shuffle_buffer: str,
@@ -169,6 +174,7 @@ def command(
     \b
     Examples:
       pairlearn train customers.csv --label churned
+      pairlearn train customers.csv --label churned --feature-map auto
       pairlearn train customers.csv --label churned --dry-run --exclude notes --categorical zip
       pairlearn train clicks.csv.gz --label target --fit stream -o model.safetensors
       pairlearn train a.svm b.svm --loss logistic --passes 3 -o model.safetensors
@@ -188,6 +194,7 @@ def command(
                    "shuffle-buffer": shuffle_buffer}  # fmt: skip
     form = format_of(data, reading)
     how = _how(how, data, form, {k: v for k, v in stream_only.items() if v != _STREAM_ONLY[k]})
+    kind.check_features(feature_map, is_stream=how == "stream")
     if dry_run:
         _show_plan(data, reading, problem, form, as_json)
         return
@@ -198,7 +205,7 @@ def command(
     if found.plan is not None and not as_json:
         rows = None if found.table is None else len(found.table.y)
         click.echo("\n".join([*decided_lines(found.plan, rows), ""]))
-    model = kind.make(loss, *sizes, seed)
+    model = kind.make(loss, *sizes, seed, feature_map)
     from pairlearn.models import write_model
 
     # From the end of the data on a signal waits: the model is written, the checkpoint removed.

@@ -52,6 +52,7 @@ from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.order import RESERVOIRS, watch_order
 from pairlearn.estimators.published import DEFERRED, publish
 from pairlearn.estimators.scaling import Scaling, scaled_rows
+from pairlearn.estimators.shapes import Explanation, explain
 from pairlearn.estimators.storage import register_storable
 from pairlearn.estimators.weights import chunk_weights
 from pairlearn.features import FeatureMap, Hats, Identity
@@ -445,6 +446,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         )
         self.trace_ = Trace(n_steps=len(y), n_gradients=len(y))
         return w, choice
+
+    def explain(self, x: ArrayLike) -> Explanation:
+        """Return what each feature adds to the score of one example, see `pairlearn.explain`."""
+        return explain(self, x)
 
     def _restore_map(self, features: FeatureMap) -> None:
         publish(self, features_=features)

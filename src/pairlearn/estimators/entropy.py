@@ -36,11 +36,13 @@ from pairlearn.estimators.entropy_start import (
 )
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
+from pairlearn.estimators.mapping import MapsFeatures
 from pairlearn.estimators.order import watch_order
 from pairlearn.estimators.published import Part, publish, published
 from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, representatives, weigh
+from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
 from pairlearn.losses.entropy import Epanechnikov, Welsch
 from pairlearn.metrics.entropy import error_entropy
@@ -77,7 +79,7 @@ _CHOICE_STEPS = 10_000
 _JUDGED = 20_000
 
 
-class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear regression that minimises the entropy of its errors.
 
     With errors :math:`e_i = y_i - \langle w, x_i \rangle`, window G and bandwidth :math:`\gamma`,
@@ -134,11 +136,18 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         to scaled features. A stream finds scales on the way (see
         `pairlearn.solvers.running_scales`), in which the variances add up to 1. None is the bare
         algorithm.
+    features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
+        What the score is linear in, as of `AUCClassifier`; `partial_fit` needs a map that is
+        fitted. There is no ridge: a map of many features needs many more examples.
+    max_memory : float, default=2**30
+        Bytes that mapped rows may take; they are held together.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients.
+        Coefficients; with `features`, of mapped features.
+    features_ : FeatureMap
+        The fitted map, `Identity` for a linear score.
     intercept_ : float
         Intercept.
     bandwidth_ : float
@@ -195,6 +204,8 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         pairing: str | Pairing = "previous",
         random_state: Any = None,
         scaling: str | None = "auto",
+        features: str | FeatureMap = "linear",
+        max_memory: float = 2**30,
     ) -> None:
         self.window = window
         self.bandwidth = bandwidth
@@ -208,8 +219,10 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         self.pairing = pairing
         self.random_state = random_state
         self.scaling = scaling
+        self.features = features
+        self.max_memory = max_memory
 
-    coef_, intercept_ = Part(), Part()
+    coef_, intercept_, features_ = Part(), Part(), Part()
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
@@ -259,6 +272,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
                 "nothing to learn. Check the target column."
             )
         rng = check_generator(self.random_state)
+        given = self._fit_map(given, rng)
         scaling, rows = scaled_rows(self.scaling, given, weight)
         w = start = start_from(rows, y, self._init(scaling), weight)
         stages = self._stages()
@@ -381,6 +395,7 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
             )
         online = getattr(self, "_online", None)
         rows, y = rows_and_targets(self, X, y, reset=online is None, minimum=1)
+        rows = self._map_chunk(rows)
         online = online or OnlineCorrection(rows.shape[1], is_scaled=is_scaled(self.scaling))
         online.learn(rows, y, chunk_weights(sample_weight, len(y)), self._begin)
         self._adopt(online)
@@ -435,7 +450,9 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
-            online = OnlineCorrection(self.n_features_in_, is_scaled=is_scaled(self.scaling))
+            online = OnlineCorrection(self._n_mapped(), is_scaled=is_scaled(self.scaling))
+            if isinstance(self.features, FeatureMap):
+                self.features_ = self.features
             online.restore(state, self._start_again)
             self._adopt(online)
 
@@ -473,7 +490,8 @@ class EntropyRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         model = published(self)
-        return np.asarray(X @ model["coef_"] + model["intercept_"], dtype=np.float64)
+        scores = self._linear_scores(X, model["coef_"], model.get("features_"))
+        return np.asarray(scores + model["intercept_"], dtype=np.float64)
 
     # ------------------------------------------------------------------------- parameters
 

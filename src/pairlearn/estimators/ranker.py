@@ -16,10 +16,12 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, is_scaled
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
+from pairlearn.estimators.mapping import MapsFeatures
 from pairlearn.estimators.order import watch_order
 from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
+from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import ndcg, pair_accuracy
@@ -53,7 +55,7 @@ _JUDGED = 20_000
 _ENOUGH, _MOST_FOLDS = 2_000, 5
 
 
-class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
+class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[misc]
     r"""Linear ranker of graded examples, in queries or globally.
 
     Minimises, by stochastic gradient descent,
@@ -105,11 +107,18 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         to scaled features. A stream finds scales on the way (see
         `pairlearn.solvers.running_scales`), in which the variances add up to 1. None is the bare
         algorithm.
+    features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
+        What the score is linear in, as of `AUCClassifier`; `partial_fit` needs a map that is
+        fitted.
+    max_memory : float, default=2**30
+        Bytes that mapped rows may take; they are held together.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients.
+        Coefficients; with `features`, of mapped features.
+    features_ : FeatureMap
+        The fitted map, `Identity` for a linear score.
     step_size_ : float
         The step size used.
     held_out_accuracy_ : float or None
@@ -160,6 +169,8 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         validation_fraction: float = 0.2,
         random_state: Any = None,
         scaling: str | None = "auto",
+        features: str | FeatureMap = "linear",
+        max_memory: float = 2**30,
     ) -> None:
         self.loss = loss
         self.weight_by_grade = weight_by_grade
@@ -174,6 +185,8 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.scaling = scaling
+        self.features = features
+        self.max_memory = max_memory
 
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
@@ -237,6 +250,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             keep = np.flatnonzero(useful)
             rows, y, query = rows.take(keep), y[keep], query[keep]
             weight = weight[keep] if len(weight) else weight
+        rows = self._fit_map(rows, rng)
         scaling, rows = scaled_rows(self.scaling, rows, weight)
         grouped = qid is not None
         n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)
@@ -355,6 +369,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         problem = self._problem()
         stream = getattr(self, "_stream", None)
         rows, y = rows_and_targets(self, X, y, reset=stream is None, minimum=1)
+        rows = self._map_chunk(rows)
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
             rows = DenseRows(rows.X.astype(np.float64))
         given = chunk_weights(sample_weight, len(y))
@@ -420,9 +435,12 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
             step_size = check_positive("the saved step_size", state["step_size"])
             grouped = bool(state["grouped"])
             # As large as the file says, before an array of that size is made.
-            restored_array(state["stream"]["descent"], "w", (self.n_features_in_,))
-            stream = self._start(self._problem(), self.n_features_in_, step_size, grouped=grouped)
+            width = self._n_mapped()
+            restored_array(state["stream"]["descent"], "w", (width,))
+            stream = self._start(self._problem(), width, step_size, grouped=grouped)
             stream.restore(state["stream"])
+            if isinstance(self.features, FeatureMap):
+                self.features_ = self.features
             self._adopt(stream, step_size)
 
     # ------------------------------------------------------------------------- prediction
@@ -442,7 +460,7 @@ class PairwiseRanker(Storable, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_, dtype=np.float64)
+        return self._linear_scores(X, self.coef_, getattr(self, "features_", None))
 
     def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """Return the mean NDCG@k over queries; without queries, the pair accuracy.

@@ -261,10 +261,9 @@ class RandomFourier(FeatureMap):
         scale = graph.constant(np.array(np.sqrt(2.0 / self.n_outputs)))
         for name, W in zip(inputs, self._tables(), strict=True):
             phases = graph.node("MatMul", [name, graph.constant(W)])
-            for wave in ("Cos", "Sin"):
-                # ONNX has both in single precision only, in most of its runtimes: a phase is first
-                # brought into one turn in double precision.
-                parts.append(graph.wave(wave, phases))
+            # A cosine is a sine a quarter turn ahead: runtimes have cosines in single precision.
+            ahead = graph.node("Add", [phases, graph.constant(np.array(0.5 * np.pi))])
+            parts += [graph.node("Sin", [ahead]), graph.node("Sin", [phases])]
         joined = graph.node("Concat", parts, axis=1)
         result: str = graph.node("Mul", [joined, scale])
         return result

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Models with feature maps outside of the process: files, JSON, ONNX."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from pairlearn import AUCClassifier, load_model
+from pairlearn.cli.export import as_json, as_onnx
+from pairlearn.features import Hats, Identity, Nystroem, RandomFourier, Union
+from pairlearn.models import ModelFileError, read_model
+from pairlearn.models.maps import pack_map, unpack_map
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 3)) * [1.0, 100.0, 1.0] + [0.0, 1e4, 0.0]
+X[:, 2] = RNG.integers(3, size=400)
+Y = np.where((X[:, 0] ** 2 > 1) ^ (X[:, 2] == 1), 1, 0)
+FAR = np.concatenate([X, 3 * X, -X])
+MAPS = [
+    "hats",
+    Hats(n_knots=5, cumulative=False),
+    RandomFourier(128),
+    RandomFourier(128, "gaussian"),
+    Nystroem(40),
+    Union(Identity(), Hats(n_knots=4), RandomFourier(32)),
+]
+
+
+def model_of(features):
+    return AUCClassifier(features=features, solver="moments", random_state=0).fit(X, Y)
+
+
+@pytest.mark.parametrize("features", MAPS, ids=repr)
+def test_a_file_predicts_bit_for_bit(features, tmp_path):
+    model = model_of(features)
+    model.save(tmp_path / "model.safetensors")
+    for again in (
+        AUCClassifier.load(tmp_path / "model.safetensors"),
+        load_model(tmp_path / "model.safetensors"),
+    ):
+        np.testing.assert_array_equal(again.predict_proba(FAR), model.predict_proba(FAR))
+        assert again.n_features_in_ == 3
+        assert repr(again.features_) == repr(model.features_)
+
+
+@pytest.mark.parametrize("features", MAPS, ids=repr)
+def test_onnx_agrees_with_predict(features):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = model_of(features)
+    session = onnxruntime.InferenceSession(as_onnx(model), providers=["CPUExecutionProvider"])
+    score, label, probability = session.run(["score", "label", "probability"], {"X": FAR})
+    np.testing.assert_allclose(score, model.decision_function(FAR), atol=1e-5)
+    np.testing.assert_allclose(probability, model.predict_proba(FAR)[:, 1], atol=1e-5)
+    np.testing.assert_array_equal(label, model.predict(FAR))
+
+
+def test_json_has_all_that_a_score_needs():
+    model = model_of(Hats(n_knots=4))
+    plain = json.loads(json.dumps(as_json(model)))
+    hats, coef = plain["features"]["learned"], plain["coefficients"]
+    total, place = np.full(len(X), plain["intercept"]), 0
+    for k in range(3):
+        knots = hats["knots"][hats["starts"][k] : hats["starts"][k + 1]]
+        for left, right in itertools.pairwise(knots):
+            total += coef[place] * np.clip((X[:, k] - left) / (right - left), 0.0, 1.0)
+            place += 1
+    np.testing.assert_allclose(total, model.decision_function(X), atol=1e-9)
+
+
+def test_a_damaged_description_is_refused(tmp_path):
+    description, values = pack_map(Hats(n_knots=3).fit(X))
+    with pytest.raises(ModelFileError, match="too few"):
+        unpack_map(description, values[:-1])
+    with pytest.raises(ModelFileError, match="numbers are there"):
+        unpack_map(description, np.append(values, 0.0))
+    huge = {**description, "learned": [{**description["learned"][0], "shape": [2**62]}]}
+    with pytest.raises(ModelFileError, match="too few"):
+        unpack_map(huge, values)
+    with pytest.raises(ModelFileError, match="not known here"):
+        unpack_map({**description, "map": "Squares"}, values)
+    with pytest.raises(ModelFileError, match="no map"):
+        unpack_map([], values)
+    model = model_of("hats")
+    model.save(tmp_path / "model.safetensors")
+    record = read_model(tmp_path / "model.safetensors")
+    assert "mapped_coef" in record.arrays
+    assert "coef" not in record.arrays
+    for change in ({"features": values}, {"mapped_coef": record.arrays["mapped_coef"][:-1]}):
+        from dataclasses import replace
+
+        wrong = replace(record, arrays={**record.arrays, **change})
+        with pytest.raises(ModelFileError):
+            AUCClassifier.from_record(wrong)
