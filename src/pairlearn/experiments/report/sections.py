@@ -44,7 +44,10 @@ from pairlearn.experiments.report.page import (
     write_page,
 )
 
-__all__ = ["beside_table", "comparison_page", "comparison_parts", "how_it_was_run", "write_report"]
+__all__ = [
+    "beside_table", "comparison_page", "comparison_parts", "curve_figures", "how_it_was_run",
+    "write_report",
+]  # fmt: skip
 
 #: Coefficients that are listed of each data set.
 _LARGEST = 10
@@ -115,7 +118,7 @@ def comparison_parts(
     published = paper_rows(comparison) if beside_paper else []
     if published:
         parts.append(beside_table(published))
-    parts += _curves(comparison)
+    parts += curve_figures(comparison)
     parts += [_trade_off(comparison), _cost_table(comparison), _method_table(comparison)]
     parts += [_auc_table(comparison), _all_results(comparison)]
     return parts + _troubles(comparison)
@@ -404,7 +407,8 @@ def _trade_off(comparison: Comparison) -> Figure:
     )
 
 
-def _curves(comparison: Comparison) -> list[Figure]:
+def curve_figures(comparison: Comparison) -> list[Figure]:
+    """Return the AUC on the way, where methods have recorded it."""
     paths = trajectories(comparison)
     if not paths:
         return []
