@@ -28,6 +28,7 @@ _HOME = {
     "estimators.auc": ("AUCClassifier",),
     "estimators.entropy": ("EntropyRegressor",),
     "estimators.metric": ("MetricLearner",),
+    "estimators.multiclass": ("MulticlassAUCClassifier",),
     "estimators.private_mixin": ("PrivacyWarning",),
     "estimators.private_auc": ("PrivateAUCClassifier",),
     "estimators.private_metric": ("PrivateMetricLearner",),

@@ -186,14 +186,14 @@ def fit_exact(
     return ExactFit(w, choice, Trace(n_evaluations, n_evaluations * n_pairs))
 
 
-def _ridges(d: int) -> list[float]:
+def _ridges(d: int, strongest: int = 2) -> list[float]:
     """Return the ridges to try for rows of d columns, from strong to weak.
 
     >>> _ridges(20)[0], _ridges(20_000)[0]
     (100.0, 10000.0)
     """
     wide = math.floor(math.log10(max(d / _WIDE, 1.0)))
-    return [10.0**exponent for exponent in range(2 + wide, _WEAKEST - 1, -1)]
+    return [10.0**exponent for exponent in range(strongest + wide, _WEAKEST - 1, -1)]
 
 
 def _choose_ridge(
@@ -234,7 +234,7 @@ def _choose_ridge(
         return objectives[k].minimise(ridge, models[k], tolerance=effort.rough)[0]
 
     with threads(n_jobs) as run:
-        for ridge in _ridges(rows.shape[1]):
+        for ridge in _ridges(rows.shape[1], objective.strongest):
             found: list[Vector] = list(run(partial(train, ridge), range(len(folds))))
             models[:] = found
             aucs = [

@@ -36,11 +36,14 @@ class Objective:
         What the ridge is chosen by.
     title : str
         The name of the metric, for a person.
+    strongest : int, default=2
+        The power of ten of the strongest ridge to try.
     """
 
     top: TopOfList | None
     metric: Metric
     title: str
+    strongest: int = 2
 
     def of_data(
         self,
@@ -110,7 +113,8 @@ def as_objective(
         tpr = 0.0 if min_tpr is None else min_tpr
         return Objective(PartialArea(max_fpr, tpr), PartialAUC(max_fpr, tpr), "partial AUC")
     if name == "average_precision":
-        return Objective(SmoothPrecision(), AveragePrecision(), "average precision")
+        # Stronger ridges shrink the scores until soft counts are blind, all in the same direction.
+        return Objective(SmoothPrecision(), AveragePrecision(), "average precision", strongest=-1)
     if name == "push":
         # The push has no metric of its own; the top of the list is what it is for.
         top = Push() if power is None else Push(power)

@@ -65,6 +65,8 @@ Vector = NDArray[np.float64]
 _FALLING = (SquaredHinge, SmoothedHinge, Exponential)
 #: How soft the edge of the worst negatives is, in units of the loss.
 _SOFTNESS = 0.1
+#: The standard deviation of the scores from which soft counts start, in widths of half a step.
+_SHARPNESS = 4.0
 #: Rounds of u and v; each raises the same bounded function.
 _ROUNDS, _SETTLED = 200, 1e-13
 
@@ -274,6 +276,10 @@ class TopObjective(PairObjective):
         n_before = 0
         if w_start is None or not self._objective.convex:
             w_start, n_before = self._pairs.minimise(ridge, **settings)
+        if not self._objective.convex:
+            # Where soft steps are wide compared with the scores, counts tell nothing of places.
+            spread = float(self._products.scores(w_start).std())
+            w_start = w_start * (_SHARPNESS / spread if spread > 0.0 else 1.0)
         w, n_evaluations = super().minimise(ridge, w_start, **settings)
         return w, n_before + n_evaluations
 
