@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact training for data in memory: the minimiser of the pair risk, its ridge by held-out AUC.
+"""Exact training for data in memory: the minimiser of an objective, its ridge by held-out metric.
 
 Ridges from strong to weak are tried on stratified folds, three times over if the rarer class is
 small: the choice on a handful of positives is noise, and repetition is the only cure. A fold starts
@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.auc_choice import Choice, Tried
+from pairlearn.estimators.objectives import Objective
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
 from pairlearn.metrics import roc_auc
-from pairlearn.solvers.batch import ExactSolver, PairObjective
+from pairlearn.solvers.batch import ExactSolver
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 
@@ -137,8 +138,9 @@ def fit_exact(
     validation_fraction: float,
     n_jobs: int | None,
     rng: np.random.Generator,
+    objective: Objective,
 ) -> ExactFit:
-    """Minimise the mean loss over opposite pairs plus ridge times the squared norm.
+    """Minimise the objective plus ridge times the squared norm.
 
     Parameters
     ----------
@@ -149,8 +151,8 @@ def fit_exact(
     loss : PairLoss
         A smooth convex loss.
     ridge : float, optional
-        The ridge; by default the best of a grid by AUC on held-out training data. Of equals, the
-        largest.
+        The ridge; by default the best of a grid by the metric of the objective on held-out
+        training data. Of equals, the largest.
     weight : ndarray of shape (n,) or (0,)
         Weights of the examples; held-out pairs all count the same.
     validation_fraction : float
@@ -159,6 +161,8 @@ def fit_exact(
         Threads for the folds.
     rng : numpy.random.Generator
         Deals the folds.
+    objective : Objective
+        What is minimised and measured: the mean over all pairs and the AUC, or another.
 
     Returns
     -------
@@ -174,23 +178,25 @@ def fit_exact(
     start = None
     choice = Choice(ridge=ridge)
     if ridge is None:
-        choice, start = _choose_ridge(rows, y, loss, weight, validation_fraction, n_jobs, rng)
+        choice, start = _choose_ridge(
+            rows, y, loss, weight, validation_fraction, n_jobs, rng, objective
+        )
     assert choice.ridge is not None
-    objective = PairObjective(rows, y, loss, weight if len(weight) else None)
-    w, n_evaluations = objective.minimise(choice.ridge, start, tolerance=_effort(rows).fine)
+    on_all = objective.of_data(rows, y, loss, weight if len(weight) else None)
+    w, n_evaluations = on_all.minimise(choice.ridge, start, tolerance=_effort(rows).fine)
     n_positive = int(np.count_nonzero(y > 0))
     n_pairs = n_positive * (len(y) - n_positive)
     return ExactFit(w, choice, Trace(n_evaluations, n_evaluations * n_pairs))
 
 
-def _ridges(d: int) -> list[float]:
+def _ridges(d: int, strongest: int = 2) -> list[float]:
     """Return the ridges to try for rows of d columns, from strong to weak.
 
     >>> _ridges(20)[0], _ridges(20_000)[0]
     (100.0, 10000.0)
     """
     wide = math.floor(math.log10(max(d / _WIDE, 1.0)))
-    return [10.0**exponent for exponent in range(2 + wide, _WEAKEST - 1, -1)]
+    return [10.0**exponent for exponent in range(strongest + wide, _WEAKEST - 1, -1)]
 
 
 def _choose_ridge(
@@ -201,8 +207,9 @@ def _choose_ridge(
     validation_fraction: float,
     n_jobs: int | None,
     rng: np.random.Generator,
+    objective: Objective,
 ) -> tuple[Choice, Vector]:
-    """Return the ridge with the best held-out AUC, and a model to start from."""
+    """Return the ridge with the best held-out metric, and a model to start from."""
     cap = _ALL_PAIRS_CAP if _visits_pairs(loss) else _CAP
     kept = np.concatenate(
         [rng.permutation(np.flatnonzero(y == sign))[:cap] for sign in (-1.0, 1.0)]
@@ -213,7 +220,7 @@ def _choose_ridge(
     folds = _folds(part_y, max(round(1.0 / validation_fraction), 2), effort.many, rng)
     held = [(part.take(test), part_y[test]) for _, test in folds]
     objectives = [
-        PairObjective(
+        objective.of_data(
             part.take(train), part_y[train], loss,
             None if part_weight is None else part_weight[train],
         )
@@ -223,15 +230,18 @@ def _choose_ridge(
     tried: list[Tried] = []
     best, start, without_gain = -1.0, np.zeros(rows.shape[1]), 0
 
+    # Of two equal numbers the quicker: this one is counted in whole numbers.
+    measure = roc_auc if objective.top is None else objective.metric
+
     def train(ridge: float, k: int) -> Vector:
         return objectives[k].minimise(ridge, models[k], tolerance=effort.rough)[0]
 
     with threads(n_jobs) as run:
-        for ridge in _ridges(rows.shape[1]):
+        for ridge in _ridges(rows.shape[1], objective.strongest):
             found: list[Vector] = list(run(partial(train, ridge), range(len(folds))))
             models[:] = found
             aucs = [
-                roc_auc(labels, test.scores(w))
+                measure(labels, test.scores(w))
                 for (test, labels), w in zip(held, found, strict=True)
             ]
             tried.append(Tried.of({"ridge": ridge}, aucs))

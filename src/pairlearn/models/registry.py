@@ -91,6 +91,7 @@ _HOMES = {
     "AUCClassifier": "pairlearn.estimators.auc",
     "EntropyRegressor": "pairlearn.estimators.entropy",
     "MetricLearner": "pairlearn.estimators.metric",
+    "MulticlassAUCClassifier": "pairlearn.estimators.multiclass",
     "PairwiseRanker": "pairlearn.estimators.ranker",
     "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
     "PrivateAUCStream": "pairlearn.estimators.private_stream",
