@@ -189,7 +189,8 @@ class TableReader(Reader):
             refusals=refusals, consumed=block.consumed,
         )  # fmt: skip
         if len(kept) < len(whole):
-            y, qid = (None if v is None else v[kept] for v in (y, qid))
+            y = None if y is None else y[kept]
+            qid = None if qid is None else qid[kept]
         return Chunk(encoder.encode(part), y, qid, first_row, whole.lines[kept], self.position)
 
 
