@@ -180,6 +180,12 @@ def audit_estimator(
     -------
     PublicAudit
         What was found.
+
+    Examples
+    --------
+    >>> model = PrivateAUCClassifier(epsilon=1.0, delta=1e-3, bounds=(-1.0, 1.0))
+    >>> audit_estimator(model, n=16, n_features=1, n_runs=8).passed
+    True
     """
     check_fraction("confidence", confidence)
     check_count("n_runs", n_runs, minimum=8)
