@@ -12,7 +12,7 @@ LOWEST := .venv-lowest
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-slow test-browser lint bench docs clean
+.PHONY: demo test test-lowest test-slow test-browser lint bench fuzz docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -34,13 +34,9 @@ $(VENV)/.docs: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
-# Our learner without and with tuning, rivals on pairs, the exact solver and pointwise learners, on
-# data that ship with scikit-learn: half of the digits, breast cancer, and one digit against the rest.
+# The story of the library in six chapters, on data that ship with scikit-learn.
 demo: $(VENV)/.run
-	mkdir -p report
-	$(BIN)/pairlearn compare breast_cancer digits digits_8 \
-		--methods ours-auto,ours,sgd-pair,spauc,exact,logistic,sgd --splits 10 \
-		--workers $(WORKERS) --store report/results.sqlite --report report
+	$(BIN)/pairlearn demo --report report
 
 # What many tests and the processes that they start need is compiled once, before two workers ask for it.
 test: $(VENV)/.test lint
@@ -77,6 +73,10 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Hostile input and kills, some minutes of them; ARGS="--seed 7 --inputs 1000000 --kills 1000" for more.
+fuzz: $(VENV)/.test
+	$(BIN)/python -m fuzzing $(ARGS)
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -187,3 +187,12 @@ def test_the_umask_is_respected(tmp_path, mask):
     finally:
         os.umask(before)
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_kill_between_two_renames_leaves_nothing_for_ever(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"one")
+    os.link(path, previous_of(path))
+    atomic_write(path, b"two", keep_previous=True)
+    assert sorted(os.listdir(tmp_path)) == ["a", "a.previous"]
+    assert (path.read_bytes(), previous_of(path).read_bytes()) == (b"two", b"one")

@@ -165,6 +165,9 @@ def _keep(path: Path, spare: str) -> None:
 
         shutil.copy2(path, spare)
     os.replace(spare, previous_of(path))
+    # After a kill between two renames both name one file, and a rename of them does nothing.
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(spare)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -20,8 +20,11 @@ __all__ = [
     "localized_sgd",
     "mahalanobis_sgd",
     "online_sgd",
+    "p_norm_push",
     "pair_gradient",
     "pairwise_sgd",
+    "partial_area",
+    "soft_average_precision",
 ]
 
 Vector = NDArray[np.float64]
@@ -267,3 +270,50 @@ def average_of(iterates: Sequence[Vector], step_sizes: Vector, rule: str = "step
     fraction = float(rule.removeprefix("tail:"))
     first = int(np.floor((1.0 - fraction) * n_steps)) + 1
     return np.asarray(np.mean(iterates[first:], axis=0))
+
+
+def p_norm_push(loss: PairLoss, scores: Vector, positive: NDArray[np.bool_], power: float) -> float:
+    """Return the p-norm, over negatives, of their mean loss against the positives (Rudin 2009)."""
+    costs = _pair_losses(loss, scores, positive).mean(axis=0)
+    return float(np.mean(costs**power) ** (1.0 / power))
+
+
+def partial_area(
+    loss: PairLoss,
+    scores: Vector,
+    positive: NDArray[np.bool_],
+    *,
+    n_positive: int,
+    n_negative: int,
+) -> float:
+    """Return the mean loss over pairs of the lowest positives and the highest negatives.
+
+    It is the surrogate of the two-way partial AUC without smoothing: with all positives, that of
+    the partial AUC for false positive rates up to n_negative / n-.
+    """
+    losses = _pair_losses(loss, scores, positive)
+    lowest = np.argsort(scores[positive])[:n_positive]
+    highest = np.argsort(-scores[~positive])[:n_negative]
+    return float(losses[np.ix_(lowest, highest)].mean())
+
+
+def soft_average_precision(scores: Vector, positive: NDArray[np.bool_]) -> float:
+    """Return the average precision with steps that rise over [-1, 1] (Brown et al. 2020)."""
+    total = 0.0
+    for i in np.flatnonzero(positive):
+        gap = np.clip(scores - scores[i], -1.0, 1.0)
+        step = np.where(gap < 0.0, 0.5 * (gap + 1.0) ** 2, 1.0 - 0.5 * (1.0 - gap) ** 2)
+        # An example counts in full at its own place.
+        step[i] = 1.0
+        total += step[positive].sum() / step.sum()
+    return float(total / np.count_nonzero(positive))
+
+
+def _pair_losses(loss: PairLoss, scores: Vector, positive: NDArray[np.bool_]) -> Vector:
+    """Return the loss of every positive (rows) with every negative (columns)."""
+    return np.array(
+        [
+            [loss.value(float(p - q), 1.0, -1.0, loss.parameter) for q in scores[~positive]]
+            for p in scores[positive]
+        ]
+    )

@@ -95,7 +95,6 @@ def test_methods_are_listed():
         (("breast_cancer", "--methods", "nothing"), "no method is called 'nothing'"),
         (("breast_cancer", "--estimator", "nothing.X"), "cannot import"),
         (("breast_cancer", "--methods", "sgd,sgd"), "comes twice"),
-        (("breast_cancer", "--methods", "sgd", "--splits", "0"), "n_splits"),
     ],
 )
 def test_mistakes_are_one_line(arguments, message):
@@ -103,6 +102,12 @@ def test_mistakes_are_one_line(arguments, message):
     assert answer.exit_code == 1
     assert message in answer.output
     assert len(answer.output.strip().splitlines()) == 1
+
+
+def test_splits_are_counted_from_one():
+    answer = run(compare, "breast_cancer", "--methods", "sgd", "--splits", "0")
+    assert answer.exit_code == 2
+    assert "--splits" in answer.output
 
 
 def test_a_failed_cell_shows_in_the_exit_status():

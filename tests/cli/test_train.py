@@ -69,7 +69,8 @@ def test_from_file_to_model_and_back(files, data, capsys):
     # the same as learning in the library
     from pairlearn.streams import OnlineLearner
 
-    reader = open_reader(files / "train.csv", Schema(label="y", features=("a", "b", "c")))
+    schema = Schema(label="y", features=("a", "b", "c"))
+    reader = open_reader(files / "train.csv", schema, shuffle_buffer="auto")
     learner = OnlineLearner(AUCClassifier(random_state=0)).fit_stream(reader)
     assert fitted.coef_.tobytes() == learner.model.coef_.tobytes()
 
@@ -225,11 +226,9 @@ def test_going_on_gives_the_same_model(files, capsys):
     arguments = ["train", files / "train.csv", "--label", "y", *COLUMNS, "--missing", "refuse",
                  "--fit", "stream"]  # fmt: skip
     call(capsys, *arguments, "-o", files / "whole", "--passes", "3")
-    reader = open_reader(
-        files / "train.csv",
-        Schema(label="y", features=("a", "b", "c"), classes=(0.0, 1.0),
-               missing=dict.fromkeys("abc", "refuse")),
-    )  # fmt: skip
+    schema = Schema(label="y", features=("a", "b", "c"), classes=(0.0, 1.0),
+                    missing=dict.fromkeys("abc", "refuse"))  # fmt: skip
+    reader = open_reader(files / "train.csv", schema, shuffle_buffer="auto")
     left = [1]
 
     def stop(learner, chunk):
@@ -419,3 +418,46 @@ def test_privacy_audit(capsys):
     assert json.loads(out)["passed"] is True
     _, err = call(capsys, "privacy", "audit", "--mechanism", "none", status=1)
     assert "mechanism must be one of" in err
+
+
+# ------------------------------------------------------------------------------ order of rows
+
+
+@pytest.fixture
+def sorted_file(files, data):
+    """Return a file whose rows are sorted by label, and as many others to judge by."""
+    X, y = data
+    order = np.argsort(y[:2000], kind="stable")
+    rows = [f"{','.join(map(repr, X[i].tolist()))},{int(y[i])}" for i in order]
+    (files / "sorted.csv").write_text("a,b,c,y\n" + "\n".join(rows) + "\n")
+    return files / "sorted.csv", X[2000:], y[2000:], X[:2000], y[:2000]
+
+
+def test_a_sorted_file_is_shuffled(files, sorted_file, capsys):
+    path, X, y, X_train, y_train = sorted_file
+
+    def judged(name, *options):
+        _, err = call(capsys, "train", path, "--label", "y", "--fit", "stream", *COLUMNS,
+                      "--missing", "refuse", "-o", files / name, *options)  # fmt: skip
+        return roc_auc(y, X @ load_model(files / name).coef_[0]), err
+
+    shuffled, err = judged("m1")
+    assert err == ""
+    own, err = judged("m2", "--shuffle-buffer", "0")
+    assert "the order of the examples depends on their labels" in err
+    assert own < shuffled
+    some = np.random.default_rng(0).permutation(2000)
+    expected = AUCClassifier().partial_fit(X_train[some], y_train[some], classes=[0, 1])
+    assert abs(shuffled - roc_auc(y, X @ expected.coef_[0])) < 0.01
+    bounded, err = judged("m4", "--shuffle-buffer", "200")
+    assert "the order of the examples" in err
+    _, err = judged("m5", "--forget", "1000")
+    assert "the order of the examples" in err
+    assert bounded <= shuffled + 0.01
+
+
+def test_odd_buffers_are_refused(files, capsys):
+    for odd in ("some", "1", "-3"):
+        _, err = call(capsys, "train", files / "train.csv", "--label", "y", "-o", files / "m",
+                      "--fit", "stream", "--shuffle-buffer", odd, status=2)  # fmt: skip
+        assert "--shuffle-buffer must be" in err

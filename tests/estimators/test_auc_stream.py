@@ -113,6 +113,7 @@ def streamed_once(X, y):
     return AUCClassifier(step_size=0.1).partial_fit(X, y, classes=[0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:the order of the examples")
 def test_one_class_so_far():
     X, y = sample()
     model = AUCClassifier().partial_fit(X[y == 0], y[y == 0], classes=[0, 1])

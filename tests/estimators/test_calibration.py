@@ -135,3 +135,11 @@ def test_sigmoid_of_separated_and_of_constant_scores():
     assert constant(np.zeros(1)) == pytest.approx(0.5)
     assert np.isfinite([constant.slope, constant.intercept]).all()
     assert isinstance(constant, Sigmoid)
+
+
+def test_a_sigmoid_of_scores_whose_squares_overflow():
+    scores = np.array([-2.0, -1.0, 0.5, 1.0, 3.0])
+    positive, weight = np.array([False, False, True, False, True]), np.ones(5)
+    small, large = (fit_sigmoid(s, positive, weight) for s in (scores, 1e200 * scores))
+    assert np.allclose(large(1e200 * scores), small(scores), rtol=1e-9)
+    assert large.slope > 0

@@ -190,7 +190,7 @@ def test_missing_public_facts_are_errors():
     ):
         with pytest.raises(ValueError, match=message):
             fitted(X, y, **options)
-    with pytest.raises(ValueError, match="one label for each"):
+    with pytest.raises(ValueError, match="one value for each"):
         fitted(X, y[:-1])
     with pytest.raises(ValueError, match="PrivateMetricLearner is expecting 5 features"):
         fitted(X, y).transform(X[:, :2])

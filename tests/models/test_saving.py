@@ -27,6 +27,7 @@ from pairlearn.models import (
     register_part,
     write_model,
 )
+from pairlearn.models.file import dump_model
 from pairlearn.models.parts import _GIVEN, decode, encode
 from pairlearn.pairings import FifoBuffer
 from pairlearn.schedules import InverseTime
@@ -349,3 +350,44 @@ def test_the_other_estimators(kind, data, tmp_path):
     assert {k: v for k, v in loaded.get_params().items() if k != "random_state"} == kept
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+WRONG_VALUES = {
+    "n_steps": -1,
+    "n_gradients": -5,
+    "n_examples": -1,
+    "held_out_auc": 1.5,
+    "step_size": -0.1,
+    "radius": -1.0,
+    "isotonic_values": [0.1, 0.9, 0.5],
+    "isotonic_scores": [0.0, 0.0, 1.0],
+    "sigmoid": [-1.0, 0.0],
+}
+
+
+@pytest.mark.parametrize("name", WRONG_VALUES)
+def test_values_that_no_fit_gives_are_refused(name, data, tmp_path):
+    X, y = data
+    record = AUCClassifier(step_size=0.1, random_state=0).fit(X, y).to_record()
+    value = np.array(WRONG_VALUES[name])
+    value = value.astype(np.int64 if name.startswith("n_") else np.float64)
+    arrays = {**record.arrays, name: value}
+    if name.startswith("isotonic"):
+        arrays.pop("sigmoid")
+        rising = np.array([0.1, 0.5, 0.9])
+        arrays = {"isotonic_scores": rising, "isotonic_values": rising, **arrays}
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(dump_model(replace(record, arrays=arrays)))
+    with pytest.raises(ModelFileError, match=f"{name}|probabilities would fall"):
+        AUCClassifier.load(path)
+    with pytest.raises(ModelFileError, match=f"{name}|probabilities would fall"):
+        load_model(path)
+
+
+def test_a_model_without_features_is_refused(data, tmp_path):
+    X, y = data
+    record = AUCClassifier(step_size=0.1, random_state=0).fit(X, y).to_record()
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(dump_model(replace(record, arrays={**record.arrays, "coef": np.empty(0)})))
+    with pytest.raises(ModelFileError, match="without features"):
+        load_model(path)

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
+import threading
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -279,3 +282,92 @@ def test_in_a_river_pipeline():
         metric = evaluate.progressive_val_score(datasets.Phishing(), pipeline, metrics.ROCAUC())
         found[name] = metric.get()
     assert found["ours"] > found["river"] - 0.02
+
+
+# ------------------------------------------------------------------------ what is left at the end
+
+
+def test_a_last_batch_that_diverges_does_not_cost_the_model():
+    learner = NamedLearner("square", step_size=0.1, scaling=None)
+    k = 0
+    while k < 60 or learner.state()["labels"]:
+        learner.learn_one({"a": float(k % 3)}, k % 2 == 0)
+        k += 1
+    before = dict(learner.coefficients)
+    # Not yet a batch: they are learned when somebody asks for the coefficients.
+    learner.learn_one({"a": 1e55}, True)
+    learner.learn_one({"a": -1e55}, False)
+    assert learner.n_seen == k + 2
+    with pytest.warns(RefusedExampleWarning, match="not learned"):
+        model = learner.to_model()
+    assert np.isfinite(model.coef_).all()
+    assert learner.n_refused >= 1
+    assert before.keys() == learner.coefficients.keys()
+
+
+def test_a_model_of_nothing_is_refused():
+    learner = NamedLearner(scaling=None)
+    learner.learn_one({"a": 1.0}, True)
+    with pytest.raises(ValueError, match=r"nothing has been learned from 1 examples.*32 examples"):
+        learner.to_model()
+
+
+def test_threads_that_teach_by_name_take_turns(data):
+    """What is counted is learned, and every probability belongs to one model."""
+    X, y = data
+    rows = as_dicts(X)
+    learner = NamedLearner(step_size=0.1)
+    learn(learner, rows[:50], y[:50])
+    failures, ended = [], threading.Event()
+
+    def teach():
+        try:
+            learn(learner, rows, y)
+        except BaseException as error:
+            failures.append(error)
+
+    def look():
+        try:
+            while not ended.is_set():
+                probability = learner.predict_proba_one(rows[0])
+                assert 0.0 <= probability[True] <= 1.0
+                assert set(learner.coefficients) == set("abcd")
+        except BaseException as error:
+            failures.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        teachers = [threading.Thread(target=teach) for _ in range(3)]
+        looker = threading.Thread(target=look)
+        for thread in (looker, *teachers):
+            thread.start()
+        for thread in teachers:
+            thread.join()
+        ended.set()
+        looker.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failures, failures[0]
+    assert learner.n_seen == 50 + 3 * len(y)
+    assert learner.n_refused == 0
+    assert learner.to_model().n_examples_ == learner.n_seen
+
+
+def test_a_learner_does_not_teach_itself():
+    learner = NamedLearner(step_size=0.1)
+
+    class Own(Mapping):
+        def __getitem__(self, name):
+            return 1.0
+
+        def __iter__(self):
+            learner.learn_one({"a": 1.0}, True)
+            return iter("a")
+
+        def __len__(self):
+            return 1
+
+    with pytest.raises(RuntimeError, match="learning already, in this very thread"):
+        learner.learn_one(Own(), True)
+    assert copy.deepcopy(learner)._turns is not learner._turns

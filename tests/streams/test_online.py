@@ -8,11 +8,8 @@ import json
 import os
 import resource
 import signal
-import subprocess
-import sys
 from collections import OrderedDict
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,8 +25,6 @@ from pairlearn.streams import CheckpointError, CheckpointWarning, IteratorReader
 from pairlearn.streams.checkpoint import read_checkpoint
 from pairlearn.streams.driving import Driver
 from pairlearn.streams.state import StateError, pack, unpack
-
-HARNESS = Path(__file__).with_name("kill_harness.py")
 
 
 class StopHereError(Exception):
@@ -78,7 +73,7 @@ def test_it_is_partial_fit_with_a_watch(data):
     scores = []
     for begin, stop in pairwise([0, 128, 256, 512, 1024, 2000]):
         part = slice(begin, stop)
-        scores.append(X[part] @ plain.coef_[0] if begin else np.zeros(stop))
+        scores.append((X[part] - X[0]) @ plain.coef_[0] if begin else np.zeros(stop))
         assert learner.learn_many(X[part], y[part]) is learner
         plain.partial_fit(X[part], y[part], classes=[0, 1])
     assert learner.model.coef_.tobytes() == plain.coef_.tobytes()
@@ -360,28 +355,6 @@ def test_provenance_of_a_stream(table, tmp_path):
     assert known["rows_seen"] == 2000
     assert known["progressive_auc"] == learner.auc
     assert known["data_fingerprint"] == reader_of(table).position.fingerprint
-
-
-def play(tmp_path, kills, seed):
-    done = subprocess.run(
-        [sys.executable, str(HARNESS), str(tmp_path), str(kills), str(seed)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["failures"] == 0, done.stderr
-    assert found["differences"] == 0
-    assert found["kills"] >= kills
-    assert found["finished"] >= 1
-
-
-def test_kill_nine(tmp_path):
-    play(tmp_path, 12, 1)
-
-
-@pytest.mark.slow
-def test_two_hundred_kills(tmp_path):
-    play(tmp_path, 200, 2)
 
 
 # ------------------------------------------------------------------------------------ state

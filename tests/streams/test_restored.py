@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 from pairlearn.estimators.auc import AUCClassifier
+from pairlearn.models.file import dump_model
+from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import (
     AllPrevious,
     ClassReservoirs,
@@ -20,9 +23,16 @@ from pairlearn.pairings import (
     ReservoirBuffer,
 )
 from pairlearn.pairings.queries import PreviousOfQuery
-from pairlearn.streams.checkpoint import Checkpoint, CheckpointError, write_checkpoint
+from pairlearn.streams.checkpoint import (
+    CHECKPOINT_VERSION,
+    Checkpoint,
+    CheckpointError,
+    read_checkpoint,
+    write_checkpoint,
+)
 from pairlearn.streams.named import NamedLearner
 from pairlearn.streams.online import OnlineLearner
+from pairlearn.streams.readers.base import Position
 from pairlearn.streams.readers.iterator import IteratorReader
 from pairlearn.streams.state import StateError, pack, unpack
 
@@ -248,6 +258,85 @@ def test_a_learner_of_names() -> None:
         {"n_taken": -1},
         {"n_refused": 10**6},
         {"scale": 0.0},
+        {"coef": np.full(2, 1e61)},
     ):
         with pytest.raises(ValueError, match="saved"):
             NamedLearner(step_size=0.1).restore({**state, **change})
+
+
+def test_a_learner_of_names_whose_average_would_be_beyond_all_numbers() -> None:
+    learner = NamedLearner(step_size=0.1)
+    for k in range(20):
+        learner.learn_one({"a": float(k % 3), "b": 1.0}, k % 2 == 0)
+    state = learner.state()
+    state["stream"]["descent"]["w"] = np.full(2, 1e61)
+    with pytest.raises(ValueError, match="saved coefficient is beyond"):
+        NamedLearner(step_size=0.1).restore(state)
+    # Moments of scores that nobody has had give a probability nevertheless.
+    state = learner.state()
+    state["moments"] = np.full((2, 3), 1e300)
+    restored = NamedLearner(step_size=0.1)
+    restored.restore(state)
+    assert 0.0 <= restored.predict_proba_one({"a": 1.0})[True] <= 1.0
+
+
+def test_an_average_that_is_not_finite(saved: tuple[dict, dict]) -> None:
+    plain, arrays = copy.deepcopy(saved)
+    state = unpack(plain, arrays)
+    descent = state["model"]["streams"][0]["descent"]
+    descent["weighted_sum"] = np.full(D, 1e308)
+    descent["total"] = np.full(D, 1e308)
+    with pytest.raises(ValueError, match="average that is not finite"):
+        make().restore(state)
+
+
+def test_classes_of_another_learner(saved: tuple[dict, dict]) -> None:
+    plain, arrays = copy.deepcopy(saved)
+    state = unpack(plain, arrays)
+    state["classes"] = np.array([0, 2])
+    with pytest.raises(ValueError, match=r"saved classes are \[0, 2\], here they are \[0, 1\]"):
+        make().restore(state)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"settings": [1]},
+        {"settings": "abc"},
+        {"state": ["a"]},
+        {"finished_passes": "nan"},
+        {"finished_passes": -1},
+        {"position": {"refusals": {"count": "nan", "first": []}}},
+        {
+            "position": {
+                "refusals": {"count": 0, "first": [{"source": 1, "line": 2, "reason": "a"}]}
+            }
+        },
+        {"position": {"earlier": [3]}},
+        {"position": {"fingerprint": 3}},
+        {"position": {"row": 10**30}},
+        {"version": "x" * 5000},
+    ],
+)
+def test_a_checkpoint_of_another_kind_is_refused_in_a_short_line(
+    change: dict, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.ckpt"
+    place = {**Position("csv").to_dict(), **change.get("position", {})}
+    record = ModelRecord(
+        "OnlineLearner checkpoint",
+        {},
+        parameters={
+            "checkpoint_version": change.get("version", CHECKPOINT_VERSION),
+            "settings": change.get("settings", {}),
+        },
+        provenance={
+            "state": change.get("state", {}),
+            "position": place,
+            "finished_passes": change.get("finished_passes", 0),
+        },
+    )
+    path.write_bytes(dump_model(record))
+    with pytest.raises(CheckpointError) as caught:
+        read_checkpoint(path)
+    assert len(str(caught.value)) < 1000

@@ -117,10 +117,13 @@ def command(
     except KeyboardInterrupt:
         click.echo(f"stopped; the same command goes on from {store}", err=True)
         sys.exit(130)
+    from pairlearn.experiments.comparison.tables import headline
+
     if as_json:
         click.echo(json.dumps(_as_json(comparison), indent=2))
     elif comparison.results:
         _print(comparison)
+        click.echo(headline(comparison))
         computed = comparison.n_computed
         click.echo(f"{computed} cells computed, {len(comparison.results)} in all, in {store}")
     if report is not None and comparison.results:
@@ -176,6 +179,7 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
         classes=(0.0, 1.0),
         origin=name,
         sha256=array_digest(X, y),
+        feature_names=table.plan.encoder.feature_names,
     )
 
 
@@ -254,7 +258,7 @@ def _print(comparison: Comparison) -> None:
             if not math.isnan(interval.low):
                 difference += f" [{interval.low:+.4f}, {interval.high:+.4f}]"
         sd = "-" if math.isnan(row.auc.sd) else f"{row.auc.sd:.4f}"
-        seconds = f"{costs[row.dataset, row.method].cpu_seconds:.3g}"
+        seconds = f"{costs[row.dataset, row.method].all_cpu_seconds:.3g}"
         lines.append((row.dataset, row.method, f"{row.auc.mean:.4f}", sd, difference, seconds))
     head = ("data set", "method", "AUC", "sd", f"less {comparison.methods[0]}", "CPU s")
     click.echo(text_table(head, lines))

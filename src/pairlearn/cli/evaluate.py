@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.private_training import PrivateOptions, private_options, refuse_beside_private
 from pairlearn.cli.problem_kinds import kind_of
 from pairlearn.cli.reading import Reading, data_argument, reading_options, size_of
 from pairlearn.progress import Progress
@@ -35,12 +36,14 @@ _RATES = (0.01, 0.05, 0.1, 0.2, 0.5)
               default=0.95, show_default=True, help="Level of the interval.")  # fmt: skip
 @click.option("--plot", type=click.Path(file_okay=False), metavar="FOLDER",
               help="Write roc.png and scores.png into this folder.")  # fmt: skip
+@private_options(bounds=False)
 @reading_options
 @json_option
 def command(
     model: str,
     data: tuple[str, ...],
     reading: Reading,
+    privacy: PrivateOptions,
     confidence: float,
     plot: str | None,
     as_json: bool,
@@ -56,7 +59,15 @@ def command(
     Examples:
       pairlearn evaluate model.safetensors test.csv
       pairlearn evaluate model.safetensors test.csv --plot figures --json
+      pairlearn evaluate model.safetensors test.csv --private --epsilon 1 --delta 1e-6
     """
+    if privacy.private:
+        from pairlearn.cli.private_evaluation import evaluate_privately
+
+        refuse_beside_private("model", "data", "confidence", "as_json")
+        values, text = evaluate_privately(model, data, confidence, privacy)
+        emit(values, text, as_json=as_json)
+        return
     import numpy as np
 
     from pairlearn.cli.light_imports import import_scikit_learn

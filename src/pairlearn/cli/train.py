@@ -15,6 +15,12 @@ import click
 
 from pairlearn.cli.config import config_option
 from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.private_training import (
+    PrivateOptions,
+    private_options,
+    refuse_beside_private,
+    train_privately,
+)
 from pairlearn.cli.problem_kinds import PROBLEMS
 from pairlearn.cli.reading import (
     Reading,
@@ -55,6 +61,7 @@ _IN_MEMORY, _COMPILED = 500e6, 8e6
 #: Options that only a stream has, with their defaults.
 _STREAM_ONLY: dict[str, Any] = {
     "window": 10_000, "forget": None, "checkpoint": None, "every": 250_000, "fresh": False,
+    "shuffle-buffer": "auto",
 }  # fmt: skip
 
 
@@ -107,6 +114,9 @@ class _Data:
                    "in memory up to 500 MB of text.")  # fmt: skip
 @click.option("--passes", type=click.IntRange(1), metavar="N",
               help="Passes over the data (stream: 1; offline: chosen).")  # fmt: skip
+@click.option("--shuffle-buffer", default="auto", show_default=True, metavar="ROWS|auto",
+              help="Shuffle so many rows at a time; 0: the order of the file, which auto keeps "
+                   "for standard input and with --forget.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Source of randomness.")
 @click.option("--window", type=click.IntRange(2), default=10_000, show_default=True,
               help="Examples that the running AUC of a stream looks back on.")  # fmt: skip
@@ -118,6 +128,7 @@ class _Data:
               metavar="ROWS", help="Rows between two checkpoints.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Do not go on from a checkpoint.")
 @click.option("--dry-run", is_flag=True, help="Show what the columns are taken for, and stop.")
+@private_options(bounds=True)
 @config_option
 @column_options
 @reading_options
@@ -125,6 +136,7 @@ class _Data:
 def command(
     data: tuple[str, ...],
     reading: Reading,
+    privacy: PrivateOptions,
     output: str | None,
     problem: str,
     loss: str | None,
@@ -133,6 +145,7 @@ def command(
     feature_map: str,
     how: str,
     passes: int | None,
+    shuffle_buffer: str,
     seed: int,
     window: int,
     forget: str | None,
@@ -167,11 +180,18 @@ def command(
       pairlearn train a.svm b.svm --loss logistic --passes 3 -o model.safetensors
       pairlearn train letor.svm --problem ranking -o ranker.safetensors
       pairlearn train prices.csv --problem entropy --label price
+      pairlearn train patients.csv --private --epsilon 1 --delta 1e-6 --bounds bounds.toml
     """
+    if privacy.private:
+        refuse_beside_private("data", "output", "as_json")
+        values, text = train_privately(data, output, privacy)
+        emit(values, text, as_json=as_json)
+        return
     sizes = number_or_auto("--step-size", step_size), number_or_auto("--radius", radius)
     kind = PROBLEMS[problem].check(loss)
     stream_only = {"window": window, "forget": _forget(forget), "checkpoint": checkpoint,
-                   "every": every, "fresh": fresh}  # fmt: skip
+                   "every": every, "fresh": fresh,
+                   "shuffle-buffer": shuffle_buffer}  # fmt: skip
     form = format_of(data, reading)
     how = _how(how, data, form, {k: v for k, v in stream_only.items() if v != _STREAM_ONLY[k]})
     kind.check_features(feature_map, is_stream=how == "stream")
@@ -194,9 +214,12 @@ def command(
             with stop.opened():
                 record, facts = _offline(model, found, passes, seed)
         else:
+            assert found.reader is not None
+            keeps = "-" in data or forget is not None
+            reader = _shuffled(found.reader, shuffle_buffer, seed, keeps=keeps)
             record, facts = _train_online(
-                model, found, passes, window=window, forget=stream_only["forget"], every=every,
-                fresh=fresh, path=path, total=size_of(data), stop=stop,
+                model, found, reader, passes, window=window, forget=stream_only["forget"],
+                every=every, fresh=fresh, path=path, total=size_of(data), stop=stop,
             )  # fmt: skip
         seconds = time.perf_counter() - begin
         write_model(output, _finished(record, found))
@@ -352,6 +375,20 @@ def _of_numbers(problem: str, schema: Schema, form: str) -> Schema:
     return schema
 
 
+def _shuffled(reader: Reader, rows: str, seed: int, *, keeps: bool) -> Reader:
+    """Return the reader with its rows in a random order within blocks, if that is asked for."""
+    from pairlearn.streams import ShuffledReader
+
+    if rows != "auto" and (not rows.isdigit() or rows == "1"):
+        raise click.BadParameter(
+            f'--shuffle-buffer must be a number of rows, 0 or "auto", got {rows!r}.'
+        )
+    if rows == "0" or (rows == "auto" and keeps):
+        return reader
+    size: int | str = rows if rows == "auto" else int(rows)
+    return ShuffledReader(reader, buffer_rows=size, seed=abs(seed))
+
+
 def _forget(text: str | None) -> int | str | None:
     if text is None or text == "drop":
         return text
@@ -385,6 +422,7 @@ def _held(path: str | None) -> contextlib.AbstractContextManager[None]:
 def _train_online(
     model: Any,
     found: _Data,
+    reader: Reader,
     passes: int | None,
     *,
     window: int,
@@ -398,8 +436,6 @@ def _train_online(
     from pairlearn import OrderWarning
     from pairlearn.streams import CheckpointWarning, OnlineLearner
 
-    reader = found.reader
-    assert reader is not None
     learner = OnlineLearner(model, classes=found.codes, window=window, forget=forget)
     if path is not None and not fresh and Path(path).exists():
         click.echo(f"pairlearn: going on from {path} (--fresh starts again)", err=True)

@@ -42,6 +42,8 @@ class Dataset:
         The file it was read from, or "scikit-learn".
     sha256 : str
         The digest of the decompressed text, or of the arrays where there is no text.
+    feature_names : tuple of str
+        The names of the features; empty where they have none.
     """
 
     X: Any
@@ -51,6 +53,7 @@ class Dataset:
     classes: tuple[float, ...]
     origin: str
     sha256: str
+    feature_names: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -237,9 +240,9 @@ def _built_in(source: Source, name: str) -> Dataset:
         "digits": datasets.load_digits,
         "digits_8": datasets.load_digits,
     }
-    X, labels = loaders[source.name](return_X_y=True)
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    labels = np.asarray(labels, dtype=np.float64)
+    bunch = loaders[source.name]()
+    X = np.ascontiguousarray(bunch.data, dtype=np.float64)
+    labels = np.asarray(bunch.target, dtype=np.float64)
     return Dataset(
         X=X,
         y=to_signs(labels, source.rule),
@@ -248,4 +251,5 @@ def _built_in(source: Source, name: str) -> Dataset:
         classes=tuple(float(label) for label in np.unique(labels)),
         origin="scikit-learn",
         sha256=array_digest(X, labels),
+        feature_names=tuple(map(str, bunch.feature_names)),
     )

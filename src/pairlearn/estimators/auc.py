@@ -49,6 +49,7 @@ from pairlearn.estimators.decisions import StoredDecisions, Undecided
 from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
+from pairlearn.estimators.objectives import Objective, as_objective
 from pairlearn.estimators.order import RESERVOIRS, watch_order
 from pairlearn.estimators.published import DEFERRED, publish
 from pairlearn.estimators.scaling import Scaling, scaled_rows
@@ -68,6 +69,7 @@ from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.top import TopOfList
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
 
@@ -195,6 +197,16 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     monotone : mapping or None, default=None
         Features, by name or number, whose function must increase (1) or decrease (-1), for hats:
         ``monotone={"age": 1}``. It is solved by "moments".
+    objective : {"auc", "partial_auc", "average_precision", "push"}, default="auc"
+        What to be good at. The others look at the top of the list and are for `fit` with the exact
+        solver and a loss that falls with the margin: "partial_auc" takes the pairs with the worst
+        share `max_fpr` of negatives (and the worst share 1 - `min_tpr` of positives), "push" the
+        p-norm of the losses of the negatives, "average_precision" a smooth surrogate, started
+        from the minimiser for "auc". The ridge is then chosen by partial AUC or average precision.
+    max_fpr, min_tpr : float or None, default=None
+        For ``objective="partial_auc"``.
+    power : float or None, default=None
+        For ``objective="push"``: the larger, the more the highest negatives count; 8 if None.
 
     Attributes
     ----------
@@ -220,7 +232,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
     advice_ : Advice or None
         After `fit` with ``step_size="theory"``: the recommendation and the value of the bound.
     held_out_auc_ : float or None
-        The AUC by which step size and radius, or the ridge, were chosen.
+        The AUC by which step size and radius, or the ridge, were chosen; with another objective,
+        the metric that stands for it.
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
     n_examples_ : int
@@ -279,6 +292,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         features: str | FeatureMap = "linear",
         max_memory: float = 2**30,
         monotone: Mapping[str | int, int] | None = None,
+        objective: str = "auc",
+        max_fpr: float | None = None,
+        min_tpr: float | None = None,
+        power: float | None = None,
     ) -> None:
         self.loss = loss
         self.step_size = step_size
@@ -304,6 +321,10 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.features = features
         self.max_memory = max_memory
         self.monotone = monotone
+        self.objective = objective
+        self.max_fpr = max_fpr
+        self.min_tpr = min_tpr
+        self.power = power
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -545,6 +566,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         rng: np.random.Generator,
     ) -> tuple[NDArray[np.float64], Choice]:
         """Return the exact minimiser, and how its ridge was chosen."""
+        objective = self._objective()
+        objective.check_data(y)
         fit = fit_exact(
             rows,
             y,
@@ -554,11 +577,12 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             validation_fraction=self.validation_fraction,
             n_jobs=self.n_jobs,
             rng=rng,
+            objective=objective,
         )
         self.trace_ = fit.trace
         if self.verbose:
             chosen = f"exact solver, {type(self.loss_).__name__}, ridge {fit.choice.ridge:g}"
-            told = "" if fit.choice.auc is None else f", {_evidence(fit.choice)}"
+            told = "" if fit.choice.auc is None else f", {_evidence(fit.choice, objective.title)}"
             print(f"{chosen}{told}", file=sys.stderr)
         return fit.w, fit.choice
 
@@ -576,6 +600,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         """Return "sgd" or "exact"; what was asked for by name decides before the data do."""
         if self.solver != "auto":
             return self.solver
+        if self.objective != "auc":
+            return "exact"
         asked = self._asks_for_sgd()
         if asked and self.ridge != "auto":
             raise ValueError(
@@ -634,14 +660,17 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         *,
         finite: bool = False,
     ) -> NDArray[np.float64]:
-        """Learn a chunk as `partial_fit` does; return the scores that it had before.
-
-        They are ``X @ coef_[0]``, for dense scaled streams ``(X - x) @ coef_[0]`` with the first
-        example x, so that scores of several chunks compare however far from zero features lie.
-        """
+        """Learn a chunk as `partial_fit` does; return the scores that it had before."""
+        # Dense scaled streams score differences from their first example, so that scores of several
+        # chunks compare however far from zero features lie.
         first = not hasattr(self, "classes_")
         if self.solver == "exact":
             raise ValueError('partial_fit needs solver="sgd", "moments" or "auto", got "exact".')
+        if self.objective != "auc":
+            raise ValueError(
+                f'partial_fit is for objective="auc", got "{self.objective}": the top of a list is '
+                "known when all of it is; call fit."
+            )
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         try:
@@ -931,6 +960,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 f'solver must be "auto", "sgd", "exact" or "moments", got {self.solver!r}.'
             )
         is_scaled(self.scaling)
+        top = self._objective().top
+        if top is not None:
+            self._check_top(top)
         wrong = ["ridge"] if self.solver == "sgd" and self.ridge != "auto" else []
         if self.solver in ("exact", "moments"):
             wrong = self._asks_for_sgd()
@@ -966,6 +998,30 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                     f"monotone constrains piecewise linear functions, got features="
                     f'{self.features!r}; use features="hats" or Hats(...).'
                 )
+
+    def _objective(self) -> Objective:
+        return as_objective(
+            self.objective, max_fpr=self.max_fpr, min_tpr=self.min_tpr, power=self.power
+        )
+
+    def _check_top(self, top: TopOfList) -> None:
+        """Refuse what an objective for the top of the list does not go with."""
+        asked = self._asks_for_sgd()
+        if self.solver == "sgd" or asked:
+            received = 'solver="sgd"' if self.solver == "sgd" else asked[0]
+            raise ValueError(
+                f'objective="{self.objective}" is minimised by the exact solver; {received} is for '
+                'stochastic gradient descent: leave it at its default, or use objective="auc".'
+            )
+        by_moments = self.solver == "moments" or bool(self.monotone)
+        if by_moments or (self.solver == "auto" and not is_linear(self.features)):
+            raise ValueError(
+                f'objective="{self.objective}" needs more than class moments, by which mapped '
+                'features and monotone functions are learned: pass solver="exact" without '
+                'monotone, or objective="auc".'
+            )
+        if self.loss != "auto":
+            top.check_loss(get_loss(self.loss))
 
     def _asks_for_sgd(self) -> list[str]:
         """Return the parameters that only stochastic gradient descent looks at, if given."""
@@ -1050,12 +1106,12 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         return np.asarray(weight / np.sqrt(means[0] * means[1]))
 
 
-def _evidence(choice: Choice) -> str:
+def _evidence(choice: Choice, title: str = "AUC") -> str:
     """Return how good the chosen candidate was, for a person."""
     found = choice.evidence
     assert found is not None
     error = "" if found.n_folds == 1 else f" +- {found.standard_error:.4f}"
-    return f"held-out AUC {found.auc:.4f}{error}"
+    return f"held-out {title} {found.auc:.4f}{error}"
 
 
 register_storable(AUCClassifier)

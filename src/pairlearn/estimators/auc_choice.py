@@ -80,8 +80,8 @@ def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
         check_classification_targets(labels)
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: "
-            f"y has {len(classes)} classes. Train one classifier per pair of classes "
-            "(sklearn.multiclass.OneVsOneClassifier)."
+            f"y has {len(classes)} classes. Use MulticlassAUCClassifier, or train one classifier "
+            "per pair of classes (sklearn.multiclass.OneVsOneClassifier)."
         )
     if len(classes) < 2:
         raise ValueError(

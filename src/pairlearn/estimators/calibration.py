@@ -92,6 +92,10 @@ def fit_sigmoid(
     n_positive, n_negative = float(weight[positive].sum()), float(weight[~positive].sum())
     high, low = (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0)
     target = np.where(positive, high, low)
+    # Scores whose squares would overflow are brought down first; a power of two changes no digit.
+    largest = float(np.abs(scores).max())
+    shrink = 2.0**-600 if largest > 1e150 else 1.0
+    scores = scores * shrink
     spread = float(scores.std())
     unit = spread if spread > 0 else 1.0
     centre = float(scores.mean())
@@ -111,7 +115,7 @@ def fit_sigmoid(
         intercept -= float(step[1])
         if float(np.abs(step).max()) < 1e-10:
             break
-    return Sigmoid(slope / unit, intercept - slope * centre / unit)
+    return Sigmoid(slope / unit * shrink, intercept - slope * centre / unit)
 
 
 @dataclass(frozen=True)

@@ -235,16 +235,18 @@ class StoredDecisions(Storable, ScoreDecisions):
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
         "threshold": ArraySpec(()),
-        "step_size": ArraySpec((), required=False),
-        "radius": ArraySpec((), required=False),
-        "ridge": ArraySpec((), required=False),
-        "held_out_auc": ArraySpec((), required=False),
-        "n_steps": ArraySpec((), ("int64",)),
-        "n_gradients": ArraySpec((), ("int64",)),
-        "n_examples": ArraySpec((), ("int64",)),
+        "step_size": ArraySpec((), required=False, low=0.0),
+        "radius": ArraySpec((), required=False, low=0.0),
+        "ridge": ArraySpec((), required=False, low=0.0),
+        "held_out_auc": ArraySpec((), required=False, low=0.0, high=1.0),
+        "n_steps": ArraySpec((), ("int64",), low=0),
+        "n_gradients": ArraySpec((), ("int64",), low=0),
+        "n_examples": ArraySpec((), ("int64",), low=0),
         "sigmoid": ArraySpec((2,), required=False),
-        "isotonic_scores": ArraySpec(("n_knots",), required=False),
-        "isotonic_values": ArraySpec(("n_knots",), required=False),
+        "isotonic_scores": ArraySpec(("n_knots",), required=False, order="strictly rising"),
+        "isotonic_values": ArraySpec(
+            ("n_knots",), required=False, low=0.0, high=1.0, order="rising"
+        ),
     }
 
     def _pack(self) -> dict[str, NDArray[Any]]:
@@ -274,8 +276,14 @@ class StoredDecisions(Storable, ScoreDecisions):
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
         self._online = None
         if "sigmoid" in arrays:
-            calibrator: Sigmoid | Isotonic = Sigmoid(*arrays["sigmoid"].tolist())
-        elif "isotonic_scores" in arrays and "isotonic_values" in arrays:
+            slope, intercept = arrays["sigmoid"].tolist()
+            if slope < 0:
+                raise ModelFileError(
+                    f"its probabilities would fall with the score (slope {slope:g}); save the "
+                    "fitted model again."
+                )
+            calibrator: Sigmoid | Isotonic = Sigmoid(slope, intercept)
+        elif len(arrays.get("isotonic_scores", ())) and "isotonic_values" in arrays:
             calibrator = Isotonic(arrays["isotonic_scores"], arrays["isotonic_values"])
         else:
             raise ModelFileError("it holds no calibration; save the fitted model again.")

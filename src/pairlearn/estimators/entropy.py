@@ -228,12 +228,10 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
         "intercept": ArraySpec(()),
-        "n_steps": ArraySpec((), ("int64",)),
-        "bandwidths": ArraySpec(("n_stages",), required=False),
-        **{
-            name: ArraySpec((), required=False)
-            for name in ("step_size", "bandwidth", "entropy", "entropy_start")
-        },
+        "n_steps": ArraySpec((), ("int64",), low=0),
+        "bandwidths": ArraySpec(("n_stages",), required=False, low=0.0),
+        **{name: ArraySpec((), required=False, low=0.0) for name in ("step_size", "bandwidth")},
+        **{name: ArraySpec((), required=False) for name in ("entropy", "entropy_start")},
     }
 
     def __sklearn_tags__(self) -> Any:

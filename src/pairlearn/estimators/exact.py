@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact training for data in memory: the minimiser of the pair risk, its ridge by held-out AUC.
+"""Exact training for data in memory: the minimiser of an objective, its ridge by held-out metric.
 
 Ridges from strong to weak are tried on stratified folds, three times over if the rarer class is
 small: the choice on a handful of positives is noise, and repetition is the only cure. A fold starts
@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.auc_choice import Choice, Tried
+from pairlearn.estimators.objectives import Objective
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
 from pairlearn.metrics import roc_auc
-from pairlearn.solvers.batch import ExactSolver, PairObjective
+from pairlearn.solvers.batch import ExactSolver
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 
@@ -37,6 +38,8 @@ _CHEAP_PRODUCTS, _CHEAP_WIDTH, _CHEAP_NUMBERS, _CHEAP_PAIRS = 5e7, 100, 4_000_00
 #: Ridges for rows of mean variance 1 are powers of ten, from 100 down to so many. Rows of very many
 #: columns, whose pairs are far apart, begin with stronger ones.
 _WEAKEST, _WIDE = -6, 100
+#: Narrow sparse rows are made dense if that takes at most so many times the numbers, or few.
+_FILLED, _FEW_NUMBERS = 10, 100_000
 #: At most so many examples of each class choose the ridge; for a loss that visits all pairs, fewer.
 _CAP, _ALL_PAIRS_CAP = 2_000, 500
 #: With fewer examples of the rarer class the folds are dealt three times.
@@ -135,8 +138,9 @@ def fit_exact(
     validation_fraction: float,
     n_jobs: int | None,
     rng: np.random.Generator,
+    objective: Objective,
 ) -> ExactFit:
-    """Minimise the mean loss over opposite pairs plus ridge times the squared norm.
+    """Minimise the objective plus ridge times the squared norm.
 
     Parameters
     ----------
@@ -147,8 +151,8 @@ def fit_exact(
     loss : PairLoss
         A smooth convex loss.
     ridge : float, optional
-        The ridge; by default the best of a grid by AUC on held-out training data. Of equals, the
-        largest.
+        The ridge; by default the best of a grid by the metric of the objective on held-out
+        training data. Of equals, the largest.
     weight : ndarray of shape (n,) or (0,)
         Weights of the examples; held-out pairs all count the same.
     validation_fraction : float
@@ -157,6 +161,8 @@ def fit_exact(
         Threads for the folds.
     rng : numpy.random.Generator
         Deals the folds.
+    objective : Objective
+        What is minimised and measured: the mean over all pairs and the AUC, or another.
 
     Returns
     -------
@@ -168,26 +174,29 @@ def fit_exact(
         # An example of weight zero is as good as absent; a fold of such would have no pair.
         kept = np.flatnonzero(weight)
         rows, y, weight = rows.take(kept), y[kept], weight[kept]
+    rows = _ready(rows)
     start = None
     choice = Choice(ridge=ridge)
     if ridge is None:
-        choice, start = _choose_ridge(rows, y, loss, weight, validation_fraction, n_jobs, rng)
+        choice, start = _choose_ridge(
+            rows, y, loss, weight, validation_fraction, n_jobs, rng, objective
+        )
     assert choice.ridge is not None
-    objective = PairObjective(_float64(rows), y, loss, weight if len(weight) else None)
-    w, n_evaluations = objective.minimise(choice.ridge, start, tolerance=_effort(rows).fine)
+    on_all = objective.of_data(rows, y, loss, weight if len(weight) else None)
+    w, n_evaluations = on_all.minimise(choice.ridge, start, tolerance=_effort(rows).fine)
     n_positive = int(np.count_nonzero(y > 0))
     n_pairs = n_positive * (len(y) - n_positive)
     return ExactFit(w, choice, Trace(n_evaluations, n_evaluations * n_pairs))
 
 
-def _ridges(d: int) -> list[float]:
+def _ridges(d: int, strongest: int = 2) -> list[float]:
     """Return the ridges to try for rows of d columns, from strong to weak.
 
     >>> _ridges(20)[0], _ridges(20_000)[0]
     (100.0, 10000.0)
     """
     wide = math.floor(math.log10(max(d / _WIDE, 1.0)))
-    return [10.0**exponent for exponent in range(2 + wide, _WEAKEST - 1, -1)]
+    return [10.0**exponent for exponent in range(strongest + wide, _WEAKEST - 1, -1)]
 
 
 def _choose_ridge(
@@ -198,19 +207,20 @@ def _choose_ridge(
     validation_fraction: float,
     n_jobs: int | None,
     rng: np.random.Generator,
+    objective: Objective,
 ) -> tuple[Choice, Vector]:
-    """Return the ridge with the best held-out AUC, and a model to start from."""
+    """Return the ridge with the best held-out metric, and a model to start from."""
     cap = _ALL_PAIRS_CAP if _visits_pairs(loss) else _CAP
     kept = np.concatenate(
         [rng.permutation(np.flatnonzero(y == sign))[:cap] for sign in (-1.0, 1.0)]
     )
-    part, part_y = _float64(rows.take(kept)), y[kept]
+    part, part_y = rows.take(kept), y[kept]
     part_weight = weight[kept] if len(weight) else None
     effort = _effort(rows)
     folds = _folds(part_y, max(round(1.0 / validation_fraction), 2), effort.many, rng)
     held = [(part.take(test), part_y[test]) for _, test in folds]
     objectives = [
-        PairObjective(
+        objective.of_data(
             part.take(train), part_y[train], loss,
             None if part_weight is None else part_weight[train],
         )
@@ -220,15 +230,18 @@ def _choose_ridge(
     tried: list[Tried] = []
     best, start, without_gain = -1.0, np.zeros(rows.shape[1]), 0
 
+    # Of two equal numbers the quicker: this one is counted in whole numbers.
+    measure = roc_auc if objective.top is None else objective.metric
+
     def train(ridge: float, k: int) -> Vector:
         return objectives[k].minimise(ridge, models[k], tolerance=effort.rough)[0]
 
     with threads(n_jobs) as run:
-        for ridge in _ridges(rows.shape[1]):
+        for ridge in _ridges(rows.shape[1], objective.strongest):
             found: list[Vector] = list(run(partial(train, ridge), range(len(folds))))
             models[:] = found
             aucs = [
-                roc_auc(labels, test.scores(w))
+                measure(labels, test.scores(w))
                 for (test, labels), w in zip(held, found, strict=True)
             ]
             tried.append(Tried.of({"ridge": ridge}, aucs))
@@ -269,8 +282,18 @@ def _folds(y: Vector, n_folds: int, many: int, rng: np.random.Generator) -> list
     return folds
 
 
-def _float64(rows: Rows) -> Rows:
-    """Return the rows as they are, dense ones in float64: they are multiplied many times."""
-    if isinstance(rows, CsrRows):
+def _ready(rows: Rows) -> Rows:
+    """Return rows to be multiplied many times: dense ones in float64, narrow sparse ones as dense.
+
+    Newton's method is for dense rows, and weak ridges need it. What is narrow and not very sparse
+    takes at most ten times the memory.
+    """
+    if isinstance(rows, DenseRows):
+        return DenseRows(rows.X.astype(np.float64, copy=False))
+    n, d = rows.shape
+    if d > _WIDE or n * d > _FILLED * len(rows.data) + _FEW_NUMBERS:
         return rows
-    return DenseRows(rows.X.astype(np.float64, copy=False))
+    dense = np.zeros((n, d))
+    # Repeated entries of a row add up.
+    np.add.at(dense, (np.repeat(np.arange(n), np.diff(rows.indptr)), rows.indices), rows.data)
+    return DenseRows(dense)

@@ -248,10 +248,10 @@ class MetricLearner(
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_components", "n_features")),
         "threshold": ArraySpec((), required=False),
-        "step_size": ArraySpec(()),
+        "step_size": ArraySpec((), low=0.0),
         "held_out_score": ArraySpec((), required=False),
-        "n_steps": ArraySpec((), ("int64",)),
-        "n_gradients": ArraySpec((), ("int64",)),
+        "n_steps": ArraySpec((), ("int64",), low=0),
+        "n_gradients": ArraySpec((), ("int64",), low=0),
     }
 
     def _unpack(self, record: ModelRecord) -> None:

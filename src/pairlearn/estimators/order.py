@@ -31,9 +31,7 @@ def watch_order(
 
     The watch is no part of the state of a stream: one that goes on elsewhere may warn again.
     """
-    watch: OrderWatch | None = model.__dict__.get("_order_watch")
-    if watch is None:
-        watch = model._order_watch = OrderWatch(cure)
+    watch: OrderWatch = vars(model).setdefault("_order_watch", OrderWatch(cure))
     watch.note(
         y,
         None if qid is None else np.asarray(qid),

@@ -179,7 +179,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         except ValueError as error:
             raise ModelFileError(f"its certificate cannot be read: {error}") from None
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCClassifier:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateAUCClassifier:
         """Learn from examples.
 
         Parameters
@@ -188,6 +188,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             Examples; NaN and values outside the bounds are allowed.
         y : array-like of shape (n,)
             Labels; whatever is not the positive label counts as negative.
+        groups : array-like of shape (n,), optional
+            Whose row each is. The promise is then about a user with all rows, however many; each
+            user counts as much as any other, and the number of users takes the place of n. With
+            mechanism="statistics".
 
         Returns
         -------
@@ -197,9 +201,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         rows = self._table(X)
         mechanism = get_mechanism(self.mechanism)
         y = self._signs(y, len(rows))
-        fit, setting, noise, cautions = self._learn(mechanism, rows, y)
+        fit, setting, noise, cautions = self._learn(mechanism, rows, y, groups)
         self._warn(cautions)
-        self._publish(fit, mechanism, setting, noise, cautions)
+        unit = "example" if groups is None else "user"
+        self._publish(fit, mechanism, setting, noise, cautions, unit)
         return self
 
     def _publish(
@@ -209,6 +214,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         setting: PublicSetting,
         noise: NoiseSource,
         cautions: tuple[str, ...],
+        unit: str = "example",
     ) -> None:
         """Keep what was released, and nothing else."""
         self.certificate_ = certify(
@@ -221,6 +227,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
                 "threshold": _NO_THRESHOLD if fit.threshold is None else "from the releases",
             },
             warnings=cautions,
+            unit=unit,
         )
         self.classes_ = public_classes(self.labels)
         self.n_features_in_ = setting.n_features

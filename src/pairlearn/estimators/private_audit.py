@@ -189,7 +189,11 @@ def audit_estimator(
         exact = check_estimator_exactly(estimator, n=n, n_features=n_features)
         pair = exact.worst
         each = 1.0 - _EACH_BOUND * (1.0 - confidence)
-        claim = {"epsilon": estimator.epsilon, "delta": estimator.delta, "confidence": each}
+        claim: dict[str, Any] = {
+            "epsilon": estimator.epsilon,
+            "delta": estimator.delta,
+            "confidence": each,
+        }
         mu = exact.mu
         public = audit_statistics(
             *_projected(_public_runs(estimator, pair, n_runs)), mu=mu, **claim
@@ -361,7 +365,8 @@ def _public_runs(
     model = clone(estimator)
     model.ledger = None
     width = model.fit(pair.X, pair.y).n_features_in_
-    probes = np.linspace(*model.public_bounds(width), 3)
+    lower, upper = model.public_bounds(width)
+    probes = np.linspace(lower, upper, 3)
     tables = []
     for X, y in ((pair.X, pair.y), (pair.other, pair.other_y)):
         tables.append(np.array([public_numbers(model.fit(X, y), probes) for _ in range(n_runs)]))

@@ -15,7 +15,7 @@ from pairlearn.privacy.accounting.certificate import Certificate
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.records import read_table
+from pairlearn.privacy.records import read_table, read_users
 from pairlearn.validation import check_count
 
 __all__ = ["PrivacyWarning", "PrivateMixin"]
@@ -58,24 +58,35 @@ class PrivateMixin(Storable):
     _not_stored: ClassVar[tuple[str, ...]] = ("random_state", "ledger", "bounds")
 
     def _learn(
-        self, mechanism: Mechanism, rows: Vector, y: Vector
+        self, mechanism: Mechanism, rows: Vector, y: Vector, groups: Any = None
     ) -> tuple[PrivateFit, PublicSetting, NoiseSource, tuple[str, ...]]:
         """Check what is public, pay, and learn; return what a certificate is made of."""
-        setting = self._setting(self._public_number(len(rows)), rows.shape[1])
+        options: dict[str, Any] = {}
+        n_units = len(rows)
+        if groups is not None:
+            if not mechanism.offers_users:
+                raise ValueError(
+                    f"{mechanism.name} protects single rows and takes no groups; use the "
+                    "mechanism 'statistics', or make one row of each user's rows."
+                )
+            options["users"] = read_users(groups, len(rows))
+            n_units = int(options["users"].max(initial=-1)) + 1
+        setting = self._setting(self._public_number(n_units), rows.shape[1])
         noise = NoiseSource.made_from(self.random_state, secure=self.secure)
         cautions = self._cautions(setting)
         mechanism.check(setting, noise)
         if self.ledger is not None:
             # Entered before the data are read, so that a failing run is paid for as well.
-            name = f"fit of {mechanism.name}, n = {setting.n_examples}"
+            units = "users" if options else "n"
+            name = f"fit of {mechanism.name}, {units} = {setting.n_examples}"
             self.ledger.spend(name, **mechanism.cost(setting), neighbours=setting.neighbours)
-        fit = mechanism.fit(setting.to_standard(rows), y, setting=setting, noise=noise)
+        fit = mechanism.fit(setting.to_standard(rows), y, setting=setting, noise=noise, **options)
         return fit, setting, noise, cautions
 
     def _table(self, X: Any) -> Vector:
         """Return examples as numbers, read cell by cell (`privacy.records`)."""
         given = [*(self.bounds or ()), self.levels, self.public_centre]
-        widths = {len(np.asarray(fact)) for fact in given if np.ndim(fact) == 1}  # type: ignore[arg-type]
+        widths = {len(np.asarray(fact)) for fact in given if np.ndim(fact) == 1}
         return read_table(X, n_features=widths.pop() if len(widths) == 1 else None)
 
     def _public_number(self, n_rows: int) -> int:
@@ -91,13 +102,13 @@ class PrivateMixin(Storable):
         n = check_count("n_examples", self.n_examples)
         if self.neighbours == "replace" and n != n_rows:
             raise ValueError(
-                f'neighbours="replace" takes the number of rows as public, and n_examples={n} is '
-                f"not that; leave it out."
+                'neighbours="replace" takes the number of rows (of users, with groups) as public, '
+                f"and n_examples={n} is not that; leave it out."
             )
         if n_rows > n:
             raise ValueError(
-                f"there are more rows than n_examples={n}, which the promise is about; give a "
-                "larger public number."
+                f"there are more rows than n_examples={n} (users, with groups), which the promise "
+                "is about; give a larger public number."
             )
         return n
 
@@ -183,5 +194,6 @@ class PrivateMixin(Storable):
         return super()._provenance(self._rows_known() | given)
 
     def _rows_known(self) -> dict[str, Any]:
-        rows = "rows_seen" if self.certificate_.neighbours == "replace" else "rows_at_most"
-        return {rows: self.certificate_.n_examples}
+        units = "users" if self.certificate_.unit == "user" else "rows"
+        known = "seen" if self.certificate_.neighbours == "replace" else "at_most"
+        return {f"{units}_{known}": self.certificate_.n_examples}

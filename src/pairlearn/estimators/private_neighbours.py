@@ -166,7 +166,7 @@ class _Maker:
 
         def order(table: Any, labels: list[Any]) -> NDArray[np.int64]:
             codes = [self.labels.index(one) for one in labels]
-            return np.lexsort((np.asarray(table)[:, 0], codes))
+            return np.lexsort([np.asarray(table)[:, 0], np.array(codes)])
 
         first, second = order(pair.X, pair.y), order(pair.other, pair.other_y)
         rows = None

@@ -133,8 +133,15 @@ class PrivateAUCStream(PrivateAUCClassifier):
         if value is not None:
             raise ValueError("a pass uses differences of examples; it has no public centre.")
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCStream:
-        """Learn from one table as `partial_fit` does and release at once; forget earlier ones."""
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: None = None) -> PrivateAUCStream:
+        """Learn from one table as `partial_fit` does and release at once; forget earlier ones.
+
+        A stream protects single examples and takes no `groups`.
+        """
+        if groups is not None:
+            raise ValueError(
+                "a stream protects single examples and takes no groups; use PrivateAUCClassifier."
+            )
         self._forget()
         return self.partial_fit(X, y).release()
 
@@ -277,7 +284,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
             raise ValueError(f"{os.fspath(path)!r} is not a checkpoint of a private stream.")
         w = np.array(plain["w"], dtype=np.float64)
-        setting = self._setting(check_count("n_examples", self.n_examples), len(w))
+        setting = self._setting(self._most_examples(), len(w))
         if plain["public"] != self._public(setting):
             raise ValueError(
                 "the checkpoint was made with other public arguments (n_examples, epsilon, delta, "
@@ -311,7 +318,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
 
     def _begun(self, d: int) -> tuple[Pass, PublicSetting]:
         """Return the running state, a new one before the first example, and what is public."""
-        setting = self._setting(check_count("n_examples", self.n_examples), d)
+        setting = self._setting(self._most_examples(), d)
         mechanism = self._mechanism()
         mechanism.check(setting, NoiseSource(secure=self.secure))
         public = self._public(setting)
@@ -329,6 +336,9 @@ class PrivateAUCStream(PrivateAUCClassifier):
                 "or begin a new PrivateAUCStream."
             )
         return state, setting
+
+    def _most_examples(self) -> int:
+        return check_count("n_examples", self.n_examples)  # type: ignore[arg-type]
 
     def _forget(self) -> None:
         self._state = self._frozen = None

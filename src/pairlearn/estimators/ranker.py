@@ -192,11 +192,11 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
-        "step_size": ArraySpec(()),
-        "held_out_accuracy": ArraySpec((), required=False),
-        "n_queries": ArraySpec((), ("int64",), required=False),
+        "step_size": ArraySpec((), low=0.0),
+        "held_out_accuracy": ArraySpec((), required=False, low=0.0, high=1.0),
+        "n_queries": ArraySpec((), ("int64",), required=False, low=0),
         **{
-            name: ArraySpec((), ("int64",))
+            name: ArraySpec((), ("int64",), low=0)
             for name in ("n_steps", "n_gradients", "n_forgotten", "n_single", "n_flat")
         },
     }

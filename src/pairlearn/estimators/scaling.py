@@ -26,19 +26,16 @@ from numpy.typing import NDArray
 
 from pairlearn.estimators.by_name import is_scaled
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.running_scales import FLOOR, TABLE, TEXT
 
 __all__ = ["Scaling", "fit_scaling", "scaled_rows"]
 
 Vector = NDArray[np.float64]
 
-#: The share of the range of a column that its scale is at least.
-_FLOOR = 0.1
-#: Mean shares of present values between those of a table and those of text.
-_TABLE, _TEXT = 0.1, 0.03
 #: A column varies if its standard deviation exceeds this share of its largest value (and a few
 #: units in the last place of the type of the data).
 _CONSTANT = 1e-10
-#: The middle half of a feature is hidden by outliers if it is narrower than this, scaled, in a
+#: All but the extremes of a feature are hidden if they span less than this, scaled, in a
 #: sample of so many rows; said if so many of the features are.
 _HIDDEN, _LOOKED_AT, _WORTH_SAYING = 1e-3, 1_000, 0.05
 #: Squares of values within these bounds are numbers, and so are sums of them.
@@ -173,9 +170,9 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
         )
         return Scaling(inverse, np.zeros_like(inverse), factor)
     present = columns.present[varies]
-    power = np.clip(math.log(_TABLE / float(present.mean())) / math.log(_TABLE / _TEXT), 0.0, 1.0)
+    power = np.clip(math.log(TABLE / float(present.mean())) / math.log(TABLE / TEXT), 0.0, 1.0)
     spread = deviation[varies] / np.minimum(1.0, 2.0 * present) ** (0.5 * power)
-    scale = np.maximum(spread, _FLOOR * (columns.high - columns.low)[varies])
+    scale = np.maximum(spread, FLOOR * (columns.high - columns.low)[varies])
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
     centre = np.zeros_like(inverse) if isinstance(rows, CsrRows) else columns.mean
     scaling = Scaling(inverse, centre, factor)
@@ -189,13 +186,13 @@ def _warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
     step = -(-rows.shape[0] // _LOOKED_AT)
     sample = scaling.apply(DenseRows(np.ascontiguousarray(rows.X[::step])))
     assert isinstance(sample, DenseRows)
-    lower, upper = np.percentile(sample.X, [25.0, 75.0], axis=0)
+    lower, upper = np.percentile(sample.X, [1.0, 99.0], axis=0)
     hidden = np.flatnonzero((upper > lower) & (upper - lower < _HIDDEN))
     if len(hidden) > _WORTH_SAYING * len(lower):
         named = ", ".join(map(str, hidden[:5])) + (", ..." if len(hidden) > 5 else "")
         warnings.warn(
             f"A few values of feature(s) {named} (counted from 0) are more than "
-            f"{1.0 / _HIDDEN:,.0f} times farther out than half of the others: scaling cannot help, "
+            f"{1.0 / _HIDDEN:,.0f} times farther out than nearly all others: scaling cannot help, "
             "and little can be learned from what is not extreme. Clip these features or take "
             "their logarithm.",
             UserWarning,

@@ -25,8 +25,9 @@ import numpy as np
 
 from pairlearn.kernels._native import kernel, part
 
-#: No scale is smaller, so that its inverse is a number, and no range is wider.
-_SMALLEST, _WIDEST = 1e-300, 1e300
+#: A column varies by at least this, so that coefficients in its units are of a size that can be
+#: squared and summed, and no range is wider.
+NARROWEST, _WIDEST = 1e-50, 1e300
 
 
 @kernel
@@ -101,18 +102,40 @@ def _spread(before, present, n, shift, k):
     return low, high, mean, squares / n
 
 
+@part
+def _rarity(before, present, n, table, text):
+    """Return by which power of the share of its stored values a column's spread is enlarged.
+
+    It grows from 0 to 1/2 as the mean share falls from `table` to `text`, see
+    `estimators.scaling`; values that are not stored are zero.
+    """
+    known, stored = 0.0, 0.0
+    for k in range(before.shape[1]):
+        count = before[0, k] + present[0, k]
+        known += 1.0 if count > 0.0 else 0.0
+        stored += count
+    if not stored > 0.0:
+        return 0.0
+    power = math.log(table * known * n / stored) / math.log(table / text)
+    return 0.5 * min(max(power, 0.0), 1.0)
+
+
 @kernel
 def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_centre):
     """Look at the spreads; return whether a scale changes, and the sum of scaled variances.
 
+    A third number is a column that varies, but by too little to be used; -1 if there is none.
+
     `rule` is: the share of its range that a scale is at least, the factor by which a spread must
-    differ from its scale to change it (1 always changes it), and the share of its size by which a
-    column must vary.
+    differ from its scale to change it (1 always changes it), the share of its size by which a
+    column must vary, and the mean shares of stored values of a table and of text.
     """
-    floor, slack, threshold = rule
+    floor, slack, threshold, table, text = rule
     n = n_rows[0] + n_rows[1]
+    power = _rarity(before, present, n, table, text)
     changes = False
     total = 0.0
+    narrow = -1
     for k in range(len(scale)):
         new_scale[k] = scale[k]
         new_centre[k] = centre[k]
@@ -122,17 +145,21 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
         width = min(high - low, _WIDEST)
         if width <= threshold * max(abs(low), abs(high)):
             continue
+        if width < NARROWEST:
+            narrow = k
+            continue
         # Squares of extreme values are not numbers; then the range stands for the deviation.
         deviation = width
         if 0.0 < variance < np.inf:
             deviation = min(math.sqrt(variance), width)
-        found = max(deviation, floor * width, _SMALLEST)
+        share = min(1.0, 2.0 * (before[0, k] + present[0, k]) / n)
+        found = max(min(deviation / share**power, width), floor * width)
         if scale[k] == 0.0 or slack == 1.0 or found > slack * scale[k] or slack * found < scale[k]:
             changes = changes or found != scale[k] or mean != centre[k]
             new_scale[k] = found
             new_centre[k] = mean
         total += (deviation / new_scale[k]) ** 2
-    return changes, total
+    return changes, total, narrow
 
 
 @kernel

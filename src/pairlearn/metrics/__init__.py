@@ -1,7 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How good scores are: the area under the ROC curve with its uncertainty, and exact pair risks."""
+"""How good scores are and how sure one can be of it, and exact pair risks."""
 
 from pairlearn.metrics.auc import roc_auc
+from pairlearn.metrics.average_precision import AveragePrecision
+from pairlearn.metrics.bands import (
+    PrecisionRecallBand,
+    RocBand,
+    precision_recall_band,
+    roc_band,
+)
+from pairlearn.metrics.calibration import (
+    BrierScore,
+    CalibrationCurve,
+    CalibrationError,
+    calibration_curve,
+)
+from pairlearn.metrics.costs import ExpectedCost, cheapest_threshold
 from pairlearn.metrics.delong import (
     AUCComparison,
     AUCInterval,
@@ -10,12 +24,39 @@ from pairlearn.metrics.delong import (
     roc_auc_interval,
 )
 from pairlearn.metrics.entropy import error_entropy
+from pairlearn.metrics.hand_till import HandTill
+from pairlearn.metrics.metric import Comparison, Interval, Measured, Metric, TwoClassMetric
+from pairlearn.metrics.partial import PartialAUC
 from pairlearn.metrics.ranking import ndcg, pair_accuracy
 from pairlearn.metrics.risk import pair_risk, pair_risk_gradient
+from pairlearn.metrics.scorers import METRICS, Scorer, as_metric, scorer
+from pairlearn.metrics.top import EnrichmentFactor, PrecisionAt, RecallAt
 
 __all__ = [
+    "METRICS",
     "AUCComparison",
     "AUCInterval",
+    "AveragePrecision",
+    "BrierScore",
+    "CalibrationCurve",
+    "CalibrationError",
+    "Comparison",
+    "EnrichmentFactor",
+    "ExpectedCost",
+    "HandTill",
+    "Interval",
+    "Measured",
+    "Metric",
+    "PartialAUC",
+    "PrecisionAt",
+    "PrecisionRecallBand",
+    "RecallAt",
+    "RocBand",
+    "Scorer",
+    "TwoClassMetric",
+    "as_metric",
+    "calibration_curve",
+    "cheapest_threshold",
     "compare_auc",
     "error_entropy",
     "mean_auc_interval",
@@ -23,6 +64,9 @@ __all__ = [
     "pair_accuracy",
     "pair_risk",
     "pair_risk_gradient",
+    "precision_recall_band",
     "roc_auc",
     "roc_auc_interval",
+    "roc_band",
+    "scorer",
 ]

@@ -9,9 +9,12 @@ entry of these tables: nothing in it decides what is imported or called.
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+from numpy.typing import NDArray
 
 from pairlearn.models.record import ModelFileError, ModelRecord
 
@@ -32,11 +35,31 @@ class ArraySpec:
         Types allowed.
     required : bool
         Whether the array must be there.
+    low, high : float
+        The smallest and the largest value allowed.
+    order : {"any", "rising", "strictly rising"}
+        How each value of a vector must relate to the one before it.
     """
 
     shape: tuple[int | str, ...]
     dtypes: tuple[str, ...] = ("float64",)
     required: bool = True
+    low: float = -math.inf
+    high: float = math.inf
+    order: Literal["any", "rising", "strictly rising"] = "any"
+
+    def check_values(self, name: str, array: NDArray[Any]) -> None:
+        """Refuse values that no fit gives."""
+        if array.size and not (array.min() >= self.low and array.max() <= self.high):
+            odd = array.min() if array.min() < self.low else array.max()
+            raise ModelFileError(
+                f"array {name!r} holds {odd:g}, it must lie between {self.low:g} and {self.high:g}."
+            )
+        if self.order != "any":
+            strictly = self.order == "strictly rising"
+            bad = array[1:] <= array[:-1] if strictly else array[1:] < array[:-1]
+            if bad.any():
+                raise ModelFileError(f"array {name!r} must be {self.order}.")
 
 
 @dataclass(frozen=True)
@@ -68,6 +91,7 @@ _HOMES = {
     "AUCClassifier": "pairlearn.estimators.auc",
     "EntropyRegressor": "pairlearn.estimators.entropy",
     "MetricLearner": "pairlearn.estimators.metric",
+    "MulticlassAUCClassifier": "pairlearn.estimators.multiclass",
     "PairwiseRanker": "pairlearn.estimators.ranker",
     "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
     "PrivateAUCStream": "pairlearn.estimators.private_stream",
@@ -147,3 +171,6 @@ def check_record(record: ModelRecord, *, allow_unregistered: bool = False) -> No
                 f"array {name!r} has shape {array.shape}, {spec.name} needs "
                 f"({', '.join(map(str, rule.shape))}) with {sides}."
             )
+        rule.check_values(name, array)
+    if sides.get("n_features") == 0:
+        raise ModelFileError(f"a {spec.name} without features cannot be used.")

@@ -315,7 +315,7 @@ class _Query:
             private=noise.private,
             secure=noise.secure,
             mu=release.mu,
-            public={"number of examples": f"{self.n}, the number of rows"},
+            public={"number of examples": f"{self.n}, as in the data"},
             accounting="one Gaussian release, converted exactly",
         )
         return noisy, certificate

@@ -54,7 +54,7 @@ class _Bits:
         """Return one whole number, exactly uniform on 0, ..., bound - 1, of any size."""
         n_bits = bound.bit_length()
         while True:
-            words = self._words(-(-n_bits // 64)).tolist()
+            words: list[int] = self._words(-(-n_bits // 64)).tolist()
             number = sum(word << (64 * k) for k, word in enumerate(words)) & ((1 << n_bits) - 1)
             if number < bound:
                 return number

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_public_labels", "is_label", "read_labels", "read_numbers", "read_table"]
+__all__ = ["check_public_labels", "is_label", "read_labels", "read_numbers", "read_table",
+           "read_users"]  # fmt: skip
 
 Vector = NDArray[np.float64]
 
@@ -127,6 +128,27 @@ def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -
     return codes
 
 
+def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
+    """Return the number of the user that each row belongs to, from 0 in the order they come.
+
+    Examples
+    --------
+    >>> read_users(["ann", "bob", "ann", 7, "7"], 5).tolist()
+    [0, 1, 0, 2, 2]
+    """
+    column = _column("groups", values, n_rows)
+    cells = column.tolist() if isinstance(column, np.ndarray) else column
+    numbers: dict[Any, int] = {}
+    users = np.empty(len(cells), dtype=np.int64)
+    with _quietly():
+        for row, cell in enumerate(cells):
+            try:
+                users[row] = numbers.setdefault(_key(cell), len(numbers))
+            except Exception:  # A name that cannot be compared is a user of its own.
+                users[row] = numbers.setdefault((object(),), len(numbers))
+    return users
+
+
 def is_label(values: Any, label: Any, n_rows: int | None = None) -> NDArray[np.bool_]:
     """Return which labels are the given public one.
 
@@ -135,7 +157,7 @@ def is_label(values: Any, label: Any, n_rows: int | None = None) -> NDArray[np.b
     >>> is_label([1, 0, "n/a"], 1).tolist()
     [True, False, False]
     """
-    return read_labels(values, (label,), n_rows) == 0
+    return np.asarray(read_labels(values, (label,), n_rows) == 0)
 
 
 def check_public_labels(public: Sequence[Any]) -> dict[Any, int]:
@@ -198,7 +220,7 @@ def _as_array(name: str, values: Any) -> NDArray[Any]:
     """Return something that is an array already, with holes where it is masked."""
     if isinstance(values, np.ma.MaskedArray):
         # Through objects, so that a hole is no number whatever the type.
-        values = values.astype(object).filled(None)
+        values = np.ma.asarray(values.astype(object)).filled(None)
     elif not hasattr(values, "__array__"):
         raise TypeError(f"{name} must be an array, a data frame or a list, got {type(values)}.")
     array = np.asarray(values)

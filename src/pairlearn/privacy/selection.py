@@ -67,7 +67,9 @@ def _half_wins(table: NDArray[np.float64], signs: ArrayLike) -> NDArray[np.int64
     n_positive = int(positive.sum())
     # Average ranks are multiples of a half, and their sums exact in floating point.
     ranks = rankdata(np.nan_to_num(table), axis=0)[positive].sum(axis=0)
-    return np.rint(2.0 * ranks).astype(np.int64) - n_positive * (n_positive + 1)
+    wins: NDArray[np.int64] = np.rint(2.0 * ranks).astype(np.int64)
+    wins -= n_positive * (n_positive + 1)
+    return wins
 
 
 def select_privately(

@@ -377,7 +377,7 @@ class Descent:
         raise DivergenceError(
             f"The iterate stopped being finite at step {step} with step sizes of about "
             f"{float(self._step_sizes[0]):.3g}; take a smaller step_size, a Ball domain (radius), "
-            "or scale the features (StandardScaler)."
+            "or scale the features (estimators do, unless scaling=None)."
         )
 
     # --------------------------------------------------------------------------- the average

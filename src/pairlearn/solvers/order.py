@@ -58,9 +58,10 @@ class OrderWatch:
     >>> watch = OrderWatch()
     >>> watch.note(np.tile([1.0, -1.0], 500))
     >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
     ...     watch.note(np.repeat([1.0, -1.0], 5000))
-    >>> len(told)
-    1
+    >>> len(told), watch.has_warned
+    (1, True)
     """
 
     def __init__(self, cure: str = "") -> None:

@@ -477,6 +477,10 @@ class Stream:
         elif state.get("scales") is not None:
             raise ValueError("the saved state has scales; start the stream with them.")
         self._descent.restore(saved)
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(self._descent.average).all()
+        if not finite:
+            raise ValueError("the saved sums and weights have an average that is not finite.")
         self.scales = scales
         self._buffer, self._buffer_y, self._buffer_weight = buffer, y, weight
         self.n_examples = n_examples

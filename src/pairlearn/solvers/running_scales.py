@@ -31,6 +31,7 @@ Ross, Mineiro, Langford. Normalized online learning. UAI 2013.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, Self
 
@@ -41,7 +42,7 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.validation import check_count
 
-__all__ = ["STEP_SIZE", "RunningScales"]
+__all__ = ["FLOOR", "STEP_SIZE", "TABLE", "TEXT", "RunningScales"]
 
 Vector = NDArray[np.float64]
 
@@ -50,6 +51,8 @@ Vector = NDArray[np.float64]
 STEP_SIZE = 3.0
 #: The share of the range of a column that its scale is at least.
 FLOOR = 0.1
+#: Mean shares of present values between those of a table and those of text.
+TABLE, TEXT = 0.1, 0.03
 #: A column varies by more than this share of its largest value, by the bytes of a number: a few
 #: units in the last place.
 _THRESHOLDS = {4: 8.0 * float(np.finfo(np.float32).eps), 8: 1e-10}
@@ -127,6 +130,7 @@ class RunningScales:
         #: s_k, 0 as long as column k has not varied, and `factor` what rows are multiplied by.
         self._shift, self._last, self._scale, self._centre, self.factor = table[12:]
         self._found = np.empty((2, table.shape[1]))
+        self._has_warned = False
         self._seen: NDArray[Any] = np.empty(0)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -163,7 +167,7 @@ class RunningScales:
         if self.start == "given":
             # What has not varied yet keeps the coefficient that it started from.
             return np.where(self.factor == 0.0, 1.0, self.factor)
-        return self.factor
+        return np.asarray(self.factor)
 
     def take(self, rows: Rows) -> Self:
         """Take in rows that nothing is learned from; return the scales themselves."""
@@ -239,13 +243,22 @@ class RunningScales:
 
     def _look(self, rows: Rows) -> bool:
         """Find the scales of the latest examples; return whether they differ from those in use."""
-        from pairlearn.kernels.running_scales import revise
+        from pairlearn.kernels.running_scales import NARROWEST, revise
 
         values = rows.data if isinstance(rows, CsrRows) else rows.X
         slack = 1.0 if self.n_seen <= _WINDOW else _SLACK
-        rule = (FLOOR, slack, _THRESHOLDS[values.itemsize])
+        rule = (FLOOR, slack, _THRESHOLDS[values.itemsize], TABLE, TEXT)
         sums = (self._before, self._present, self._n_rows, self._shift)
-        changes, self._total = revise(*sums, rule, self._scale, self._centre, *self._found)
+        found = revise(*sums, rule, self._scale, self._centre, *self._found)
+        changes, self._total, narrow = found
+        if narrow >= 0 and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"feature {narrow} varies by less than {NARROWEST:g}, which no scale helps: it "
+                "counts as constant. Give it in a smaller unit.",
+                UserWarning,
+                stacklevel=2,
+            )
         return bool(changes) and self._total > 0.0
 
     def _follow(self) -> Vector:

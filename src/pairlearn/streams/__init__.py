@@ -19,10 +19,11 @@ from pairlearn.streams.readers.iterator import IteratorReader
 from pairlearn.streams.readers.npy import NpyReader
 from pairlearn.streams.readers.open import open_reader
 from pairlearn.streams.readers.schema import Schema
+from pairlearn.streams.readers.shuffled import ShuffledReader
 from pairlearn.streams.readers.svmlight import SvmlightReader
 
 __all__ = [
     "ArrowReader", "CheckpointError", "CheckpointWarning", "Chunk", "CsvReader", "IteratorReader",
     "NpyReader", "OnlineLearner", "Position", "ProgressiveAUC", "ReadError", "Reader", "Refusal",
-    "Refusals", "Schema", "SvmlightReader", "open_reader",
+    "Refusals", "Schema", "ShuffledReader", "SvmlightReader", "open_reader",
 ]  # fmt: skip

@@ -19,8 +19,9 @@ from typing import Any
 
 from pairlearn.atomic import atomic_write, read_newest, remove_leftovers
 from pairlearn.locking import HeldError, hold
-from pairlearn.streams.readers.base import Position, ReadError
-from pairlearn.streams.state import StateError, pack, unpack
+from pairlearn.restored import restored_count
+from pairlearn.streams.readers.base import Position
+from pairlearn.streams.state import pack, unpack
 
 __all__ = ["CHECKPOINT_VERSION", "Checkpoint", "CheckpointError", "CheckpointWarning",
            "hold_checkpoint", "read_checkpoint", "write_checkpoint"]  # fmt: skip
@@ -134,20 +135,23 @@ def _load(path: Path) -> Checkpoint:
     version = record.parameters.get("checkpoint_version")
     if version != CHECKPOINT_VERSION:
         raise CheckpointError(
-            f"{path} is a checkpoint of version {version} (written by pairlearn "
+            f"{path} is a checkpoint of version {version!r:.40} (written by pairlearn "
             f"{record.library_version}), this library reads version {CHECKPOINT_VERSION}; use "
             "that library, or delete the file to start again."
         )
     try:
-        place = record.provenance["position"]
+        place, settings = record.provenance["position"], record.parameters["settings"]
+        state = unpack(record.provenance["state"], record.arrays)
+        if not isinstance(settings, dict) or not isinstance(state, dict):
+            raise TypeError("its settings and its state are not objects")
         return Checkpoint(
-            dict(record.parameters["settings"]),
-            unpack(record.provenance["state"], record.arrays),
+            settings,
+            state,
             None if place is None else Position.from_dict(place),
-            int(record.provenance["finished_passes"]),
+            restored_count(record.provenance, "finished_passes"),
         )
-    except (KeyError, TypeError, StateError, ReadError) as error:
-        raise CheckpointError(f"{path} is incomplete ({error}); delete it.") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is incomplete ({str(error)[:300]}); delete it.") from None
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint | None:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from itertools import chain, repeat
 from math import isfinite
 from operator import itemgetter, mul
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,11 @@ from pairlearn.solvers.order import OrderWatch
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
+from pairlearn.solvers.turns import Turns
 from pairlearn.validation import DivergenceError, check_positive
+
+if TYPE_CHECKING:
+    from pairlearn.models.record import ModelRecord
 
 __all__ = ["NamedLearner", "RefusedExampleWarning", "check_example", "check_label"]
 
@@ -112,6 +116,8 @@ class NamedLearner:
         self.step_size = step_size
         self.radius = radius
         self.scaling = scaling
+        #: Threads that teach take turns; predictions wait for nobody.
+        self._turns = Turns()
         self._start_empty()
 
     def _start_empty(self) -> None:
@@ -137,16 +143,15 @@ class NamedLearner:
         self._scale = 0.0
         self._capacity = 1
         self._in_order = np.arange(1, dtype=np.int32)
-        #: The coefficients that predict, by column and by name.
+        #: The coefficients that predict, by column.
         self._coef = np.zeros(1)
         #: Scores are noted about the first example of a scaled stream, as far as it was dense:
         #: coefficients that wobble would shift those of features far from zero.
         self._origin = np.zeros(1)
-        #: The score of that example, in the coefficients that predict.
-        self.offset = 0.0
-        self._by_name: dict[Any, float] = {}
-        #: Number, sum and sum of squares of the scores of each class, given before learning.
-        self._moments = np.zeros((2, 3))
+        #: What predictions see, changed by one assignment: the coefficients by name; number, sum
+        #: and sum of squares of the scores of each class, given before learning; and `offset`.
+        self._seen: tuple[dict[Any, float], NDArray[np.float64], float]
+        self._seen = {}, np.zeros((2, 3)), 0.0
         self._watch = OrderWatch()
         self._n_taken = 0
         self.n_refused = 0
@@ -165,6 +170,10 @@ class NamedLearner:
         except (KeyError, TypeError):
             check_label(y)
             raise
+        with self._turns:
+            self._learn_one(x, label)
+
+    def _learn_one(self, x: Mapping[Any, float], label: float) -> None:
         pick = self._pick
         labels = self._labels
         try:
@@ -216,6 +225,11 @@ class NamedLearner:
         return self._n_taken + len(self._labels)
 
     @property
+    def offset(self) -> float:
+        """The score of the example about which scores are noted, as of the last prediction."""
+        return self._seen[2]
+
+    @property
     def feature_names(self) -> tuple[Any, ...]:
         """The names in the examples learned so far, in order of appearance."""
         return tuple(self._index)
@@ -232,11 +246,12 @@ class NamedLearner:
                 return
             if self._stream is None:
                 self._start(rows)
+            assert self._stream is not None
             self._note(rows.scores(self._coef) - self.offset, y)
             count, cause = self._learn_rows(rows, y)
             self.n_refused += count
-        dense = isinstance(rows, DenseRows)
-        self._watch.note(y, scales=self._stream.scales if dense else None)
+            is_dense = isinstance(rows, DenseRows)
+            self._watch.note(y, scales=self._stream.scales if is_dense else None)
         if count == len(y):
             raise DivergenceError(f"{count} examples not learned: {cause}")
         if count:
@@ -300,7 +315,7 @@ class NamedLearner:
                 warnings.warn(
                     f"{count} of {len(examples)} examples not learned; first: {error}",
                     RefusedExampleWarning,
-                    stacklevel=5,
+                    stacklevel=6,
                 )
                 return
 
@@ -403,27 +418,31 @@ class NamedLearner:
         if self._stream is None:
             return
         self._coef = self._stream.average
-        self.offset = float(self._coef @ self._origin)
-        self._by_name = dict(zip(self._index, self._coef.tolist(), strict=False))
-        self._moments *= _FADE ** (self._room / _BATCH)
+        by_name = dict(zip(self._index, self._coef.tolist(), strict=False))
+        moments = self._seen[1] * _FADE ** (self._room / _BATCH)
+        self._seen = by_name, moments, float(self._coef @ self._origin)
 
     # ----------------------------------------------------------------------- calibration
 
     def _note(self, scores: NDArray[np.float64], y: NDArray[np.float64]) -> None:
-        if not self._by_name:  # nothing has been learned that could give a score
+        by_name, moments, offset = self._seen
+        if not by_name:  # nothing has been learned that could give a score
             return
         positive = y > 0
-        for k, some in enumerate((scores[~positive], scores[positive])):
-            self._moments[k] += (len(some), some.sum(), some @ some)
+        more = [(len(some), some.sum(), some @ some)
+                for some in (scores[~positive], scores[positive])]  # fmt: skip
+        self._seen = by_name, moments + np.array(more), offset
 
-    def _line(self) -> tuple[float, float]:
+    @staticmethod
+    def _line(moments: NDArray[np.float64]) -> tuple[float, float]:
         """Return slope and intercept of the logarithm of the odds, by the score above `offset`."""
-        (n0, s0, q0), (n1, s1, q1) = self._moments.tolist()
+        (n0, s0, q0), (n1, s1, q1) = moments.tolist()
         prior = math.log((n1 + 1.0) / (n0 + 1.0))
         if n0 <= 0 or n1 <= 0:
             return 0.0, prior
         low, high = s0 / n0, s1 / n1
-        variance = max(q0 - n0 * low**2 + q1 - n1 * high**2, 0.0) / (n0 + n1)
+        # a product that overflows is infinite, where a power would raise
+        variance = max(q0 - n0 * (low * low) + q1 - n1 * (high * high), 0.0) / (n0 + n1)
         gap = high - low
         if gap <= 0:
             return 0.0, prior
@@ -439,20 +458,28 @@ class NamedLearner:
     @property
     def coefficients(self) -> dict[Any, float]:
         """The coefficient of each feature in the average of all iterates so far."""
-        self._learn_waiting()
+        with self._turns:
+            return self._coefficients()
+
+    def _coefficients(self) -> dict[Any, float]:
+        try:
+            self._learn_waiting()
+        except DivergenceError as error:
+            # The model is as it was before the examples that waited: it is none the worse.
+            warnings.warn(str(error), RefusedExampleWarning, stacklevel=3)
         average = self._coef if self._stream is None else self._stream.average
         return dict(zip(self._index, average.tolist(), strict=False))
 
     def score_one(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; names never seen in learning count nothing."""
-        known = map(self._by_name.get, x, repeat(0.0))
-        return float(sum(map(mul, known, x.values())))
+        return _score(x, self._seen[0])
 
     def predict_proba_one(self, x: Mapping[Any, float]) -> dict[bool, float]:
         """Return the probabilities of False and True."""
-        score = self.score_one(x)
-        slope, intercept = self._line()
-        odds = min(max(slope * (score - self.offset) + intercept, -700.0), 700.0)
+        by_name, moments, offset = self._seen
+        score = _score(x, by_name)
+        slope, intercept = self._line(moments)
+        odds = min(max(slope * (score - offset) + intercept, -700.0), 700.0)
         positive = 1.0 / (1.0 + math.exp(-odds))
         return {False: 1.0 - positive, True: positive}
 
@@ -471,6 +498,11 @@ class NamedLearner:
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next example depends on, for a checkpoint."""
+        with self._turns:
+            return self._state()
+
+    def _state(self) -> dict[str, Any]:
+        by_name, moments, _ = self._seen
         return {
             "index": list(self._index),
             "waiting": self._pending(),
@@ -481,30 +513,35 @@ class NamedLearner:
             "capacity": self._capacity,
             "coef": self._coef.copy(),
             "origin": self._origin.copy(),
-            "by_name": len(self._by_name),
-            "moments": self._moments.copy(),
+            "by_name": len(by_name),
+            "moments": moments.copy(),
             "n_taken": self._n_taken,
             "n_refused": self.n_refused,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state returned by `state`, also by another learner made alike."""
-        self._check(state)
+        with self._turns:
+            self._check(state)
+            self._restore(state)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
         self._start_empty()
         self._index = {name: k for k, name in enumerate(state["index"])}
         self._waiting = [dict(x) for x in state["waiting"]]
         self._labels, self._room = list(state["labels"]), int(state["room"])
         self._scale, self._capacity = float(state["scale"]), int(state["capacity"])
         self._in_order = np.arange(self._capacity, dtype=np.int32)
-        self._coef, self._moments = state["coef"].copy(), state["moments"].copy()
-        self._origin = state["origin"].copy()
-        self.offset = float(self._coef @ self._origin)
-        self._by_name = dict(zip(list(self._index)[: state["by_name"]], self._coef.tolist(),
-                                 strict=False))  # fmt: skip
+        self._coef, self._origin = state["coef"].copy(), state["origin"].copy()
+        names = list(self._index)[: state["by_name"]]
+        by_name = dict(zip(names, self._coef.tolist(), strict=False))
+        self._seen = by_name, state["moments"].copy(), float(self._coef @ self._origin)
         self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
         if state["stream"] is not None:
             self._stream = self._make()
             self._stream.restore(state["stream"])
+            _check_size(self._stream.w)
+            _check_size(self._stream.average)
 
     def _check(self, state: Mapping[str, Any]) -> None:
         """Refuse a state that no learner can have, before anything of its size is made."""
@@ -522,7 +559,7 @@ class NamedLearner:
             raise ValueError("the saved labels are not 1 and -1.")
         restored_count(state, "room", minimum=-(2**62), maximum=max(_WARM_UP, _BATCH))
         capacity = restored_count(state, "capacity", minimum=max(1, len(index)))
-        restored_array(state, "coef", (capacity,))
+        _check_size(restored_array(state, "coef", (capacity,)))
         restored_array(state, "origin", (capacity,))
         if restored_count(state, "by_name") > len(index):
             raise ValueError(f"the saved coefficients name more than {len(index)} features.")
@@ -541,11 +578,22 @@ class NamedLearner:
         labels of negative and positive examples.
         """
         from pairlearn.estimators.auc import AUCClassifier
+
+        with self._turns:
+            return AUCClassifier.from_record(self._record(classes))
+
+    def _record(self, classes: tuple[Any, Any]) -> ModelRecord:
         from pairlearn.models.parts import encode
         from pairlearn.models.record import ModelRecord
 
-        coef = np.array(list(self.coefficients.values()))
-        slope, intercept = self._line()
+        coef = np.array(list(self._coefficients().values()))
+        if not len(coef):
+            raise ValueError(
+                f"nothing has been learned from {self.n_seen} examples, so there is no model; "
+                "examples need features, and without scaling step_size='auto' waits for "
+                f"{_WARM_UP} examples: give a step_size, or more of them."
+            )
+        slope, intercept = self._line(self._seen[1])
         intercept -= slope * float(coef @ self._origin[: len(coef)])
         threshold = -intercept / slope if slope > 0 else 0.0
         stream = self._stream
@@ -560,7 +608,7 @@ class NamedLearner:
         }
         if not math.isinf(self.radius):
             arrays["radius"] = np.float64(self.radius)
-        record = ModelRecord(
+        return ModelRecord(
             "AUCClassifier",
             arrays,
             parameters={
@@ -573,7 +621,17 @@ class NamedLearner:
             feature_names=[str(name) for name in self._index],  # type: ignore[arg-type]
             provenance={"rows_seen": self.n_seen},
         )
-        return AUCClassifier.from_record(record)
+
+
+def _check_size(saved: NDArray[np.float64]) -> None:
+    """Refuse coefficients of a file that learning would not have let pass."""
+    if np.abs(saved).max() > _LARGEST:
+        raise ValueError(f"a saved coefficient is beyond {_LARGEST:g}.")
+
+
+def _score(x: Mapping[Any, float], by_name: Mapping[Any, float]) -> float:
+    known = map(by_name.get, x, repeat(0.0))
+    return float(sum(map(mul, known, x.values())))
 
 
 _LABELS: dict[Any, float] = {True: 1.0, False: -1.0, -1: -1.0}

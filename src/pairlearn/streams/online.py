@@ -417,6 +417,7 @@ class OnlineLearner:
             not isinstance(classes, np.ndarray) or classes.shape != (2,) or classes[0] == classes[1]
         ):
             raise ValueError(f"the saved classes are {classes!r:.60}, they must be two labels.")
+        _check_same_classes(classes, self._classes)
         if best is not None:
             best = restored_number(state, "best", low=0.0, high=1.0)
         if not isinstance(due, bool):
@@ -430,6 +431,7 @@ class OnlineLearner:
                 f"the saved window has seen {progressive.n_seen} examples, the learner {n_seen}."
             )
         self._driver.restore(state["model"])
+        _check_same_classes(classes, getattr(self.model, "classes_", None))
         self._classes, self._progressive = classes, progressive
         self.n_seen, self.n_restarts, self._since_start = n_seen, n_restarts, since_start
         self._best, self._restart_due = best, due
@@ -478,6 +480,12 @@ class OnlineLearner:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file with its provenance; see `Storable.save`."""
         self.model.save(path, provenance=self.provenance())
+
+
+def _check_same_classes(saved: NDArray[Any] | None, known: NDArray[Any] | None) -> None:
+    """Refuse a saved state of other labels than the learner, or its model, has."""
+    if saved is not None and known is not None and not np.array_equal(saved, known):
+        raise ValueError(f"the saved classes are {saved.tolist()}, here they are {known.tolist()}.")
 
 
 def _check_forget(forget: Any) -> int | str | None:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.restored import restored_array, restored_count
+from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count
 
 __all__ = ["ProgressiveAUC"]
@@ -65,6 +66,7 @@ class ProgressiveAUC:
         self._state[5] = n_blocks
         self._stale = False  # whether the blocks lag behind the ring
 
+    @one_at_a_time
     def update(self, scores: ArrayLike, is_positive: ArrayLike) -> None:
         """Add examples in the order in which they were scored.
 
@@ -144,10 +146,15 @@ class ProgressiveAUC:
     @property
     def value(self) -> float | None:
         """The AUC of the window; None while one of the classes is absent."""
+        return self._value()
+
+    @one_at_a_time
+    def _value(self) -> float | None:
         self._refresh()
         pairs = self.n_positive * self.n_negative
         return int(self._state[3]) / (2 * pairs) if pairs else None
 
+    @one_at_a_time
     def state(self) -> dict[str, Any]:
         """Return the window as arrays and numbers, oldest example first, for a checkpoint."""
         size, head = int(self._state[1]), int(self._state[0])

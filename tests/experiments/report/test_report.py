@@ -10,7 +10,14 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
 from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, Failure
 from pairlearn.experiments.comparison.store import Result
-from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows, paper_rows
+from pairlearn.experiments.comparison.tables import (
+    auc_rows,
+    cost_rows,
+    difference_rows,
+    headline,
+    matrix,
+    paper_rows,
+)
 from pairlearn.experiments.comparison.trajectories import trajectories
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Table, Text, write_page
 from pairlearn.experiments.report.sections import write_report
@@ -246,3 +253,76 @@ def test_curves_are_drawn_where_there_are_checkpoints(tmp_path):
     assert "AUC on the way" in text
     assert checker.tags.count("svg") == 3
     assert len(read_csv(tmp_path / "figure-curves.csv")) == 3
+
+
+def places(means, *, noise=0.0, methods=("ours", "logistic"), n_splits=6):
+    """Return a comparison whose differences between methods vary by `noise` from split to split."""
+    results = [
+        result(dataset, split, method, auc + (noise * (-1) ** split if k else 0.0))
+        for dataset, row in means.items()
+        for split in range(n_splits)
+        for k, (method, auc) in enumerate(zip(methods, row, strict=True))
+    ]
+    return Comparison(results, [], tuple(means), methods, n_splits, 0, HONEST, len(results))
+
+
+def test_the_best_and_what_is_tied():
+    clear = matrix(places({"a": (0.8, 0.7)}, noise=0.001))["a"]
+    assert (clear["ours"].best, clear["logistic"].best) == (True, False)
+    assert not clear["logistic"].tied
+    close = matrix(places({"a": (0.8, 0.79)}, noise=0.05))["a"]
+    assert close["logistic"].tied
+    assert not close["ours"].tied
+    same = matrix(places({"a": (0.8, 0.8)}))["a"]
+    assert (same["ours"].best, same["logistic"].tied) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("means", "noise", "said"),
+    [
+        ({"a": (0.8, 0.7)}, 0.001, "On a ours has the highest mean test AUC, 0.8000; all others "
+                                   "are clearly below."),
+        ({"a": (0.8, 0.79)}, 0.05, "On a ours has the highest mean test AUC, 0.8000; logistic is "
+                                   "not clearly below it."),
+        ({"a": (0.7, 0.8)}, 0.001, "On a logistic has the highest mean test AUC, 0.8000; ours has "
+                                   "0.7000, clearly below."),
+        ({"a": (0.8, 0.7), "b": (0.7, 0.8), "c": (0.9, 0.5)}, 0.001,
+         "ours has the highest mean test AUC on 2 of 3 data sets; on 1 it is behind, at most by "
+         "0.1000 (b)."),
+        ({"a": (0.8, 0.7), "b": (0.79, 0.8)}, 0.05,
+         "ours has the highest mean test AUC on 1 of 2 data sets, and on 1 more no method is "
+         "clearly above it."),
+    ],
+)  # fmt: skip
+def test_the_headline(means, noise, said, tmp_path):
+    done = places(means, noise=noise)
+    assert headline(done) == said
+    text, _ = check(write_report(done, tmp_path))
+    assert said in text
+    assert "<strong>" in text
+
+
+def test_curves_and_coefficients_on_the_page(tmp_path):
+    curves = {"roc": [0.8] * 51, "precision": [0.5] * 51, "counts": [4.0], "predicted": [0.2],
+              "observed": [0.25], "coefficients": [0.5, -2.0]}  # fmt: skip
+    results = [
+        result("d", k, method, 0.8, curves=curves) for k in range(2) for method in ("ours", "sgd")
+    ]
+    done = Comparison(results, [], ("d",), ("ours", "sgd"), 2, 0, HONEST, 4,
+                      {"d": ("age", "<fee>")})  # fmt: skip
+    text, _ = check(write_report(done, tmp_path))
+    assert "ROC curves" in text
+    assert "Calibration" in text
+    assert "Precision and recall" in text
+    assert "averaged SGDClassifier of scikit-learn" in text
+    rows = read_csv(tmp_path / "coefficients.csv")
+    assert [row["feature"] for row in rows] == ["<fee>", "age"]
+    assert len(read_csv(tmp_path / "figure-roc.csv")) == 102
+
+
+def test_every_method_is_explained():
+    from pairlearn.experiments.methods.table import explain, method_names
+
+    lines = [explain(name) for name in method_names()]
+    assert len(set(lines)) == len(lines)
+    assert "import path" in explain("of my own")

@@ -82,3 +82,27 @@ def test_certificate_statement_and_round_trip():
     assert certificate(mu=None).epsilon_at(1e-7) == float("inf")
     with pytest.raises(ValueError, match="format"):
         Certificate.from_dict({})
+
+
+@pytest.mark.parametrize("composition", ["adaptive", "disjoint"])
+def test_events_for_another_accountant(composition):
+    dp_accounting = pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+
+    releases = tuple(Release(f"release {k}", 2, 0.3 + 0.1 * k, 1.0) for k in range(3))
+    mu = 0.5 if composition == "disjoint" else (0.09 + 0.16 + 0.25) ** 0.5
+    ours = certificate(mu=mu, releases=releases, composition=composition)
+    for accountant, slack in ((PLDAccountant(), 1e-3), (RdpAccountant([2.0, 8.0, 32.0]), 1.0)):
+        theirs = accountant.compose(ours.events()).get_epsilon(1e-5)
+        assert ours.epsilon_at(1e-5) <= theirs * (1 + 1e-9) + 1e-9
+        assert theirs <= ours.epsilon_at(1e-5) + slack
+    assert isinstance(ours.events(), dp_accounting.ComposedDpEvent)
+    assert ours.zcdp == pytest.approx(mu**2 / 2)
+    assert ours.rdp(8.0) == pytest.approx(8 * mu**2 / 2)
+    with pytest.raises(ValueError, match="above 1"):
+        ours.rdp(1.0)
+    mixture = certificate(mu=None, composition="mixture")
+    for attempt in (mixture.events, lambda: mixture.zcdp, lambda: mixture.rdp(2.0)):
+        with pytest.raises(ValueError, match="average over secret draws"):
+            attempt()

@@ -224,3 +224,59 @@ def test_schemas_that_do_not_fit_the_columns(options, message):
 def test_bad_delimiter():
     with pytest.raises(ReadError, match="one ASCII character"):
         CsvReader(io.BytesIO(b"a b\n1 2\n"), Schema(label="b"), delimiter=" ")
+
+
+# ----------------------------------------------------------------- found by `python -m fuzzing`
+
+
+class Pieces(io.RawIOBase):
+    """A pipe that brings a few bytes at a time."""
+
+    def __init__(self, data, step):
+        self._file, self._step = io.BytesIO(data), step
+
+    def readable(self):
+        return True
+
+    def read(self, size=-1):
+        return self._file.read(min(self._step, size))
+
+
+def test_a_number_too_large_for_float32_is_refused_without_a_warning():
+    # So many digits are settled outside the compiled parser.
+    text = f"x,y\n{'9' * 45},0\n1,1\n".encode()
+    reader = CsvReader(io.BytesIO(text), Schema(label="y", dtype="float32"))
+    assert [chunk.X.tolist() for chunk in reader] == [[[1.0]]]
+    assert "too large for float32" in str(reader.refusals)
+    line = f"1 1:{'9' * 45}\n-1 1:1\n".encode()
+    sparse = SvmlightReader(io.BytesIO(line), n_features=1, dtype="float32")
+    assert [chunk.y.tolist() for chunk in sparse] == [[-1.0]]
+    assert "too large for float32" in str(sparse.refusals)
+
+
+LONG_LINES = {
+    "csv": (CsvReader, b"x,y\n1,0\n" + b"2" * 30 + b",1\n3,1\n4," + b" " * 30 + b"0\n5,0\n",
+            {"schema": Schema(label="y")}, [2, 4, 6]),
+    "quoted": (CsvReader, b'x,y\n1,0\n"2\n' + b" " * 30 + b'",1\n3,1\n',
+               {"schema": Schema(label="y")}, [2, 5]),
+    "svmlight": (SvmlightReader, b"1 1:1\n-1 1:" + b"2" * 30 + b"\n# " + b"-" * 30 + b"\n1 1:3\n",
+                 {"n_features": 1}, [1, 4]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG_LINES)
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_a_line_is_too_long_however_it_arrives(name, step):
+    kind, text, options, lines = LONG_LINES[name]
+    reader = kind(Pieces(text, step), max_line_bytes=20, **options)
+    assert [line for chunk in reader for line in chunk.lines] == lines
+    assert "longer than 20 bytes" in " ".join(map(str, reader.refusals.first))
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_a_header_is_too_long_however_it_arrives(step):
+    text = b"x" * 30 + b",y\n1,0\n"
+    with pytest.raises(ReadError, match="first line is longer than 20 bytes"):
+        CsvReader(Pieces(text, step), Schema(label="y"), max_line_bytes=20)
+    # the line end is no part of it
+    CsvReader(Pieces(b"x" * 18 + b",y\r\n1,0\n", step), Schema(label="y"), max_line_bytes=20)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
 import threading
 import time
@@ -24,8 +25,9 @@ from numpy.typing import NDArray
 
 from pairlearn.data.preparation import prepare
 from pairlearn.data.splits import Split, random_split, repeated_folds
+from pairlearn.experiments.comparison.curve_points import coefficients, curves_on
 from pairlearn.experiments.comparison.store import Result
-from pairlearn.experiments.methods.base import Method, auc_of
+from pairlearn.experiments.methods.base import Method, auc_of, scores
 
 __all__ = [
     "ArrayFiles", "Meter", "Protocol", "Task", "Tuning", "child_seed", "run_task", "split_of",
@@ -143,6 +145,11 @@ class ArrayFiles:
                     np.save(out, array)
                 os.replace(partial, path)
 
+    def n_features(self) -> int:
+        """Return the number of features."""
+        X, _ = self.read()
+        return int(X.shape[1])
+
     def read(self) -> tuple[Any, NDArray[np.float64]]:
         """Return (X, y); a dense X is mapped, not read."""
         y = np.load(self._file("y"))
@@ -218,18 +225,20 @@ def _prepared(
     return X_train, y[part.train], X_test, y[part.test]
 
 
-_warmed: set[str] = set()
+_warmed: set[tuple[str, str]] = set()
 
 
 def run_task(task: Task) -> Result | Tuning:
     """Compute one cell, or one shared choice of parameters, on a single thread."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    method = task.method
-    if method.name not in _warmed:
-        method.warm_up()
-        _warmed.add(method.name)
+    key = json.dumps(task.method.settings(), sort_keys=True, default=str), task.data.sha256
     with threadpool_limits(limits=1):
+        if key not in _warmed:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                task.method.warm_up(task.data.n_features())
+            _warmed.add(key)
         return _tune_once(task) if task.split < 0 else _fit(task)
 
 
@@ -248,11 +257,13 @@ def _fit(task: Task) -> Result:
             tune_seconds = tuning.cpu_seconds
         with Meter() as training:
             fitted = method.fit(X, y, params, fit_rng)
+        auc = auc_of(fitted.model, X_test, y_test)
+        curves = _curves(fitted.model, X_test, y_test)
     return Result(
         dataset=task.data.name,
         split=task.split,
         method=method.name,
-        auc=auc_of(fitted.model, X_test, y_test),
+        auc=auc,
         cpu_seconds=training.cpu_seconds,
         wall_seconds=training.wall_seconds,
         tune_cpu_seconds=tune_seconds,
@@ -267,7 +278,15 @@ def _fit(task: Task) -> Result:
             for point in fitted.waypoints
         ],
         warnings=sorted({" ".join(str(entry.message).split()) for entry in caught}),
+        curves=curves,
     )
+
+
+def _curves(model: Any, X: Any, y: NDArray[np.float64]) -> dict[str, list[float]]:
+    probabilities = model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else None
+    found = curves_on(y, scores(model, X), probabilities)
+    weights = coefficients(model)
+    return {**found, "coefficients": weights} if weights else found
 
 
 def _tune_once(task: Task) -> Tuning:

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,8 @@ class Comparison:
         As asked for.
     n_computed : int
         Cells that this run computed; the others were in the store.
+    feature_names : dict of str to tuple of str
+        Names of the features of a data set, where it has them.
     """
 
     results: list[Result]
@@ -91,6 +93,7 @@ class Comparison:
     seed: int
     protocol: Protocol
     n_computed: int
+    feature_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def values(self, dataset: str, method: str) -> dict[int, Result]:
         """Return the results of one method on one data set by split."""
@@ -195,6 +198,7 @@ def compare(
         seed=seed,
         protocol=protocol,
         n_computed=run.n_computed,
+        feature_names={data.name: data.feature_names for data in datasets if data.feature_names},
     )
 
 

@@ -20,14 +20,14 @@ from typing import Any
 
 __all__ = ["Result", "Store", "StoreError", "make_key"]
 
-_VERSION = 1
+_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS results (
     key TEXT PRIMARY KEY, dataset TEXT, split INTEGER, method TEXT, auc REAL,
     cpu_seconds REAL, wall_seconds REAL, tune_cpu_seconds REAL, n_gradients INTEGER,
     peak_bytes INTEGER, state_bytes INTEGER, n_train INTEGER, n_test INTEGER,
-    params TEXT, checkpoints TEXT, warnings TEXT, finished_at TEXT
+    params TEXT, checkpoints TEXT, warnings TEXT, finished_at TEXT, curves TEXT DEFAULT '{}'
 );
 CREATE TABLE IF NOT EXISTS tunings (
     key TEXT PRIMARY KEY, dataset TEXT, method TEXT, params TEXT, cpu_seconds REAL,
@@ -52,7 +52,8 @@ class Result:
 
     Seconds are of training alone; `tune_cpu_seconds` are 0 where parameters were chosen once for
     all splits. `n_gradients` and `state_bytes` are as the method reports, `peak_bytes` is
-    additional memory while training. A checkpoint is [cpu_seconds, n_gradients, test AUC].
+    additional memory while training. A checkpoint is [cpu_seconds, n_gradients, test AUC]; `curves`
+    are as in `pairlearn.experiments.comparison.curve_points`.
     """
 
     dataset: str
@@ -70,9 +71,10 @@ class Result:
     params: dict[str, Any] = field(default_factory=dict)
     checkpoints: list[list[float]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    curves: dict[str, list[float]] = field(default_factory=dict)
 
 
-_JSON_FIELDS = {"params": dict, "checkpoints": list, "warnings": list}
+_JSON_FIELDS = {"params": dict, "checkpoints": list, "warnings": list, "curves": dict}
 _TEXTS = ("dataset", "method")
 _NUMBERS = ("auc", "cpu_seconds", "wall_seconds", "tune_cpu_seconds")
 _COUNTS = ("split", "n_train", "n_test")
@@ -147,7 +149,11 @@ class Store:
             ) from error
         try:
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, _VERSION):
+            if version == 1:
+                # what was computed before curves were kept is as good as ever
+                with self._db:
+                    self._db.execute("ALTER TABLE results ADD COLUMN curves TEXT DEFAULT '{}'")
+            elif version not in (0, _VERSION):
                 raise StoreError(
                     f"{self.path} has version {version}, this program writes {_VERSION}; name "
                     "another store."

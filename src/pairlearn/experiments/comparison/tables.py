@@ -19,7 +19,8 @@ from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.published import Beside, beside, published_table
 
 __all__ = [
-    "AucRow", "CostRow", "DifferenceRow", "auc_rows", "cost_rows", "difference_rows", "paper_rows",
+    "AucRow", "CostRow", "DifferenceRow", "Place", "auc_rows", "cost_rows", "difference_rows",
+    "headline", "matrix", "paper_rows",
 ]  # fmt: skip
 
 
@@ -52,6 +53,7 @@ class CostRow:
     method: str
     cpu_seconds: float
     tune_cpu_seconds: float
+    all_cpu_seconds: float
     n_gradients: float | None
     peak_bytes: float | None
     state_bytes: float | None
@@ -117,6 +119,85 @@ def difference_rows(
     ]
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a method stands on a data set.
+
+    `best` marks the highest mean; `tied` a method whose paired difference to the best has an
+    interval that holds zero (with one split nothing is tied).
+    """
+
+    auc: float
+    best: bool
+    tied: bool
+
+
+def matrix(comparison: Comparison) -> dict[str, dict[str, Place]]:
+    """Return the place of each method on each data set that both have results for."""
+    means: dict[str, dict[str, float]] = {}
+    for row in auc_rows(comparison):
+        means.setdefault(row.dataset, {})[row.method] = row.auc.mean
+    found: dict[str, dict[str, Place]] = {}
+    for dataset, by_method in means.items():
+        # of equal means the first method in the order asked for is printed as the best
+        best = max(by_method, key=by_method.__getitem__)
+        gaps = {
+            row.method: row.difference
+            for row in difference_rows(comparison, baseline=best)
+            if row.dataset == dataset
+        }
+        found[dataset] = {
+            method: Place(
+                auc,
+                method == best,
+                method in gaps and bool(gaps[method].high >= 0.0 or gaps[method].mean == 0.0),
+            )
+            for method, auc in by_method.items()
+        }
+    return found
+
+
+def headline(comparison: Comparison) -> str:
+    """Return the result in a sentence or two, about the first method."""
+    ours, places = comparison.methods[0], matrix(comparison)
+    with_ours = {dataset: row for dataset, row in places.items() if ours in row}
+    if len(comparison.methods) == 1 or not with_ours:
+        means = ", ".join(f"{max(p.auc for p in row.values()):.4f} on {dataset}"
+                          for dataset, row in places.items())  # fmt: skip
+        return f"{comparison.methods[0]} has a mean test AUC of {means}."
+    if len(with_ours) == 1:
+        return _about_one(ours, *next(iter(with_ours.items())))
+    best = sum(row[ours].best for row in with_ours.values())
+    tied = sum(row[ours].tied for row in with_ours.values())
+    worst = min(
+        (row[ours].auc - max(p.auc for p in row.values()), d) for d, row in with_ours.items()
+    )
+    said = f"{ours} has the highest mean test AUC on {best} of {len(with_ours)} data sets"
+    if tied:
+        said += f", and on {tied} more no method is clearly above it"
+    behind = len(with_ours) - best - tied
+    if behind:
+        said += f"; on {behind} it is behind, at most by {-worst[0]:.4f} ({worst[1]})"
+    return said + "."
+
+
+def _about_one(ours: str, dataset: str, row: dict[str, Place]) -> str:
+    best = next(method for method, place in row.items() if place.best)
+    top = f"{row[best].auc:.4f}"
+    if best == ours:
+        others = [m for m, place in row.items() if place.tied]
+        verb = "is" if len(others) == 1 else "are"
+        rest = f"{', '.join(others)} {verb} not clearly below it"
+        if not others:
+            rest = "all others are clearly below"
+        return f"On {dataset} {ours} has the highest mean test AUC, {top}; {rest}."
+    how = "not clearly below it" if row[ours].tied else "clearly below"
+    return (
+        f"On {dataset} {best} has the highest mean test AUC, {top}; {ours} has "
+        f"{row[ours].auc:.4f}, {how}."
+    )
+
+
 def _median(values: list[float | None] | list[int | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(plain.median(known)) if known else None
@@ -135,6 +216,9 @@ def cost_rows(comparison: Comparison) -> list[CostRow]:
                         method=method,
                         cpu_seconds=plain.median(r.cpu_seconds for r in found),
                         tune_cpu_seconds=plain.median(r.tune_cpu_seconds for r in found),
+                        all_cpu_seconds=plain.median(
+                            r.cpu_seconds + r.tune_cpu_seconds for r in found
+                        ),
                         n_gradients=_median([r.n_gradients for r in found]),
                         peak_bytes=_median([r.peak_bytes for r in found]),
                         state_bytes=_median([r.state_bytes for r in found]),

@@ -102,8 +102,12 @@ class Method:
             "max_tuning_examples": self.max_tuning_examples,
         }
 
-    def warm_up(self) -> None:
-        """Do what must not be timed, such as compiling; called once in each process."""
+    def warm_up(self, d: int) -> None:
+        """Do what must not be timed, such as compiling.
+
+        It is called in each process before the first cell of data with so many features, since
+        kernels are chosen by their number.
+        """
 
     def tune(self, X: Any, y: NDArray[np.float64], rng: np.random.Generator) -> Params:
         """Return the parameters to fit with; by default there are none."""

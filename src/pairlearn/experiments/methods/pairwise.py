@@ -9,7 +9,6 @@ pairs, so these are tuned once for each data set, on at most 5,000 training exam
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -125,9 +124,12 @@ class RecipeMethod(Method):
         given = {name: part for name, part in parts.items() if part is not None}
         return RECIPES[self.recipe].varied(**given)
 
-    def warm_up(self) -> None:
-        """Compile the kernels for few and for many features."""
-        _compile(self)
+    def warm_up(self, d: int) -> None:
+        """Compile the kernels for so many features, and run what else is loaded on first use."""
+        rng = np.random.default_rng(0)
+        X, y = _warm_up_examples(100, d)
+        sweeps = self.tuning == "sweep"
+        self.fit(X, y, self.tune(X, y, rng) if sweeps else self.candidates()[0], rng)
 
     def candidates(self) -> list[Params]:
         """Return every combination of what the recipe tunes, the step size varying slowest."""
@@ -198,10 +200,10 @@ class RecipeMethod(Method):
 class AutoMethod(EstimatorMethod):
     """An estimator of this library as it comes, without tuning from outside."""
 
-    def warm_up(self) -> None:
-        """Compile what the estimator uses."""
-        for d in (3, 70):
-            X, y = _warm_up_examples(d)
+    def warm_up(self, d: int) -> None:
+        """Compile what the estimator uses for few examples, and for many."""
+        for n in (100, 2_500):
+            X, y = _warm_up_examples(n, d)
             self.fit(X, y, {}, np.random.default_rng(0))
 
     def fit(
@@ -214,15 +216,7 @@ class AutoMethod(EstimatorMethod):
         return Fitted(model=fitted.model, n_gradients=int(fitted.model.n_gradients_))
 
 
-def _warm_up_examples(d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    X = np.random.default_rng(0).normal(size=(100, d))
-    return X, np.where(X[:, 0] > 0, 1.0, -1.0)
-
-
-@functools.cache
-def _compile(method: RecipeMethod) -> None:
+def _warm_up_examples(n: int, d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     rng = np.random.default_rng(0)
-    for d in (3, 70):
-        X, y = _warm_up_examples(d)
-        sweeps = method.tuning == "sweep"
-        method.fit(X, y, method.tune(X, y, rng) if sweeps else method.candidates()[0], rng)
+    X = rng.normal(size=(n, d))
+    return X, np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)

@@ -42,7 +42,7 @@ class PrivateMethod(Method):
     mechanism: str = "statistics"
     neighbours: str = "replace"
 
-    def warm_up(self) -> None:
+    def warm_up(self, d: int) -> None:
         """Load and, where there is something to compile, compile."""
         facts = PUBLIC_FACTS[self.facts]
         rng = np.random.default_rng(0)

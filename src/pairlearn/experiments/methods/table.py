@@ -6,7 +6,7 @@ from __future__ import annotations
 from pairlearn.experiments.methods.base import EstimatorMethod, Method, powers
 from pairlearn.experiments.methods.pairwise import AutoMethod, RecipeMethod
 
-__all__ = ["TABLE", "find_method", "method_names"]
+__all__ = ["TABLE", "explain", "find_method", "method_names"]
 
 #: Every method by name.
 TABLE: dict[str, Method] = {
@@ -55,6 +55,42 @@ TABLE: dict[str, Method] = {
         ),
     )
 }
+
+
+#: Each of them in one line, for readers who do not know the names.
+_EXPLAINED = {
+    "ours": "stochastic descent on pairs of an example and the previous one (the paper's Algorithm "
+            "1); step size and radius chosen by cross-validation",
+    "ours-auto": "AUCClassifier() as it comes: scales features, chooses its solver and settings on "
+                 "its own",
+    "sgd-pair": "stochastic descent on pairs drawn anew at each step; tuned like ours",
+    "exact": "AUCClassifier(solver=\"exact\"): the minimiser over all pairs, its ridge by "
+             "cross-validation",
+    "closed-form": "the minimiser of the square loss over all pairs, in closed form",
+    "olp": "online descent against a buffer of 200 past examples (Kar et al., 2013)",
+    "oam": "online AUC maximisation with two reservoirs of 100 examples (Zhao et al., 2011)",
+    "olp-rs1": "OLP with a buffer of one example",
+    "oam-rs1": "OAM with one example of each class",
+    "spauc": "stochastic proximal AUC maximisation on class moments (Natole et al., 2018)",
+    "solam": "stochastic saddle-point AUC maximisation (Ying et al., 2016)",
+    "localized": "the paper's localized descent, in stages of halved length",
+    "logistic": "logistic regression of scikit-learn, C by cross-validation",
+    "linear-svc": "linear support vector machine of scikit-learn, C by cross-validation",
+    "sgd": "averaged SGDClassifier of scikit-learn, alpha by cross-validation",
+    "gradient-boosting": "boosted trees of scikit-learn (HistGradientBoostingClassifier), learning "
+                         "rate and leaves by cross-validation; not linear",
+}  # fmt: skip
+
+
+def explain(name: str) -> str:
+    """Return a method in one line; of an estimator by import path, that it is one.
+
+    Examples
+    --------
+    >>> explain("olp-rs1")
+    'OLP with a buffer of one example'
+    """
+    return _EXPLAINED.get(name, "an estimator given by its import path")
 
 
 def method_names() -> list[str]:

@@ -14,10 +14,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pairlearn.experiments.comparison.curves import Band
 from pairlearn.experiments.comparison.statistics import Interval
 
 __all__ = [
-    "auc_figure", "curves_figure", "difference_figure", "new_figure", "svg_text", "time_figure",
+    "auc_figure", "bands_figure", "curves_figure", "difference_figure", "new_figure", "svg_text",
+    "time_figure",
 ]  # fmt: skip
 
 _INK = "#010203"
@@ -184,6 +186,62 @@ def curves_figure(
         frameon=False,
         fontsize=9,
     )
+    for text in legend.get_texts():
+        text.set_color(_INK)
+    return svg_text(figure, name=name)
+
+
+def bands_figure(
+    bands: Sequence[Band],
+    *,
+    series: Sequence[str],
+    name: str,
+    xlabel: str,
+    ylabel: str,
+    diagonal: bool,
+    points: bool = False,
+) -> str:
+    """Draw curves with bands of one standard deviation, one panel for each data set.
+
+    With `points`, the places of a curve are marked, and bars stand for its bands.
+    """
+    panels = list(dict.fromkeys(band.dataset for band in bands))
+    methods = [label for label in series if any(band.method == label for band in bands)]
+    columns = min(2, len(panels))
+    n_rows = math.ceil(len(panels) / columns)
+    height = (2.6 if columns == 2 else 3.6) * n_rows + 0.3 * math.ceil(len(methods) / 3)
+    figure, axes = new_figure(_WIDTH, height, n_rows=n_rows, n_columns=columns)
+    handles: dict[str, Any] = {}
+    for index, ax in enumerate(axes):
+        if index >= len(panels):
+            ax.set_visible(False)
+            continue
+        ax.set_title(panels[index], fontsize=10)
+        if diagonal:
+            ax.plot([0, 1], [0, 1], color=_INK, linewidth=1, linestyle=(0, (4, 3)))
+        for band in bands:
+            if band.dataset != panels[index]:
+                continue
+            style = _style(series.index(band.method))
+            if points:
+                handles[band.method] = ax.errorbar(
+                    band.x, band.mean, yerr=band.sd, linewidth=1.2, markersize=4, capsize=0,
+                    **style,
+                )  # fmt: skip
+                continue
+            low, high = band.mean - band.sd, band.mean + band.sd
+            ax.fill_between(band.x, low.clip(0, 1), high.clip(0, 1), color=style["color"],
+                            alpha=0.18, linewidth=0)  # fmt: skip
+            (handles[band.method],) = ax.plot(
+                band.x, band.mean, linewidth=1.6, markevery=10, markersize=5, **style
+            )
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=xlabel)
+        if index % columns == 0:
+            ax.set_ylabel(ylabel)
+    legend = figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center",
+        ncols=min(3, len(handles)), frameon=False, fontsize=9,
+    )  # fmt: skip
     for text in legend.get_texts():
         text.set_color(_INK)
     return svg_text(figure, name=name)

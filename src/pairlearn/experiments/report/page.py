@@ -27,6 +27,7 @@ class Cell:
 
     text: str
     value: float | None = None
+    strong: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Page:
     title: str
     introduction: str
     parts: Sequence[Part]
+    headline: str = ""
 
 
 #: Characters above which a cell wraps.
@@ -106,6 +108,7 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; }
 h2 { font-size: 1.2rem; margin: 2.5rem 0 .3rem; }
 h3 { font-size: 1rem; margin: 1.8rem 0 .3rem; }
 p { margin: .3rem 0 .8rem; max-width: 45rem; }
+.headline { font-size: 1.2rem; line-height: 1.4; font-weight: 600; }
 .note, .source { color: var(--soft); font-size: .9rem; }
 a { color: var(--link); }
 nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }
@@ -201,7 +204,8 @@ def write_page(page: Page, folder: str | Path) -> Path:
         # An icon of its own, so that the browser does not ask a server for one.
         '<link rel="icon" href="data:,">\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<header><h1>{html.escape(page.title)}</h1>"
-        f"<p>{html.escape(page.introduction)}</p></header>\n"
+        + (f'<p class="headline">{html.escape(page.headline)}</p>' if page.headline else "")
+        + f"<p>{html.escape(page.introduction)}</p></header>\n"
         f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>\n<main>\n'
         + "\n".join(sections)
         + f"\n</main>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n"
@@ -259,7 +263,10 @@ def _table(part: Table) -> str:
                 attributes += " class=number"
             elif len(cell.text) > _LONG:
                 attributes += " class=long"
-            cells.append(f"<td{attributes}>{html.escape(cell.text)}</td>")
+            text = html.escape(cell.text)
+            if cell.strong:
+                text = f"<strong>{text}</strong>"
+            cells.append(f"<td{attributes}>{text}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 

@@ -10,14 +10,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from pairlearn.experiments.comparison.curves import bands, mean_coefficients
 from pairlearn.experiments.comparison.environment import environment
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.statistics import Interval
-from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows, paper_rows
+from pairlearn.experiments.comparison.tables import (
+    Place,
+    auc_rows,
+    cost_rows,
+    difference_rows,
+    headline,
+    matrix,
+    paper_rows,
+)
 from pairlearn.experiments.comparison.trajectories import trajectories
+from pairlearn.experiments.methods.table import explain
 from pairlearn.experiments.plain_text import mean_sd
 from pairlearn.experiments.published import CITATION, Beside, Published
-from pairlearn.experiments.report.figures import auc_figure, difference_figure, time_figure
+from pairlearn.experiments.report.figures import (
+    auc_figure,
+    bands_figure,
+    difference_figure,
+    time_figure,
+)
 from pairlearn.experiments.report.page import (
     Cell,
     Facts,
@@ -29,7 +44,13 @@ from pairlearn.experiments.report.page import (
     write_page,
 )
 
-__all__ = ["beside_table", "comparison_page", "comparison_parts", "how_it_was_run", "write_report"]
+__all__ = [
+    "beside_table", "comparison_page", "comparison_parts", "curve_figures", "how_it_was_run",
+    "write_report",
+]  # fmt: skip
+
+#: Coefficients that are listed of each data set.
+_LARGEST = 10
 
 _INTERVAL_NOTE = (
     "Intervals are 95 % t intervals whose variance is (1/J + n_test/n_train) s^2 for J splits: "
@@ -81,6 +102,7 @@ def comparison_page(
             + _protocol_text(comparison)
         ),
         parts=parts,
+        headline=headline(comparison),
     )
 
 
@@ -88,14 +110,17 @@ def comparison_parts(
     comparison: Comparison, *, baseline: str | None = None, beside_paper: bool = True
 ) -> list[Table | Figure]:
     """Return the tables and figures of a comparison that has results, in the order of the page."""
-    parts: list[Table | Figure] = [_auc_table(comparison), _auc_figure(comparison)]
+    parts: list[Table | Figure] = [_matrix_table(comparison), _auc_figure(comparison)]
+    parts += _band_figures(comparison)
+    parts += _coefficient_tables(comparison)
     if len(comparison.methods) > 1:
         parts += _differences(comparison, baseline)
     published = paper_rows(comparison) if beside_paper else []
     if published:
         parts.append(beside_table(published))
-    parts += _curves(comparison)
-    parts += [_trade_off(comparison), _cost_table(comparison), _all_results(comparison)]
+    parts += curve_figures(comparison)
+    parts += [_trade_off(comparison), _cost_table(comparison), _method_table(comparison)]
+    parts += [_auc_table(comparison), _all_results(comparison)]
     return parts + _troubles(comparison)
 
 
@@ -149,11 +174,119 @@ def _seconds(value: float) -> Cell:
     return Cell("<0.001" if value < 1e-3 else f"{value:.3g}", value)
 
 
+def _matrix_table(comparison: Comparison) -> Table:
+    places = matrix(comparison)
+
+    def cell(place: Place | None) -> Cell:
+        if place is None:
+            return Cell("-", math.nan)
+        return Cell(f"{place.auc:.4f}{' =' if place.tied else ''}", place.auc, strong=place.best)
+
+    return Table(
+        title="Test AUC by data set and method",
+        name="matrix",
+        note=(
+            "Means over splits, the highest of a row in bold. A sign of equality marks a method "
+            "whose difference to the best, taken split by split, has a 95 % interval that holds "
+            "zero: these splits do not tell the two apart."
+        ),
+        columns=["data set", *comparison.methods],
+        rows=[
+            [dataset, *(cell(row.get(method)) for method in comparison.methods)]
+            for dataset, row in places.items()
+        ],
+        csv_columns=["dataset", "method", "mean", "best", "tied"],
+        csv_rows=[
+            [dataset, method, place.auc, place.best, place.tied]
+            for dataset, row in places.items()
+            for method, place in row.items()
+        ],
+    )
+
+
+def _method_table(comparison: Comparison) -> Table:
+    return Table(
+        title="The methods",
+        name="methods",
+        columns=["method", "what it is"],
+        rows=[[method, explain(method)] for method in comparison.methods],
+    )
+
+
+def _band_figures(comparison: Comparison) -> list[Figure]:
+    """Return ROC, precision and recall, and calibration, where results have curves."""
+    figures = []
+    for kind, title, xlabel, ylabel, note in (
+        ("roc", "ROC curves", "false-positive rate", "recall",
+         "Means over splits with bands of one standard deviation; the dashes are chance."),
+        ("precision", "Precision and recall", "recall", "precision",
+         "Means over splits with bands of one standard deviation."),
+        ("calibration", "Calibration", "predicted probability", "observed share",
+         "Of test examples whose predicted probability lies in one of ten bins, the share that is "
+         "positive, with the standard error of one test part; on the dashes both agree. Methods "
+         "without probabilities are left out."),
+    ):  # fmt: skip
+        found = bands(comparison, kind)
+        if not found:
+            continue
+        svg = bands_figure(
+            found, series=comparison.methods, name=kind, xlabel=xlabel, ylabel=ylabel,
+            diagonal=kind != "precision", points=kind == "calibration",
+        )  # fmt: skip
+        figures.append(
+            Figure(
+                title=title,
+                svg=svg,
+                name=f"figure-{kind}",
+                csv_columns=["dataset", "method", xlabel.replace(" ", "_"),
+                             ylabel.replace(" ", "_"), "sd"],
+                csv_rows=[
+                    [band.dataset, band.method, *map(float, point)]
+                    for band in found
+                    for point in zip(band.x, band.mean, band.sd, strict=True)
+                ],
+                alt=f"{title}: {ylabel} against {xlabel} for each data set and method.",
+                note=note,
+            )
+        )  # fmt: skip
+    return figures
+
+
+def _coefficient_tables(comparison: Comparison) -> list[Table]:
+    """Return the largest coefficients of the first method on sets whose features have names."""
+    method = comparison.methods[0]
+    rows: list[list[str | Cell]] = []
+    for dataset, names in comparison.feature_names.items():
+        mean, sd = mean_coefficients(comparison, dataset, method)
+        if len(mean) != len(names):
+            continue
+        order = sorted(range(len(mean)), key=lambda k: -abs(mean[k]))[:_LARGEST]
+        rows += [
+            [dataset, names[k], _number(float(mean[k]), "{:+.4g}"), _number(float(sd[k]), "{:.2g}")]
+            for k in order
+        ]
+    if not rows:
+        return []
+    return [
+        Table(
+            title=f"Largest coefficients of {method}",
+            name="coefficients",
+            note=(
+                "Means and standard deviations over splits, for features that were scaled to "
+                "[-1, 1]: a positive one raises the score."
+            ),
+            columns=["data set", "feature", "coefficient", "sd"],
+            rows=rows,
+        )
+    ]
+
+
 def _auc_table(comparison: Comparison) -> Table:
     rows = [((row.dataset, row.method), row.auc) for row in auc_rows(comparison)]
     return Table(
-        title="Test AUC",
+        title="Test AUC with intervals, as a table",
         name="auc",
+        folded=True,
         note=_INTERVAL_NOTE,
         columns=["data set", "method", "mean", "sd", "95 % interval", "splits"],
         rows=[
@@ -252,7 +385,7 @@ def _trade_off(comparison: Comparison) -> Figure:
     auc = {(row.dataset, row.method): row.auc.mean for row in auc_rows(comparison)}
     points = {
         # A training below the clock's resolution still has a place on a log axis.
-        (row.dataset, row.method): (max(row.cpu_seconds, 1e-6), auc[row.dataset, row.method])
+        (row.dataset, row.method): (max(row.all_cpu_seconds, 1e-6), auc[row.dataset, row.method])
         for row in cost_rows(comparison)
     }
     return Figure(
@@ -266,11 +399,16 @@ def _trade_off(comparison: Comparison) -> Figure:
         csv_columns=["dataset", "method", "cpu_seconds", "auc"],
         csv_rows=[[*key, *point] for key, point in points.items()],
         alt="Mean test AUC against median training CPU seconds on a log axis.",
-        note="Median CPU seconds of one training with the chosen parameters, on one thread.",
+        note=(
+            "Median CPU seconds from data to model on one thread: the choice of parameters and the "
+            "training with them, whether a method chooses itself or is tuned from outside. "
+            "Compilation is not counted."
+        ),
     )
 
 
-def _curves(comparison: Comparison) -> list[Figure]:
+def curve_figures(comparison: Comparison) -> list[Figure]:
+    """Return the AUC on the way, where methods have recorded it."""
     paths = trajectories(comparison)
     if not paths:
         return []
@@ -306,16 +444,20 @@ def _cost_table(comparison: Comparison) -> Table:
         title="What training costs",
         name="costs",
         note=(
-            "Medians over splits. Training excludes compilation, tuning and evaluation. Gradients "
+            "Medians over splits, without compilation and evaluation. Methods that choose their "
+            "settings themselves do so while training; for the others that is tuning (not counted "
+            "where it was done once for all splits). Gradients "
             "and state are what a method reports of itself; peak memory is resident memory above "
             "that at the start of training, where the system tells."
         ),
         columns=[
-            "data set", "method", "CPU s", "tuning CPU s", "gradients", "peak MiB", "state KiB",
+            "data set", "method", "CPU s in all", "training", "tuning", "gradients", "peak MiB",
+            "state KiB",
         ],
         rows=[
             [
-                row.dataset, row.method, _seconds(row.cpu_seconds), _seconds(row.tune_cpu_seconds),
+                row.dataset, row.method, _seconds(row.all_cpu_seconds), _seconds(row.cpu_seconds),
+                _seconds(row.tune_cpu_seconds),
                 _number(row.n_gradients, "{:,.0f}"),
                 _number(None if row.peak_bytes is None else row.peak_bytes / 2**20, "{:.1f}"),
                 _number(None if row.state_bytes is None else row.state_bytes / 2**10, "{:.1f}"),

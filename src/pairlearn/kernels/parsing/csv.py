@@ -42,6 +42,7 @@ from pairlearn.kernels.parsing.records import (
     STATUS,
     TAB,
     TEXT_AFTER_QUOTE,
+    TOO_LONG,
     Log,
     defer,
     refuse,
@@ -317,8 +318,8 @@ def parse_csv(base, end, final, origin, limit, delimiter, places, columns, rows,
 
     `places` is the address of what `_read_numbers` needs to know of the columns. An empty field
     gives NaN or -1 and sets ``has_missing[row]``. The byte at `base` is byte `origin` of the
-    source. A record whose quote stays open for more than `limit` bytes, or to the end of the
-    source, is refused up to the end of its first line.
+    source. A record of more than `limit` bytes, or whose quote stays open for more than that or to
+    the end of the source, is refused up to the end of its first line.
 
     Such a record is inside quotes at every line end that it passes, and so is any later one that
     passes one of them: it stays open as well. Hence `state[OPEN_UNTIL]`: records that would have to
@@ -368,12 +369,22 @@ def parse_csv(base, end, final, origin, limit, delimiter, places, columns, rows,
             continue
         if is_open or (not final and p + (byte_at(p) == RETURN) >= stop_at):
             # A record that is cut is read again with what follows.
-            status = DONE if is_open or stop_at - record <= limit else LONG_LINE
+            status = DONE if is_open or p - record <= limit else LONG_LINE
             state[SCANNED] += stop_at - record
             state[N_DEFERRED] = n_deferred
             p = record
             break
         state[SCANNED] += p - record
+        if p - record > limit:
+            # As where it comes in pieces and is given up before it is complete.
+            state[N_DEFERRED] = n_deferred
+            refuse(log, line, TOO_LONG, 0, record - base)
+            p = record
+            while byte_at(p) != NEWLINE:
+                p += 1
+            p = min(p + 1, stop_at)
+            line += 1
+            continue
         # p stands on \n or \r\n, or on the guard bytes after a final block
         p = min(p + 1 + (byte_at(p) == RETURN), stop_at)
         if flawed >= 0 or n_fields != n_columns:

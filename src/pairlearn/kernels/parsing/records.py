@@ -40,6 +40,7 @@ NOT_ASCENDING = 5
 INDEX_TOO_SMALL = 6
 INDEX_TOO_LARGE = 7
 NOT_CLOSED = 8
+TOO_LONG = 9
 
 # A deferred field: row, column (or entry), first byte, byte after the last, and whether the
 # field stood in quotes.

@@ -35,6 +35,7 @@ from pairlearn.kernels.parsing.records import (
     SPACE,
     STATUS,
     TAB,
+    TOO_LONG,
     ZERO,
     Log,
     defer,
@@ -190,12 +191,12 @@ def _read_line(p, base, offset, n_features, rows, row, line, n_entries, log):
 
 
 @jit
-def parse_svmlight(base, end, final, offset, n_features, rows, row_limit, entry_limit, log):
+def parse_svmlight(base, end, final, limit, offset, n_features, rows, row_limit, entry_limit, log):
     """Parse lines ``label [qid:q] index:value ... [# comment]`` into the arrays of a CSR matrix.
 
     `offset` is subtracted from each index (1 where the file counts from one). A chunk is full
     with `row_limit` rows or once it holds `entry_limit` entries; a line that does not fit into
-    `data` is left for the next call (ENTRIES_FULL).
+    `data` is left for the next call (ENTRIES_FULL), one of more than `limit` bytes is refused.
     """
     rows, log = Rows(*rows), Log(*log)
     state = log.state
@@ -217,6 +218,12 @@ def parse_svmlight(base, end, final, offset, n_features, rows, row_limit, entry_
                     p, base, offset, n_features, rows, row, line, n_entries, log
                 )
         p = _skip_line(p)
+        if status == DONE and p - record > limit:
+            state[N_DEFERRED], state[N_PROBLEMS] = n_deferred, n_problems
+            if n_problems >= len(log.problems):
+                status = PROBLEMS_FULL
+            else:
+                refuse(log, line, TOO_LONG, 0, record - base)
         if status != DONE or (p >= stop_at and not final):
             # A line that is cut, or does not fit, is read again.
             state[N_DEFERRED], state[N_PROBLEMS] = n_deferred, n_problems

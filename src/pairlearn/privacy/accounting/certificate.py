@@ -88,6 +88,8 @@ class Certificate:
     composition : {"adaptive", "disjoint", "mixture"}, default="adaptive"
         How the releases add up: by the squares of their mu; as the largest mu, since an example
         takes part in one of them; or as an average over secret draws, without a mu.
+    unit : {"example", "user"}, default="example"
+        What is protected: one example, or a user with all examples.
 
     Examples
     --------
@@ -114,6 +116,7 @@ class Certificate:
     accounting: str
     warnings: tuple[str, ...] = field(default=())
     composition: str = "adaptive"
+    unit: str = "example"
 
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds at another delta.
@@ -135,22 +138,78 @@ class Certificate:
 
         return epsilon_of_mu(self.mu, delta)
 
+    @property
+    def zcdp(self) -> float:
+        """The rho of zero-concentrated differential privacy: mu^2 / 2."""
+        return 0.5 * self._gaussian_mu("a zCDP parameter") ** 2
+
+    def rdp(self, order: float) -> float:
+        """Return the Renyi-DP epsilon of an order above 1: order mu^2 / 2.
+
+        Parameters
+        ----------
+        order : float
+            The order, usually called alpha.
+
+        Returns
+        -------
+        float
+            epsilon(order), exact for one Gaussian release and the composition of several.
+        """
+        if not order > 1:
+            raise ValueError(f"an order of Renyi-DP is above 1, got {order!r}.")
+        return order * 0.5 * self._gaussian_mu("a Renyi-DP curve") ** 2
+
+    def events(self) -> Any:
+        """Return the releases as an event of the package dp-accounting, for another accountant.
+
+        It is a composition of Gaussian events, each with noise in units of its sensitivity; of
+        disjoint stages the one that costs most, since an example takes part in one of them.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+            The event; compose it with those of other releases under the same relation.
+        """
+        import dp_accounting
+
+        self._gaussian_mu("an event of another accountant")
+        mus = [release.mu for release in self.releases]
+        if self.composition == "disjoint":
+            mus = [max(mus)]
+        return dp_accounting.ComposedDpEvent(
+            [dp_accounting.GaussianDpEvent(noise_multiplier=1.0 / mu) for mu in mus]
+        )
+
+    def _gaussian_mu(self, what: str) -> float:
+        if self.mu is None:
+            raise ValueError(
+                f"{self.mechanism} is an average over secret draws and claims (epsilon, delta) "
+                f"only; it has no {what}. Other mechanisms do."
+            )
+        return self.mu
+
     def statement(self) -> str:
         """Return a few lines that say what is promised, to whom, and under which assumptions."""
+        relation = NEIGHBOURS[self.neighbours]
+        if self.unit == "user":
+            relation = relation.replace("one example", "one user with all examples")
+            relation = relation.replace("number of examples", "number of users")
         if self.private:
             head = (
                 f"This model is ({self.epsilon:g}, {self.delta:g})-differentially private "
-                f"with respect to {NEIGHBOURS[self.neighbours]}."
+                f"with respect to {relation}."
             )
         else:
             head = (
                 "NOT PRIVATE: the noise of this model can be reproduced. With secret noise it "
                 f"would be ({self.epsilon:g}, {self.delta:g})-differentially private with "
-                f"respect to {NEIGHBOURS[self.neighbours]}."
+                f"respect to {relation}."
             )
         lines = [
             head,
-            f"Mechanism: {self.mechanism}; {self.n_examples} examples, {self.n_features} features.",
+            f"Mechanism: {self.mechanism}; {self.n_examples} {self.unit}s, "
+            f"{self.n_features} features.",
         ]
         for release in self.releases:
             lines.append(
@@ -197,6 +256,8 @@ class Certificate:
             raise ValueError(f"unknown neighbouring relation {values.get('neighbours')!r}.")
         if values.setdefault("composition", "adaptive") not in COMPOSITIONS:
             raise ValueError(f"unknown composition {values['composition']!r}.")
+        if values.setdefault("unit", "example") not in ("example", "user"):
+            raise ValueError(f"unknown unit {values['unit']!r}.")
         values["releases"] = tuple(Release(**release) for release in values["releases"])
         values["warnings"] = tuple(values["warnings"])
         values["public"] = dict(values["public"])

@@ -60,7 +60,7 @@ class LedgerFile(PrivacyLedger):
         self._set_budget(**facts)
 
     @classmethod
-    def open(  # type: ignore[override]
+    def open(
         cls,
         path: str | os.PathLike[str],
         *,

@@ -267,6 +267,8 @@ class Mechanism(ABC):
     missing_relation: str = ""
     #: Whether noise on an integer grid is available.
     offers_secure: bool = True
+    #: Whether `fit` takes `users`, to protect all rows of a user together.
+    offers_users: bool = False
     #: Whether secret random choices of examples are part of the protection. An auditor must then
     #: not look at them.
     secret_draws: bool = False
@@ -323,6 +325,7 @@ def certify(
     noise: NoiseSource,
     public: Mapping[str, str] | None = None,
     warnings: tuple[str, ...] = (),
+    unit: str = "example",
 ) -> Certificate:
     """Return the certificate of a private fit.
 
@@ -340,10 +343,12 @@ def certify(
         Further public facts.
     warnings : tuple of str, optional
         What the reader should know.
+    unit : {"example", "user"}, default="example"
+        What is protected.
     """
     facts = {
-        "number of examples": (
-            f"{setting.n_examples}, the number of rows"
+        f"number of {unit}s": (
+            f"{setting.n_examples}, as in the data"
             if setting.neighbours == "replace"
             else f"at most {setting.n_examples}, given by the caller"
         ),
@@ -367,4 +372,5 @@ def certify(
         accounting=fit.accounting,
         warnings=warnings,
         composition=fit.composition,
+        unit=unit,
     )

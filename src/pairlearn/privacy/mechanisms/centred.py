@@ -128,11 +128,26 @@ class CentredStatistics(Mechanism):
             names = ", ".join(map(str, _ROUNDS))
             raise ValueError(f"n_rounds must be one of {names}, got {self.n_rounds!r}.")
 
+    offers_users = True
+
     def fit(
-        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+        self,
+        Z: Vector,
+        signs: Vector,
+        *,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        users: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`."""
+        """Learn privately; see `Mechanism.fit`.
+
+        `users` says to whom each row belongs, from 0; ``setting.n_examples`` is then their number,
+        and the promise is about a user with all rows.
+        """
         self.check(setting, noise)
+        if users is not None:
+            order = np.argsort(users, kind="stable")
+            Z, signs, users = Z[order], signs[order], users[order]
         start = setting.standard_centre
         d = setting.n_features
         root = math.sqrt(d)
@@ -144,9 +159,9 @@ class CentredStatistics(Mechanism):
         moments: list[Moments] = []
         beliefs = _Beliefs(0.0, start, 0.0, first * root)
         for k, (share, mean_weight) in enumerate(rounds):
-            last = k == len(rounds) - 1
-            factor = _LAST_RADIUS if last else _MIDDLE_RADIUS if k else 1.0
-            if last:
+            is_last = k == len(rounds) - 1
+            factor = _LAST_RADIUS if is_last else _MIDDLE_RADIUS if k else 1.0
+            if is_last:
                 mean_weight = max(_SMALLEST_LAST_WEIGHT, mean_weight * abs(beliefs.label))
             radius = factor * beliefs.length
             moments.append(
@@ -155,12 +170,13 @@ class CentredStatistics(Mechanism):
                     signs,
                     centre=beliefs.centre,
                     radius=min(max(radius, _SMALLEST_RADIUS * root), _LARGEST_RADIUS * root),
-                    weights=_weights(mean_weight, last, setting.neighbours),
+                    weights=_weights(mean_weight, is_last, setting.neighbours),
                     mu=budget * math.sqrt(share),
                     n_examples=setting.n_examples,
                     neighbours=setting.neighbours,
                     noise=noise,
                     name=f"centred moments, round {k + 1} of {len(rounds)}",
+                    users=users,
                 )
             )
             beliefs = _update(moments, start)

@@ -38,6 +38,11 @@ beyond what the two means cost.
 
 **Add or remove one record.** The release changes by one T(z), of length at most
 sqrt(1 + b^2 + k^2 + r^2 + q).
+
+**Users with several records.** A user contributes the mean of T over his or her records, however
+many. Means lie in the convex hull of the values of T, whose diameter is the largest distance of two
+of these values, and whose longest point is the longest of them. So replacing (adding, removing) a
+user with all records changes the release by no more than replacing (adding, removing) one record.
 """
 
 from __future__ import annotations
@@ -45,6 +50,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -205,6 +211,7 @@ def release_moments(
     neighbours: str,
     noise: NoiseSource,
     name: str = "centred moments",
+    users: NDArray[np.int64] | None = None,
 ) -> Moments:
     """Release the moments about `centre` with Gaussian-DP parameter `mu`.
 
@@ -230,6 +237,8 @@ def release_moments(
         the root of the number of statistics (half a step per record and coordinate, two records).
     name : str
         Name in the certificate.
+    users : ndarray of int, optional
+        To whom each row belongs, in increasing order; each row is a user of its own by default.
     """
     d = Z.shape[1]
     mu = check_positive("mu", mu)
@@ -249,14 +258,15 @@ def release_moments(
         sensitivity = scale * mu
         total = np.zeros(size, dtype=np.int64)
         chunk = max(1, _CHUNK_NUMBERS // size)
-        for start in range(0, len(V), chunk):
-            part = slice(start, start + chunk)
+        for part in _parts(len(V), users, chunk):
             records = record_statistics(V[part], signs[part], weights=weights)
+            if users is not None:
+                records = _means_of_users(records, users[part])
             total += np.rint(records / step).astype(np.int64).sum(axis=0)
         noisy = noise.protect_integers(total, _GRID_STEPS) * step
     else:
         scale = sensitivity / mu
-        noisy = noise.protect(_summed(V, signs, weights=weights), scale)
+        noisy = noise.protect(_summed(V, signs, weights=weights, users=users), scale)
     second = None
     if weights.second:
         rows, columns, isometry = _triangle(d, weights.second)
@@ -284,16 +294,41 @@ def _triangle(d: int, second: float) -> tuple[Any, Any, Vector]:
     return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2.0)) * math.sqrt(second)
 
 
-def _summed(V: Vector, signs: Vector, *, weights: Weights) -> Vector:
-    """Return the sum of `record_statistics` over the records, without storing them."""
+def _parts(n: int, users: NDArray[np.int64] | None, chunk: int) -> list[slice]:
+    """Return slices of about `chunk` rows that keep the rows of a user together."""
+    starts = np.arange(n) if users is None else np.flatnonzero(np.diff(users, prepend=-1))
+    edges = [0]
+    while edges[-1] < n:
+        later = starts[np.searchsorted(starts, edges[-1] + chunk) :]
+        edges.append(int(later[0]) if len(later) else n)
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def _means_of_users(records: Vector, users: NDArray[np.int64]) -> Vector:
+    """Return the mean row of each user; rows of a user are neighbours."""
+    starts = np.flatnonzero(np.diff(users, prepend=-1))
+    counts = np.diff(starts, append=len(users))
+    means: Vector = np.add.reduceat(records, starts, axis=0) / counts[:, None]
+    return means
+
+
+def _summed(
+    V: Vector, signs: Vector, *, weights: Weights, users: NDArray[np.int64] | None = None
+) -> Vector:
+    """Return the sum over users of the mean of `record_statistics`, without storing them."""
     d = V.shape[1]
     clipped, lengths = clip_to_ball(V)
+    mine = clipped
+    if users is not None:
+        share = 1.0 / np.bincount(users)[users]
+        mine, lengths = share[:, None] * clipped, share * lengths
+    labels = signs if users is None else share * signs
     parts = [
-        signs @ clipped,
-        weights.mean * clipped.sum(axis=0),
-        [weights.label * signs.sum(), weights.length * lengths.sum()],
+        signs @ mine,
+        weights.mean * mine.sum(axis=0),
+        [weights.label * labels.sum(), weights.length * lengths.sum()],
     ]
     if weights.second:
         rows, columns, isometry = _triangle(d, weights.second)
-        parts.append((clipped.T @ clipped)[rows, columns] * isometry)
+        parts.append((mine.T @ clipped)[rows, columns] * isometry)
     return np.concatenate(parts)

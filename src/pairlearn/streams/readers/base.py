@@ -91,6 +91,9 @@ class Position:
         `pairlearn.streams.readers.consumed`.
     earlier : tuple of str
         The same at the end of each file before this one.
+    shuffled : str
+        The place in a block of rows in random order, see
+        `pairlearn.streams.readers.shuffled`; empty for rows in their own order.
 
     Examples
     --------
@@ -109,6 +112,7 @@ class Position:
     width: int = 0
     consumed: str = ""
     earlier: tuple[str, ...] = ()
+    shuffled: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -121,14 +125,24 @@ class Position:
             known = {name: values[name] for name in (f.name for f in fields(cls))}
             refusals = known["refusals"]
             first = tuple(Refusal(**entry) for entry in refusals["first"])
-            known["refusals"] = Refusals(int(refusals["count"]), first)
-            known["earlier"] = tuple(str(entry) for entry in known["earlier"])
-            known["consumed"] = str(known["consumed"])
+            known["refusals"] = Refusals(refusals["count"], first)
+            known["earlier"] = tuple(known["earlier"])
         except (KeyError, TypeError, AttributeError) as error:
-            raise ReadError(f"the saved position is incomplete ({error}); start again.") from None
-        for name in ("file", "offset", "line", "row", "width"):
-            if type(known[name]) is not int or known[name] < 0:
-                raise ReadError(f"the saved position has {name}={known[name]!r}; start again.")
+            text = str(error)[:100]
+            raise ReadError(f"the saved position is incomplete ({text}); start again.") from None
+        counts = {name: known[name] for name in ("file", "offset", "line", "row", "width")}
+        counts["refusals"] = known["refusals"].count
+        counts |= {f"line of refusal {k}": refusal.line for k, refusal in enumerate(first)}
+        for name, value in counts.items():
+            if type(value) is not int or not 0 <= value < 2**62:
+                raise ReadError(f"the saved position has {name}={value!r:.60}; start again.")
+        texts = {name: known[name] for name in ("format", "fingerprint", "consumed", "shuffled")}
+        texts |= {f"end of file {k}": text for k, text in enumerate(known["earlier"])}
+        texts |= {f"refusal {k}": refusal.reason for k, refusal in enumerate(first)}
+        texts |= {f"source of refusal {k}": refusal.source for k, refusal in enumerate(first)}
+        for name, value in texts.items():
+            if not isinstance(value, str):
+                raise ReadError(f"the saved position has {name}={value!r:.60}; start again.")
         return cls(**known)
 
 
@@ -226,6 +240,11 @@ class Reader(ABC):
             raise ReadError(
                 f"the saved position belongs to a {position.format} reader, this is "
                 f"{self.format}; open the data it was made from, or start again."
+            )
+        if position.shuffled:
+            raise ReadError(
+                "the saved position is of shuffled rows; read with the same shuffle_buffer, or "
+                "start again without the checkpoint."
             )
         if position.fingerprint != fingerprint:
             raise ReadError(

@@ -18,7 +18,7 @@ from pairlearn.streams.readers.byte_source import ByteSource
 from pairlearn.streams.readers.consumed import Consumed, parse_marks
 from pairlearn.validation import check_count
 
-__all__ = ["MAX_LINE_BYTES", "Blocks", "TextReader"]
+__all__ = ["MAX_LINE_BYTES", "Blocks", "TextReader", "too_long"]
 
 MAX_LINE_BYTES = 1 << 25
 GUARD = 32
@@ -26,6 +26,11 @@ BLOCK = 1 << 18
 NEWLINE = 10
 #: So often a line may be read again in vain before it waits for more.
 PATIENCE = 8
+
+
+def too_long(limit: int) -> str:
+    """Return why a line of more than `limit` bytes is refused."""
+    return f"the line is longer than {limit} bytes; check the line ends, or raise max_line_bytes"
 
 
 class Blocks:
@@ -146,14 +151,17 @@ class Blocks:
             stop = self.end if place < 0 else place + 1
             quotes += bytes(self._view[begin:stop]).count(b'"')
             seen = stop - self.start
-            if (place >= 0 and quotes % 2 == 0) or (place < 0 and self.final):
-                text = self.take(self.start, stop).rstrip("\r\n")
+            complete = (place >= 0 and quotes % 2 == 0) or (place < 0 and self.final)
+            text = self.take(self.start, stop).rstrip("\r\n") if complete else ""
+            # Line ends are no part of a complete record; what is not complete may still end so.
+            size = seen - 2 if not complete else len(text.encode("utf-8", "surrogateescape"))
+            if size <= self.max_line_bytes and complete:
                 self.start = stop
                 if text or not seen:
                     return text, seen, line
                 line, seen, quotes = line + 1, 0, 0
                 continue
-            if seen > self.max_line_bytes:
+            if size > self.max_line_bytes:
                 raise ReadError(
                     f"{self.source.name}:{line}: the first line is longer than "
                     f"{self.max_line_bytes} bytes; check its line ends and quotes, or raise "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import Chunk, Position, ReadError, digest
-from pairlearn.streams.readers.byte_window import MAX_LINE_BYTES, Blocks, TextReader
+from pairlearn.streams.readers.byte_window import MAX_LINE_BYTES, Blocks, TextReader, too_long
 from pairlearn.streams.readers.row_buffer import (
     RefusedFieldError,
     RowBuffer,
@@ -275,10 +275,8 @@ class _Parser:
             self._collect(blocks, state, rows, checker)
             status = state[records.STATUS]
             if status in (records.OPEN_QUOTE, records.LONG_LINE):
-                flaw = _NOT_CLOSED if status == records.OPEN_QUOTE else (
-                    f"the line is longer than {blocks.max_line_bytes} bytes; "
-                    "check the line ends, or raise max_line_bytes"
-                )  # fmt: skip
+                limit = blocks.max_line_bytes
+                flaw = _NOT_CLOSED if status == records.OPEN_QUOTE else too_long(limit)
                 checker.refuse(int(state[records.LINE]), flaw)
                 blocks.skip_line()
                 state[records.LINE] += 1
@@ -301,6 +299,8 @@ class _Parser:
         for line, reason, detail, _ in self._problems[: state[records.N_PROBLEMS]].tolist():
             if reason == records.NOT_CLOSED:
                 checker.refuse(line, _NOT_CLOSED)
+            elif reason == records.TOO_LONG:
+                checker.refuse(line, too_long(blocks.max_line_bytes))
             elif reason == records.RAGGED:
                 checker.refuse(
                     line, f"it has {detail} fields where {len(self._kinds)} are expected"

@@ -60,6 +60,8 @@ def open_reader(
     format: str | None = None,
     chunk_rows: int | None = None,
     strict: bool = False,
+    shuffle_buffer: int | str | None = None,
+    seed: int = 0,
     **options: Any,
 ) -> Reader:
     r"""Return the reader for a file, a folder, standard input or a list of files.
@@ -78,6 +80,10 @@ def open_reader(
         Rows in a chunk.
     strict : bool, default False
         Stop at the first row that cannot be used.
+    shuffle_buffer : int, "auto" or None, default None
+        Deliver rows in a random order within blocks of so many, see `ShuffledReader`.
+    seed : int, default 0
+        The seed of that order.
     **options
         Passed to the reader: `header`, `names`, `delimiter`, `max_line_bytes` (CSV);
         `n_features`, `zero_based`, `max_line_bytes` (svmlight); `y` (npy).
@@ -97,6 +103,26 @@ def open_reader(
     >>> chunk.y
     array([0., 1.])
     """
+    reader = _plain_reader(
+        source, schema, format=format, chunk_rows=chunk_rows, strict=strict, **options
+    )
+    if shuffle_buffer is None:
+        return reader
+    from pairlearn.streams.readers.shuffled import ShuffledReader
+
+    return ShuffledReader(reader, buffer_rows=shuffle_buffer, seed=seed)
+
+
+def _plain_reader(
+    source: Any,
+    schema: Schema | None,
+    *,
+    format: str | None,
+    chunk_rows: int | None,
+    strict: bool,
+    **options: Any,
+) -> Reader:
+    """Return the reader of rows in their own order."""
     schema = Schema() if schema is None else schema
     many: Sequence[Any] = source if isinstance(source, (list, tuple)) else [source]
     if not many:

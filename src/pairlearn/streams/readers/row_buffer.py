@@ -129,7 +129,8 @@ class RowBuffer:
             self.extra[row, 1] = number
         else:
             slot = layout.slots[j]
-            self.values[row, slot] = number
+            with np.errstate(over="ignore"):  # too large for float32: refused here
+                self.values[row, slot] = number
             if math.isfinite(number) and not math.isfinite(self.values[row, slot]):
                 raise RefusedFieldError(f"{shown(value)} is too large for float32")
         if math.isnan(number):

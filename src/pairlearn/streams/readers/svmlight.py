@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
-from pairlearn.streams.readers.byte_window import MAX_LINE_BYTES, Blocks, TextReader
+from pairlearn.streams.readers.byte_window import MAX_LINE_BYTES, Blocks, TextReader, too_long
 from pairlearn.streams.readers.row_buffer import RefusedFieldError, RowChecker, parse_number, shown
 from pairlearn.validation import check_count
 
@@ -242,9 +242,9 @@ class _Parser:
             state[[records.N_DEFERRED, records.N_PROBLEMS]] = 0
             arrays = (rows.data, rows.indices, rows.indptr, rows.labels, rows.queries, rows.lines)
             self._svmlight.parse_svmlight(
-                blocks.address, blocks.end, blocks.final, 0 if reader.zero_based else 1,
-                reader.n_features, arrays, reader.chunk_rows, ENTRIES,
-                (self._deferred, self._problems, state),
+                blocks.address, blocks.end, blocks.final, blocks.max_line_bytes,
+                0 if reader.zero_based else 1, reader.n_features, arrays, reader.chunk_rows,
+                ENTRIES, (self._deferred, self._problems, state),
             )  # fmt: skip
             blocks.start = int(state[records.POSITION])
             self._collect(blocks, state, rows, checker)
@@ -263,11 +263,7 @@ class _Parser:
                 if not blocks.too_long:
                     blocks.refill()
                 else:
-                    checker.refuse(
-                        int(state[records.LINE]),
-                        f"the line is longer than {blocks.max_line_bytes} bytes; "
-                        "check the line ends, or raise max_line_bytes",
-                    )
+                    checker.refuse(int(state[records.LINE]), too_long(blocks.max_line_bytes))
                     blocks.skip_line()
                     state[records.LINE] += 1
             elif status == records.ROWS_FULL and (
@@ -296,7 +292,8 @@ class _Parser:
                 checker.mark(row, f"{what}: {error}")
                 continue
             if entry >= 0:
-                rows.data[entry] = value
+                with np.errstate(over="ignore"):  # too large for float32: refused below
+                    rows.data[entry] = value
             else:
                 rows.labels[row] = value
             if np.isnan(value):
@@ -331,6 +328,8 @@ class _Parser:
 
     def _explain(self, reason: int, detail: int, near: str) -> str:
         records = self._records
+        if reason == records.TOO_LONG:
+            return too_long(self._reader.max_line_bytes)
         if reason == records.BAD_QID:
             return f"{shown(near)} is not qid:NUMBER directly after the label"
         if reason == records.NOT_ASCENDING:

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn demo``: the story of the library, measured on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("demo")
+@click.option("--report", type=click.Path(file_okay=False, path_type=Path), default=Path("report"),
+              show_default=True, help="Folder of the page.")  # fmt: skip
+@click.option("--only", multiple=True, metavar="CHAPTER",
+              help="One chapter: stream, paper, imbalance, private, metric, curved.")  # fmt: skip
+@click.option("--seed", default=0, show_default=True, help="Determines all numbers but times.")
+def command(report: Path, only: tuple[str, ...], seed: int) -> None:
+    r"""Tell what the library does, measured on data that ship with scikit-learn.
+
+    Six chapters, each with a conclusion made of its own numbers: a stream in one pass, the paper's
+    comparison, imbalance, privacy, a metric, and a score that is not linear. Takes some minutes,
+    most of them for the comparison, and writes a page.
+
+    \b
+    Examples:
+      pairlearn demo
+      pairlearn demo --only stream --only private --report story
+    """
+    from pairlearn.experiments.story import CHAPTERS, tell
+
+    for name in only:
+        if name not in CHAPTERS:
+            raise click.UsageError(f"there is no chapter {name!r}; take of {', '.join(CHAPTERS)}.")
+    page = tell(report, only=only, seed=seed, say=click.echo)
+    click.echo(f"report: {page}")

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a classifier is to be good at: an objective by name, and the metric of its ridge."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.losses import PairLoss
+from pairlearn.metrics import AveragePrecision, Metric, PartialAUC
+from pairlearn.solvers.batch import PairObjective
+from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.top import PartialArea, Push, SmoothPrecision, TopObjective, TopOfList
+from pairlearn.validation import AssumptionWarning
+
+__all__ = ["OBJECTIVES", "Objective", "as_objective"]
+
+OBJECTIVES = ("auc", "partial_auc", "average_precision", "push")
+
+#: With fewer positives the average precision of a fold is noise.
+_FEW_POSITIVES = 20
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is minimised on training data, and what is measured on held-out data.
+
+    Parameters
+    ----------
+    top : TopOfList or None
+        The objective for the top of the list; None for the mean over all pairs.
+    metric : Metric
+        What the ridge is chosen by.
+    title : str
+        The name of the metric, for a person.
+    strongest : int, default=2
+        The power of ten of the strongest ridge to try.
+    """
+
+    top: TopOfList | None
+    metric: Metric
+    title: str
+    strongest: int = 2
+
+    def of_data(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        loss: PairLoss,
+        weight: NDArray[np.float64] | None,
+    ) -> PairObjective:
+        """Return the objective on a data set."""
+        if self.top is None:
+            return PairObjective(rows, y, loss, weight)
+        return TopObjective(rows, y, loss, weight, self.top)
+
+    def check_data(self, y: NDArray[np.float64]) -> None:
+        """Warn where there are too few positives for what is asked."""
+        n_positive = int(np.count_nonzero(y > 0))
+        if isinstance(self.top, SmoothPrecision) and n_positive < _FEW_POSITIVES:
+            warnings.warn(
+                f'objective="average_precision" has {n_positive} positives to go by; below '
+                f'{_FEW_POSITIVES} it is often worse than objective="auc".',
+                AssumptionWarning,
+                stacklevel=4,
+            )
+
+
+def as_objective(
+    name: str, *, max_fpr: float | None, min_tpr: float | None, power: float | None
+) -> Objective:
+    """Return an objective by its name, refusing settings that it would ignore.
+
+    Parameters
+    ----------
+    name : str
+        One of `OBJECTIVES`.
+    max_fpr, min_tpr : float or None
+        For "partial_auc".
+    power : float or None
+        For "push"; 8 if None.
+
+    Returns
+    -------
+    Objective
+        The objective and its metric.
+
+    Examples
+    --------
+    >>> as_objective("push", max_fpr=None, min_tpr=None, power=4.0).top
+    Push(power=4.0)
+    """
+    if name not in OBJECTIVES:
+        raise ValueError(f"objective must be one of {OBJECTIVES}, got {name!r}.")
+    settings = {"max_fpr": max_fpr, "min_tpr": min_tpr, "power": power}
+    used = {"partial_auc": ("max_fpr", "min_tpr"), "push": ("power",)}.get(name, ())
+    for setting, value in settings.items():
+        if value is not None and setting not in used:
+            home = "push" if setting == "power" else "partial_auc"
+            raise ValueError(
+                f'{setting}={value!r} is for objective="{home}", but objective="{name}" would '
+                "ignore it; leave it at None."
+            )
+    if name == "partial_auc":
+        if max_fpr is None:
+            raise ValueError(
+                'objective="partial_auc" needs max_fpr, the share of negatives that counts, for '
+                "example max_fpr=0.05."
+            )
+        tpr = 0.0 if min_tpr is None else min_tpr
+        return Objective(PartialArea(max_fpr, tpr), PartialAUC(max_fpr, tpr), "partial AUC")
+    if name == "average_precision":
+        # Stronger ridges shrink the scores until soft counts are blind, all in the same direction.
+        return Objective(SmoothPrecision(), AveragePrecision(), "average precision", strongest=-1)
+    if name == "push":
+        # The push has no metric of its own; the top of the list is what it is for.
+        top = Push() if power is None else Push(power)
+        return Objective(top, AveragePrecision(), "average precision")
+    return Objective(None, PartialAUC(), "AUC")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Curves of the test parts of a comparison, averaged over its splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.experiments.comparison.curve_points import PLACES
+from pairlearn.experiments.comparison.runner import Comparison
+
+__all__ = ["Band", "bands", "mean_coefficients"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The mean of a curve over splits, and its standard deviation."""
+
+    dataset: str
+    method: str
+    x: Vector
+    mean: Vector
+    sd: Vector
+
+
+def bands(comparison: Comparison, kind: str) -> list[Band]:
+    """Return the bands of a kind of curve ("roc", "precision" or "calibration") that are there."""
+    found = []
+    for dataset in comparison.datasets:
+        for method in comparison.methods:
+            curves = [r.curves for r in comparison.values(dataset, method).values() if r.curves]
+            if kind == "calibration":
+                curves = [curve for curve in curves if "counts" in curve]
+                if curves:
+                    found.append(_calibration(dataset, method, curves))
+            elif curves:
+                values = np.array([curve[kind] for curve in curves])
+                found.append(Band(dataset, method, PLACES, values.mean(0), values.std(0)))
+    return found
+
+
+def _calibration(dataset: str, method: str, curves: Sequence[dict[str, list[float]]]) -> Band:
+    """Return observed shares against predicted ones, over the examples of all splits."""
+    counts = np.array([curve["counts"] for curve in curves])
+    total = counts.sum(axis=0)
+    kept = total > 0
+    predicted, observed = (
+        (np.array([curve[name] for curve in curves]) * counts).sum(axis=0)[kept] / total[kept]
+        for name in ("predicted", "observed")
+    )
+    # Splits share examples: the error is that of one test part.
+    error = np.sqrt(observed * (1.0 - observed) * len(curves) / total[kept])
+    return Band(dataset, method, predicted, observed, error)
+
+
+def mean_coefficients(comparison: Comparison, dataset: str, method: str) -> tuple[Vector, Vector]:
+    """Return means over splits of the coefficients of scaled features, and deviations."""
+    rows = [
+        r.curves["coefficients"]
+        for r in comparison.values(dataset, method).values()
+        if r.curves.get("coefficients")
+    ]
+    if not rows:
+        return np.zeros(0), np.zeros(0)
+    values = np.array(rows)
+    return values.mean(axis=0), values.std(axis=0)

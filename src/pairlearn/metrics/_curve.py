@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The corners of a ROC curve: one for each distinct score, from the highest down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.metrics._inputs import Vector
+
+__all__ = ["Corners", "corners"]
+
+
+@dataclass(frozen=True)
+class Corners:
+    """What is accepted by each threshold.
+
+    Examples of equal score form a step; step k leads from corner k to corner k + 1.
+
+    Parameters
+    ----------
+    step : ndarray of shape (n,)
+        The step of each example; 0 holds the highest scores.
+    thresholds : ndarray of shape (n_steps,)
+        The score of each step.
+    accepted_positive, accepted_negative : ndarray of shape (n_steps + 1,)
+        The weight of the examples accepted at each corner, from 0 to that of the class.
+    """
+
+    step: NDArray[np.intp]
+    thresholds: Vector
+    accepted_positive: Vector
+    accepted_negative: Vector
+
+    @property
+    def tpr(self) -> Vector:
+        """The share of positives that is accepted at each corner."""
+        return self.accepted_positive / self.accepted_positive[-1]
+
+    @property
+    def fpr(self) -> Vector:
+        """The share of negatives that is accepted at each corner."""
+        return self.accepted_negative / self.accepted_negative[-1]
+
+
+def corners(positive: NDArray[np.bool_], scores: Vector, weight: Vector) -> Corners:
+    """Return the corners of the ROC curve of weighted examples.
+
+    >>> found = corners(np.array([True, False, True]), np.array([3.0, 2.0, 2.0]), np.ones(3))
+    >>> found.fpr, found.tpr
+    (array([0., 0., 1.]), array([0. , 0.5, 1. ]))
+    """
+    negated, step = np.unique(-scores, return_inverse=True)
+    accepted = [
+        np.concatenate(([0.0], np.cumsum(np.bincount(step, np.where(members, weight, 0.0)))))
+        for members in (positive, ~positive)
+    ]
+    return Corners(step, -negated, accepted[0], accepted[1])

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether probabilities mean what they say: the Brier score and the calibration curve."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.metrics._inputs import Vector, is_positive
+from pairlearn.metrics.metric import Measured, TwoClassMetric
+from pairlearn.validation import check_count, check_fraction
+
+__all__ = ["BrierScore", "CalibrationCurve", "CalibrationError", "calibration_curve"]
+
+
+@dataclass(frozen=True)
+class BrierScore(TwoClassMetric):
+    """The mean squared difference between probability and outcome.
+
+    Examples
+    --------
+    >>> BrierScore()([0, 1], [0.5, 1.0])
+    0.125
+    """
+
+    larger_is_better = False
+    of_probabilities = True
+
+    def measure_classes(
+        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
+    ) -> Measured:
+        """Return the score and its influences."""
+        squares, total = (scores - positive) ** 2, float(weight.sum())
+        value = float(weight @ squares) / total
+        return Measured(value, weight * (squares - value) / total, len(squares))
+
+
+@dataclass(frozen=True)
+class CalibrationError(TwoClassMetric):
+    """The mean, over bins of examples, of |mean probability - share of positives|.
+
+    Also known as expected calibration error. Chance alone makes it positive for a perfectly
+    calibrated model, by about sqrt(n_bins / n) / 3, so it suits comparisons at equal n and
+    errors well above that size; there its interval holds. Compare models by `BrierScore` too.
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+        The number of bins, at most.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins of equally many examples (equal probabilities stay together), or of equal width.
+
+    Examples
+    --------
+    >>> CalibrationError(2)([0, 0, 1, 1], [0.1, 0.1, 0.6, 0.6])
+    0.25
+    """
+
+    n_bins: int = 10
+    strategy: str = "quantile"
+
+    larger_is_better = False
+    of_probabilities = True
+
+    def __post_init__(self) -> None:
+        check_count("n_bins", self.n_bins)
+        if self.strategy not in ("quantile", "uniform"):
+            raise ValueError(f'strategy must be "quantile" or "uniform", got {self.strategy!r}.')
+
+    def bins(self, scores: Vector, weight: Vector) -> NDArray[np.intp]:
+        """Return the bin of each example, numbered from 0 without gaps."""
+        if self.strategy == "uniform":
+            edges = np.linspace(0.0, 1.0, self.n_bins + 1)[1:-1]
+            place = np.searchsorted(edges, scores)
+        else:
+            step = np.unique(scores, return_inverse=True)[1]
+            mass = np.bincount(step, weight)
+            # The share of the weight below the middle of all examples of that probability.
+            middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+            place = np.minimum((self.n_bins * middle).astype(np.intp), self.n_bins - 1)[step]
+        return np.asarray(np.unique(place, return_inverse=True)[1])
+
+    def measure_classes(
+        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
+    ) -> Measured:
+        """Return the error and its influences, the bins being given."""
+        gap = scores - positive
+        place = self.bins(scores, weight)
+        total = float(weight.sum())
+        sums = np.bincount(place, weight * gap)
+        value = float(np.abs(sums).sum()) / total
+        return Measured(value, weight * (np.sign(sums)[place] * gap - value) / total, len(gap))
+
+
+@dataclass(frozen=True)
+class CalibrationCurve:
+    """Mean probability and share of positives of each bin.
+
+    Parameters
+    ----------
+    predicted, observed : ndarray of shape (n_bins,)
+        Mean probability and share of positives.
+    low, high : ndarray of shape (n_bins,)
+        Limits of the share of positives, for all bins at once.
+    weight : ndarray of shape (n_bins,)
+        The share of the examples in each bin.
+    error : float
+        The calibration error: the weighted mean of |predicted - observed|.
+    confidence : float
+        The level at which all limits hold together.
+    """
+
+    predicted: Vector
+    observed: Vector
+    low: Vector
+    high: Vector
+    weight: Vector
+    error: float
+    confidence: float
+
+
+def calibration_curve(
+    y: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    n_bins: int = 10,
+    strategy: str = "quantile",
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    confidence: float = 0.95,
+) -> CalibrationCurve:
+    """Return how often what is predicted comes true, bin by bin.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of exactly two classes; the larger one is positive.
+    probabilities : array-like of shape (n,)
+        Probabilities of the positive class.
+    n_bins : int, default=10
+        The number of bins, at most; empty ones are left out.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins of equally many examples, or of equal width.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights.
+    groups : array-like of shape (n,), optional
+        The group of each example; examples of one group may depend on each other.
+    confidence : float, default=0.95
+        The level of all limits together.
+
+    Returns
+    -------
+    CalibrationCurve
+        The curve, its limits and the calibration error.
+
+    Notes
+    -----
+    The limits are Wilson's score interval, at the level 1 - (1 - confidence) / n_bins in each bin
+    (Bonferroni), with the number of examples that would give the variance found: fewer than there
+    are if weights are uneven or examples come in groups.
+
+    Examples
+    --------
+    >>> curve = calibration_curve([0, 0, 1, 1], [0.1, 0.1, 0.6, 0.6], n_bins=2)
+    >>> curve.predicted, curve.observed
+    (array([0.1, 0.6]), array([0., 1.]))
+    """
+    check_fraction("confidence", confidence)
+    metric = CalibrationError(n_bins, strategy)
+    sample = metric.checked_sample(y, {"probabilities": probabilities}, sample_weight, groups)
+    positive, scores, weight = is_positive(sample.labels), sample.scores[0], sample.weight
+    place = metric.bins(scores, weight)
+    mass = np.bincount(place, weight)
+    predicted = np.bincount(place, weight * scores) / mass
+    observed = np.bincount(place, weight * positive) / mass
+    z = NormalDist().inv_cdf(1.0 - 0.5 * (1.0 - confidence) / len(mass))
+    limits = np.empty((2, len(mass)))
+    for k in range(len(mass)):
+        rows = np.flatnonzero(place == k)
+        codes = np.arange(len(rows)) if sample.groups is None else sample.groups[rows]
+        size = _effective_size(
+            weight[rows], positive[rows], np.unique(codes, return_inverse=True)[1]
+        )
+        limits[:, k] = _wilson(float(observed[k]), size, z)
+    error = metric.measure_classes(positive, scores, weight).value
+    return CalibrationCurve(
+        predicted, observed, limits[0], limits[1], mass / mass.sum(), error, float(confidence)
+    )
+
+
+def _effective_size(weight: Vector, positive: NDArray[np.bool_], group: NDArray[np.intp]) -> float:
+    """Return the number of independent examples whose share of positives varies as much."""
+    share = float(weight @ positive) / float(weight.sum())
+    spread = float((np.bincount(group, weight * (positive - share)) ** 2).sum())
+    total = float(weight.sum())
+    # Without variance the groups are all that is known.
+    mass = np.bincount(group, weight)
+    known = total**2 / float(mass @ mass)
+    size = share * (1.0 - share) * total**2 / spread if spread > 0.0 else known
+    return min(size, float(len(weight)))
+
+
+def _wilson(share: float, size: float, z: float) -> tuple[float, float]:
+    shift = z * z / size
+    middle = (share + 0.5 * shift) / (1.0 + shift)
+    half = math.sqrt(shift * share * (1.0 - share) + 0.25 * shift * shift) / (1.0 + shift)
+    return max(middle - half, 0.0), min(middle + half, 1.0)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What decisions cost, and the threshold at which they cost least."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.metrics._curve import corners
+from pairlearn.metrics._inputs import Vector, check_scores, is_positive
+from pairlearn.metrics.metric import Measured, TwoClassMetric
+from pairlearn.validation import check_positive, check_weights
+
+__all__ = ["ExpectedCost", "cheapest_threshold"]
+
+
+@dataclass(frozen=True)
+class ExpectedCost(TwoClassMetric):
+    """The mean cost of an example when scores above the threshold are taken for positive.
+
+    Parameters
+    ----------
+    false_positive, false_negative : float, default=1.0
+        What a negative costs that is taken for positive, and a positive that is missed. With
+        both 1 it is the share of errors.
+    threshold : float, default=0.0
+        The cut; `cheapest_threshold` finds the best one, on other examples than these.
+
+    Examples
+    --------
+    >>> ExpectedCost(false_negative=5.0, threshold=0.5)([0, 0, 1, 1], [0.1, 0.7, 0.2, 0.9])
+    1.5
+    """
+
+    false_positive: float = 1.0
+    false_negative: float = 1.0
+    threshold: float = 0.0
+
+    larger_is_better = False
+
+    def __post_init__(self) -> None:
+        check_positive("false_positive", self.false_positive)
+        check_positive("false_negative", self.false_negative)
+        if not math.isfinite(self.threshold):
+            raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
+
+    def measure_classes(
+        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
+    ) -> Measured:
+        """Return the mean cost and its influences."""
+        accepted = scores > self.threshold
+        cost = np.where(positive, self.false_negative * ~accepted, self.false_positive * accepted)
+        total = float(weight.sum())
+        value = float(weight @ cost) / total
+        return Measured(
+            value,
+            weight * (cost - value) / total,
+            len(cost),
+            ceiling=max(self.false_positive, self.false_negative),
+        )
+
+
+def cheapest_threshold(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    false_positive: float = 1.0,
+    false_negative: float = 1.0,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the threshold above which to say positive so that decisions cost least.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of exactly two classes; the larger one is positive.
+    scores : array-like of shape (n,)
+        Finite scores.
+    false_positive, false_negative : float, default=1.0
+        The costs of the two errors.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        The middle between two neighbouring scores; the largest score if it is best to accept
+        none, a number just below the smallest if it is best to accept all. Of equals the largest.
+
+    Notes
+    -----
+    The cost on the examples that chose the threshold is too good: measure it on others.
+
+    Examples
+    --------
+    >>> cheapest_threshold([0, 0, 1, 0, 1], [0.0, 1.0, 2.0, 3.0, 4.0])
+    3.5
+    >>> cheapest_threshold([0, 0, 1, 0, 1], [0.0, 1.0, 2.0, 3.0, 4.0], false_negative=3.0)
+    1.5
+    """
+    check_positive("false_positive", false_positive)
+    check_positive("false_negative", false_negative)
+    positive = is_positive(y)
+    n = len(positive)
+    values = check_scores("scores", scores, n)
+    weight = np.ones(n)
+    if sample_weight is not None:
+        weight = check_weights(sample_weight, n, name="sample_weight")
+    found = corners(positive, values, weight)
+    missed = found.accepted_positive[-1] - found.accepted_positive
+    cost = false_positive * found.accepted_negative + false_negative * missed
+    best = int(np.argmin(cost))
+    steps = found.thresholds
+    if best == 0:
+        return float(steps[0])
+    if best == len(steps):
+        return float(np.nextafter(steps[-1], -math.inf))
+    above, below = float(steps[best - 1]), float(steps[best])
+    middle = 0.5 * (above + below)
+    return middle if middle < above else below

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many classes: the mean AUC over pairs of classes (Hand and Till's M).
+
+References
+----------
+D. Hand and R. Till, A simple generalisation of the area under the ROC curve for multiple class
+classification problems, Machine Learning 45, 2001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.metrics._inputs import Vector
+from pairlearn.metrics.metric import Measured, Metric
+from pairlearn.metrics.partial import PartialAUC
+from pairlearn.validation import real_array
+
+__all__ = ["HandTill"]
+
+
+@dataclass(frozen=True)
+class HandTill(Metric):
+    """The mean, over pairs of classes, of the AUC with which scores tell the two apart.
+
+    With one score for each class, the AUC of a pair is the mean of that of each one's own score;
+    this is scikit-learn's ``roc_auc_score(multi_class="ovo")``. With one score for each pair, as a
+    pairwise classifier has them, it is the AUC of that score.
+
+    Parameters
+    ----------
+    pairs : bool, default=False
+        Whether scores have a column for each pair of classes (first with second, first with
+        third, ...), larger for the later class of the pair; by default one for each class.
+    classes : sequence, optional
+        The classes in the order of the columns; by default those of y, sorted. With it a class
+        may be missing in y: the mean is then over the pairs that are there.
+
+    Examples
+    --------
+    >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]
+    >>> HandTill()([0, 1, 2, 0], scores)
+    1.0
+    """
+
+    pairs: bool = False
+    classes: Sequence[Any] | None = None
+
+    def check_scores(self, name: str, scores: ArrayLike, n: int) -> Vector:
+        """Return scores as a matrix with one row for each label."""
+        values = np.asarray(real_array(name, scores), dtype=np.float64)
+        if values.ndim != 2 or len(values) != n:
+            raise ValueError(
+                f"{name} must be a matrix with one row for each of {n} labels and one column for "
+                f"each {'pair of classes' if self.pairs else 'class'}, got shape {values.shape}."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} contains NaN or infinity; every score must be finite.")
+        return values
+
+    def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
+        """Return the mean over pairs and its influences."""
+        present = np.unique(labels)
+        classes = list(present) if self.classes is None else list(self.classes)
+        unknown = [label for label in present.tolist() if label not in classes]
+        if unknown:
+            raise ValueError(f"y holds {unknown[0]!r}, which is not in classes={classes!r}.")
+        n_classes = len(classes)
+        expected = n_classes * (n_classes - 1) // 2 if self.pairs else n_classes
+        if scores.shape[1] != expected:
+            raise ValueError(
+                f"scores must have {expected} columns for {n_classes} classes, got "
+                f"{scores.shape[1]}; name all classes with classes=... if some are missing in y."
+            )
+        members = [np.flatnonzero(labels == label) for label in classes]
+        found: list[Measured] = []
+        influence = np.zeros(len(labels))
+        area = PartialAUC()
+        for column, (first, second) in enumerate(combinations(range(n_classes), 2)):
+            if not (len(members[first]) and len(members[second])):
+                continue
+            rows = np.concatenate((members[first], members[second]))
+            later = np.arange(len(rows)) >= len(members[first])
+            # Of two scores of classes, the first class is positive for its own.
+            views = [(column, later)] if self.pairs else [(first, ~later), (second, later)]
+            for column_, positive in views:
+                one = area.measure_classes(positive, scores[rows, column_], weight[rows])
+                found.append(one)
+                influence[rows] += one.influence
+        if not found:
+            raise ValueError(
+                f"y must hold at least two classes, got {len(present)}; there is no pair to tell "
+                "apart."
+            )
+        value = float(np.mean([one.value for one in found]))
+        return Measured(value, influence / len(found), min(one.n_terms for one in found))

@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""A metric is a function of a weighted sample; its uncertainty is how it answers to the weights.
+
+Let f(v) be the value of a metric when example i weighs v_i. Every metric here is unchanged when all
+weights are multiplied by the same number, hence sum_i v_i df/dv_i = 0, and
+
+    psi_i = v_i df/dv_i
+
+is the *influence* of example i. The variance of the value is estimated by the sum of psi_i^2 (the
+infinitesimal jackknife), for examples that come in groups by the sum over groups of the squared
+sum. Two scores of the same examples are compared by the differences of their influences, which
+takes the covariance into account. For the AUC the influences are DeLong's placements, and the
+factor n_c / (n_c - 1) for each class c makes the variance DeLong's; with groups it is Obuchowski's,
+with G / (G - 1) for G groups and Student's quantile with G - 1 degrees of freedom.
+
+Intervals are symmetric on the logit scale of the range of the metric, and stay inside it. Where
+nothing varies (a perfect score, one example of a class, one group, all scores equal) there is no
+variance to go by, and bounds for a mean of k independent terms take its place, k being stated by
+the metric: at the end of the range [(a/2)^(1/k), 1] or its mirror image, elsewhere Hoeffding's. For
+the AUC that is a theorem (see `roc_auc_interval`), for the other metrics a convention.
+
+References
+----------
+B. Efron, Nonparametric standard errors and confidence intervals, Canadian Journal of Statistics 9,
+1981.
+N. Obuchowski, Nonparametric analysis of clustered ROC curve data, Biometrics 53, 1997.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.metrics._inputs import Vector, check_scores, is_positive
+from pairlearn.validation import check_fraction, check_weights
+
+__all__ = ["Comparison", "Interval", "Measured", "Metric", "TwoClassMetric"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The value of a metric and what is known about it.
+
+    Parameters
+    ----------
+    value : float
+        The estimate.
+    low, high : float
+        The confidence interval, within the range of the metric.
+    standard_error : float
+        NaN if a class has a single example, or if there is a single group.
+    confidence : float
+        The level of the interval.
+    """
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The values of two scores of the same examples, and what is known about their difference.
+
+    Parameters
+    ----------
+    value_a, value_b : float
+        The two estimates.
+    difference : float
+        The difference value_a - value_b.
+    standard_error : float
+        Standard error of the difference; NaN if a class has a single example.
+    z : float
+        The ratio difference / standard_error; NaN where there is no positive standard error.
+    p_value : float
+        Two-sided p-value of equal values.
+    low, high : float
+        Confidence interval of the difference.
+    confidence : float
+        The level of the interval.
+    """
+
+    value_a: float
+    value_b: float
+    difference: float
+    standard_error: float
+    z: float
+    p_value: float
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value with the influence of each example.
+
+    Parameters
+    ----------
+    value : float
+        The value of the metric.
+    influence : ndarray of shape (n,)
+        The weight of each example times the derivative of the value by it.
+    n_terms : int
+        The number of independent terms behind the value, for bounds where nothing varies.
+    floor, ceiling : float
+        The range of the metric on this sample.
+    """
+
+    value: float
+    influence: Vector
+    n_terms: int
+    floor: float = 0.0
+    ceiling: float = 1.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Checked arguments, without examples of weight zero."""
+
+    labels: NDArray[Any]
+    scores: tuple[Vector, ...]
+    weight: Vector
+    #: Codes of the groups, or None if every example stands for itself.
+    groups: NDArray[np.int64] | None
+
+    def standard_error(self, influence: Vector) -> float:
+        """Return the root of the summed squares of the influences."""
+        if self.groups is not None:
+            n_groups = int(self.groups.max()) + 1
+            if n_groups < 2:
+                return math.nan
+            sums = np.bincount(self.groups, influence)
+            return math.sqrt(float(sums @ sums) * n_groups / (n_groups - 1.0))
+        _, members, counts = np.unique(self.labels, return_inverse=True, return_counts=True)
+        if counts.min() < 2:
+            return math.nan
+        squares = np.bincount(members, influence**2)
+        return math.sqrt(float(squares @ (counts / (counts - 1.0))))
+
+    def n_terms(self, n_terms: int) -> int:
+        """Return the number of independent terms: never more than there are groups."""
+        return n_terms if self.groups is None else min(n_terms, int(self.groups.max()) + 1)
+
+    def quantile(self, confidence: float) -> float:
+        """Return the two-sided quantile: normal, or Student's for groups."""
+        level = 0.5 + 0.5 * confidence
+        if self.groups is None:
+            return NormalDist().inv_cdf(level)
+        from scipy.special import stdtrit
+
+        return float(stdtrit(int(self.groups.max()), level))
+
+    def p_value(self, z: float) -> float:
+        """Return the two-sided p-value of a ratio, by the same distribution."""
+        if self.groups is None:
+            return math.erfc(abs(z) / math.sqrt(2.0))
+        from scipy.special import stdtr
+
+        return 2.0 * float(stdtr(int(self.groups.max()), -abs(z)))
+
+
+class Metric(ABC):
+    """What is measured of scores, with interval and paired test.
+
+    A metric of one's own says how it is measured, see `measure`; `__call__`, `interval` and
+    `compare` follow. A metric is a small frozen dataclass whose fields are its settings.
+    """
+
+    #: Whether a larger value is better.
+    larger_is_better = True
+    #: Whether scores must be probabilities.
+    of_probabilities = False
+
+    @abstractmethod
+    def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
+        """Return the value and the influences.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n,)
+            Labels.
+        scores : ndarray
+            Finite scores, as `check_scores` returned them.
+        weight : ndarray of shape (n,)
+            Positive weights.
+
+        Returns
+        -------
+        Measured
+            The value and what it depends on.
+        """
+
+    def check_scores(self, name: str, scores: ArrayLike, n: int) -> Vector:
+        """Return scores as an array, or refuse them; `name` is their name in a message."""
+        values = check_scores(name, scores, n)
+        if self.of_probabilities and not (values.min() >= 0.0 and values.max() <= 1.0):
+            raise ValueError(
+                f"{name} must be probabilities between 0 and 1 for {type(self).__name__}, got "
+                f"values from {values.min():.4g} to {values.max():.4g}; pass "
+                "predict_proba(X)[:, 1]."
+            )
+        return values
+
+    def __call__(
+        self, y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the value.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels; of two, the larger one is positive.
+        scores : array-like
+            Finite scores, larger for examples that look positive.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative weights; an example of weight zero is as good as absent.
+
+        Returns
+        -------
+        float
+            The value of the metric.
+        """
+        sample = self.checked_sample(y, {"scores": scores}, sample_weight, None)
+        return self.measure(sample.labels, sample.scores[0], sample.weight).value
+
+    def interval(
+        self,
+        y: ArrayLike,
+        scores: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        confidence: float = 0.95,
+    ) -> Interval:
+        """Return the value with a standard error and a confidence interval.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels; of two, the larger one is positive.
+        scores : array-like
+            Finite scores of examples that were *not* used to train.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative weights.
+        groups : array-like of shape (n,), optional
+            The group (patient, user, query) of each example. Examples of one group may depend on
+            each other, groups are independent. By default each example is a group of its own.
+        confidence : float, default=0.95
+            The level of the interval.
+
+        Returns
+        -------
+        Interval
+            Estimate, interval and standard error.
+        """
+        check_fraction("confidence", confidence)
+        sample = self.checked_sample(y, {"scores": scores}, sample_weight, groups)
+        found = self.measure(sample.labels, sample.scores[0], sample.weight)
+        error = sample.standard_error(found.influence)
+        low, high = _limits(found, error, sample, confidence)
+        return Interval(found.value, low, high, error, float(confidence))
+
+    def compare(
+        self,
+        y: ArrayLike,
+        scores_a: ArrayLike,
+        scores_b: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        confidence: float = 0.95,
+    ) -> Comparison:
+        """Test whether two scores of the same examples have equal values (a paired test).
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels; of two, the larger one is positive.
+        scores_a, scores_b : array-like
+            Finite scores of the same examples by two models.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative weights.
+        groups : array-like of shape (n,), optional
+            The group of each example, as in `interval`.
+        confidence : float, default=0.95
+            The level of the interval of the difference.
+
+        Returns
+        -------
+        Comparison
+            Difference, standard error, z, two-sided p-value and interval.
+        """
+        check_fraction("confidence", confidence)
+        given = {"scores_a": scores_a, "scores_b": scores_b}
+        sample = self.checked_sample(y, given, sample_weight, groups)
+        a, b = (self.measure(sample.labels, scores, sample.weight) for scores in sample.scores)
+        difference = a.value - b.value
+        influence = a.influence - b.influence
+        # Equal up to rounding is equal: the ratio of two roundings would be a p-value of nothing.
+        noise = 1e-12 * (np.abs(a.influence).max() + np.abs(b.influence).max())
+        error = sample.standard_error(np.where(np.abs(influence) <= noise, 0.0, influence))
+        width = max(a.ceiling, b.ceiling) - min(a.floor, b.floor)
+        if error > 0.0:
+            z = difference / error
+            p_value = sample.p_value(z)
+            half = sample.quantile(confidence) * error
+        else:
+            k = sample.n_terms(min(a.n_terms, b.n_terms))
+            z = math.nan
+            p_value = min(1.0, 2.0 * math.exp(-0.5 * k * (difference / width) ** 2))
+            half = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
+        return Comparison(
+            value_a=a.value,
+            value_b=b.value,
+            difference=difference,
+            standard_error=error,
+            z=z,
+            p_value=p_value,
+            low=max(difference - half, -width),
+            high=min(difference + half, width),
+            confidence=float(confidence),
+        )
+
+    def checked_sample(
+        self,
+        y: ArrayLike,
+        scores: dict[str, ArrayLike],
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
+    ) -> Sample:
+        """Return checked arguments without examples of weight zero; `scores` by their names."""
+        labels = np.asarray(y)
+        if labels.ndim != 1:
+            raise ValueError(f"y must be a vector of labels, got shape {labels.shape}.")
+        n = len(labels)
+        checked = [self.check_scores(name, given, n) for name, given in scores.items()]
+        weight = np.ones(n)
+        if sample_weight is not None:
+            weight = check_weights(sample_weight, n, name="sample_weight")
+        kept = weight > 0.0
+        if not kept.any():
+            raise ValueError("sample_weight is 0 for every example; leave some of them in.")
+        codes = None
+        if groups is not None:
+            names = np.asarray(groups)
+            if names.shape != (n,):
+                raise ValueError(
+                    f"groups must hold one group for each of {n} examples, got shape {names.shape}."
+                )
+            codes = np.unique(names[kept], return_inverse=True)[1].astype(np.int64)
+        weight = weight[kept] / weight.max()
+        return Sample(labels[kept], tuple(one[kept] for one in checked), weight, codes)
+
+
+class TwoClassMetric(Metric):
+    """A metric of two classes, the larger label being positive."""
+
+    def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
+        """Return the value and the influences."""
+        return self.measure_classes(is_positive(labels), scores, weight)
+
+    @abstractmethod
+    def measure_classes(
+        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
+    ) -> Measured:
+        """Return the value and the influences, told which examples are positive."""
+
+
+def _limits(
+    found: Measured, error: float, sample: Sample, confidence: float
+) -> tuple[float, float]:
+    """Return the interval: logit where something varies, bounds for k terms elsewhere."""
+    width = found.ceiling - found.floor
+    share = (found.value - found.floor) / width
+    k, miss = sample.n_terms(found.n_terms), 1.0 - confidence
+    inside = 0.0 < share < 1.0
+    if inside and error > 0.0:
+        logit = math.log(share) - math.log1p(-share)
+        half = sample.quantile(confidence) * error / width / (share * (1.0 - share))
+        low, high = _sigmoid(logit - half), _sigmoid(logit + half)
+    elif inside:
+        half = math.sqrt(math.log(2.0 / miss) / (2.0 * k))
+        low, high = max(share - half, 0.0), min(share + half, 1.0)
+    else:
+        limit = (0.5 * miss) ** (1.0 / k)
+        low, high = (limit, 1.0) if share >= 1.0 else (0.0, 1.0 - limit)
+    # Rounding must not push the estimate out of its interval.
+    return (
+        min(found.floor + width * low, found.value),
+        max(found.floor + width * high, found.value),
+    )
+
+
+def _sigmoid(t: float) -> float:
+    return 1.0 / (1.0 + math.exp(-t)) if t > -700.0 else 0.0

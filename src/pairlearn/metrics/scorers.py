@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Metrics as scorers for scikit-learn: ``GridSearchCV(..., scoring=scorer("partial_auc", ...))``.
+
+A scorer is a function of an estimator, X and y; scikit-learn is not needed to make one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.metrics.average_precision import AveragePrecision
+from pairlearn.metrics.calibration import BrierScore, CalibrationError
+from pairlearn.metrics.costs import ExpectedCost
+from pairlearn.metrics.hand_till import HandTill
+from pairlearn.metrics.metric import Metric
+from pairlearn.metrics.partial import PartialAUC
+from pairlearn.metrics.top import EnrichmentFactor, PrecisionAt, RecallAt
+
+__all__ = ["METRICS", "Scorer", "as_metric", "scorer"]
+
+METRICS: dict[str, type[Metric]] = {
+    "auc": PartialAUC,
+    "partial_auc": PartialAUC,
+    "average_precision": AveragePrecision,
+    "hand_till": HandTill,
+    "precision_at": PrecisionAt,
+    "recall_at": RecallAt,
+    "enrichment_factor": EnrichmentFactor,
+    "expected_cost": ExpectedCost,
+    "brier_score": BrierScore,
+    "calibration_error": CalibrationError,
+}
+
+
+def as_metric(metric: str | Metric, **settings: Any) -> Metric:
+    """Return a metric by its name and settings, or the metric itself.
+
+    >>> as_metric("partial_auc", max_fpr=0.1)
+    PartialAUC(max_fpr=0.1, min_tpr=0.0, standardised=True)
+    """
+    if isinstance(metric, Metric):
+        if settings:
+            raise ValueError(
+                f"settings {sorted(settings)} are for a metric by name, got {metric!r}; give them "
+                "to the metric itself."
+            )
+        return metric
+    if metric not in METRICS:
+        raise ValueError(f"metric must be a Metric or one of {sorted(METRICS)}, got {metric!r}.")
+    if metric == "partial_auc" and "max_fpr" not in settings and "min_tpr" not in settings:
+        raise ValueError('"partial_auc" needs max_fpr or min_tpr, for example max_fpr=0.05.')
+    try:
+        return METRICS[metric](**settings)
+    except TypeError as error:
+        raise TypeError(f"{metric!r} does not take these settings: {error}.") from None
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A metric of what an estimator says of examples; larger is better.
+
+    Parameters
+    ----------
+    metric : Metric
+        What is measured. A metric that is better when small, a cost, is returned with its sign
+        changed, as scikit-learn's ``neg_...`` scorers do.
+    """
+
+    metric: Metric
+
+    def __call__(
+        self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the value for a fitted estimator, larger being better."""
+        scores = self._scores(estimator, X)
+        classes = getattr(estimator, "classes_", None)
+        labels: NDArray[Any] = np.asarray(y)
+        metric = self.metric
+        if isinstance(metric, HandTill):
+            if classes is not None and metric.classes is None:
+                # A fold may lack a class that the estimator knows.
+                metric = HandTill(metric.pairs, tuple(np.asarray(classes).tolist()))
+        elif classes is not None:
+            if len(classes) != 2:
+                raise ValueError(
+                    f"{type(metric).__name__} is for two classes, the estimator has "
+                    f"{len(classes)}; use HandTill."
+                )
+            labels = labels == np.asarray(classes)[1]
+        value = metric(labels, scores, sample_weight=sample_weight)
+        return value if metric.larger_is_better else -value
+
+    def _scores(self, estimator: Any, X: Any) -> Any:
+        metric = self.metric
+        many = isinstance(metric, HandTill)
+        wants_probabilities = metric.of_probabilities or (many and not metric.pairs)
+        if not wants_probabilities and hasattr(estimator, "decision_function"):
+            return estimator.decision_function(X)
+        if hasattr(estimator, "predict_proba") and not (many and metric.pairs):
+            probabilities = np.asarray(estimator.predict_proba(X))
+            return probabilities if many else probabilities[:, 1]
+        if wants_probabilities and not many:
+            raise TypeError(
+                f"{type(metric).__name__} needs predict_proba, which {type(estimator).__name__} "
+                "does not have; calibrate it first."
+            )
+        if hasattr(estimator, "decision_function"):
+            return estimator.decision_function(X)
+        raise TypeError(
+            f"{type(estimator).__name__} has neither decision_function nor predict_proba; there "
+            "are no scores to measure."
+        )
+
+
+def scorer(metric: str | Metric, **settings: Any) -> Scorer:
+    """Return a scorer for scikit-learn's `scoring=`.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        The metric, or its name: "auc", "partial_auc", "average_precision", "hand_till",
+        "precision_at", "recall_at", "enrichment_factor", "expected_cost", "brier_score",
+        "calibration_error".
+    **settings : object
+        The settings of a metric by name.
+
+    Returns
+    -------
+    Scorer
+        A function of an estimator, X and y.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> scoring = scorer("partial_auc", max_fpr=0.1)
+    >>> bool(cross_val_score(GaussianNB(), X, y, scoring=scoring).min() > 0.8)
+    True
+    """
+    return Scorer(as_metric(metric, **settings))

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""The top of the list: precision and recall among the k highest scores, and their enrichment.
+
+The top k of n examples is the top share alpha = k / n. Of examples that tie at the cut each counts
+by the same fraction, which is the expectation over all orders of the ties. Of weighted examples
+the top share of the weight counts.
+
+When example i gains weight, the cut moves so that the share stays alpha: what enters or leaves are
+examples at the cut, positive with probability p_c. The caught weight S = sum v_i u_i y_i therefore
+has the derivative u_i y_i - p_c (u_i - alpha), u_i being the accepted part of i. The share of
+positives among the examples next to the cut, n^(2/3) of them, stands for p_c.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.metrics._curve import corners
+from pairlearn.metrics._inputs import Vector
+from pairlearn.metrics.metric import Measured, TwoClassMetric
+from pairlearn.validation import check_count
+
+__all__ = ["EnrichmentFactor", "PrecisionAt", "RecallAt"]
+
+
+@dataclass(frozen=True)
+class _Top:
+    """What the top share of a sample holds."""
+
+    share: float
+    #: Weight of all, of the positives, and of the positives in the top.
+    total: float
+    total_positive: float
+    caught: float
+    #: The derivative of `caught` by the weight of each example.
+    slope: Vector
+
+
+def _top(positive: NDArray[np.bool_], scores: Vector, weight: Vector, share: float) -> _Top:
+    found = corners(positive, scores, weight)
+    accepted = found.accepted_positive + found.accepted_negative
+    total = float(accepted[-1])
+    cut = min(int(np.searchsorted(accepted, share * total)), len(accepted) - 1)
+    # The step that leads to corner `cut` is the one that the cut divides.
+    part = min((share * total - accepted[cut - 1]) / (accepted[cut] - accepted[cut - 1]), 1.0)
+    step = cut - 1
+    inside = np.where(found.step < step, 1.0, np.where(found.step == step, part, 0.0))
+    caught = float((weight * inside) @ positive)
+    n = len(scores)
+    order = np.argsort(found.step, kind="stable")
+    near, width = int(np.count_nonzero(inside == 1.0)), math.ceil(0.5 * n ** (2.0 / 3.0))
+    window = order[max(near - width, 0) : near + width]
+    at_cut = float(weight[window] @ positive[window]) / float(weight[window].sum())
+    slope = inside * positive - at_cut * (inside - share)
+    return _Top(share, total, float(found.accepted_positive[-1]), caught, slope)
+
+
+@dataclass(frozen=True)
+class PrecisionAt(TwoClassMetric):
+    """The share of positives among the k highest scores.
+
+    Parameters
+    ----------
+    k : int
+        How many examples are looked at, at most all.
+
+    Examples
+    --------
+    >>> PrecisionAt(2)([0, 1, 0, 1], [0.1, 0.35, 0.4, 0.8])
+    0.5
+    >>> PrecisionAt(2)([0, 1, 0, 1], [1.0, 1.0, 1.0, 1.0])
+    0.5
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_count("k", self.k)
+
+    def measure_classes(
+        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
+    ) -> Measured:
+        """Return the precision and its influences."""
+        top = _top(positive, scores, weight, _share_of(self.k, len(scores)))
+        size = top.share * top.total
+        value = min(top.caught / size, 1.0)
+        return Measured(value, weight * (top.slope - value * top.share) / size, self.k)
+
+
+@dataclass(frozen=True)
+class RecallAt(TwoClassMetric):
+    """The share of all positives that is among the k highest scores.
+
+    Parameters
+    ----------
+    k : int
+        How many examples are looked at, at most all.
+
+    Examples
+    --------
+    >>> RecallAt(3)([0, 1, 0, 1], [0.1, 0.35, 0.4, 0.8])
+    1.0
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_count("k", self.k)
+
+    def measure_classes(
+        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
+    ) -> Measured:
+        """Return the recall and its influences."""
+        return _recall(positive, scores, weight, _share_of(self.k, len(scores)))
+
+
+@dataclass(frozen=True)
+class EnrichmentFactor(TwoClassMetric):
+    """How many times more positives the top share holds than a random part of that size.
+
+    It is the recall divided by the share. Where the top holds positives only, it can only grow
+    with rarer positives, and `PrecisionAt` says more.
+
+    Parameters
+    ----------
+    share : float, default=0.01
+        The share of all examples that is looked at, in (0, 1].
+
+    Examples
+    --------
+    >>> EnrichmentFactor(0.25)([0, 1, 0, 0], [0.1, 0.9, 0.4, 0.8])
+    4.0
+    """
+
+    share: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share <= 1.0:
+            raise ValueError(f"share must lie in (0, 1], got {self.share!r}.")
+
+    def measure_classes(
+        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
+    ) -> Measured:
+        """Return the enrichment and its influences."""
+        found = _recall(positive, scores, weight, self.share)
+        return Measured(
+            found.value / self.share,
+            found.influence / self.share,
+            found.n_terms,
+            ceiling=1.0 / self.share,
+        )
+
+
+def _recall(positive: NDArray[np.bool_], scores: Vector, weight: Vector, share: float) -> Measured:
+    top = _top(positive, scores, weight, share)
+    value = min(top.caught / top.total_positive, 1.0)
+    influence = weight * (top.slope - value * positive) / top.total_positive
+    return Measured(value, influence, int(np.count_nonzero(positive)))
+
+
+def _share_of(k: int, n: int) -> float:
+    if k > n:
+        raise ValueError(f"k must be at most the number of examples, got {k} for {n} examples.")
+    return k / n

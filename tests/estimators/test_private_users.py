@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""People with several rows: one promise for all rows of a person."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from pairlearn import PrivateAUCClassifier, PrivateAUCStream
+from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.centred import CentredStatistics
+from pairlearn.privacy.noise import NoiseSource
+
+pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
+
+
+def people(n_users=400, seed=0):
+    """Return rows of users with 1 to 9 rows each, in no order."""
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(np.repeat(np.arange(n_users), rng.integers(1, 10, n_users)))
+    y = rng.integers(0, 2, n_users)[groups]
+    return np.clip(rng.normal(size=(len(y), 3)) + y[:, None], -4, 5), y, groups
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_one_row_each_is_the_usual_fit(secure):
+    X, y, _ = people(60)
+    model = PrivateAUCClassifier(bounds=(-4, 5), secure=secure, random_state=3)
+    usual = model.fit(X, y).coef_
+    np.testing.assert_allclose(model.fit(X, y, groups=np.arange(len(y))).coef_, usual, rtol=1e-9)
+
+
+@given(
+    seed=st.integers(0, 2**32), relation=st.sampled_from(["replace", "add_remove"]),
+    secure=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=80)
+def test_sensitivity_of_a_user_with_all_rows(seed, relation, secure):
+    rng = np.random.default_rng(seed)
+    n_users, d = int(rng.integers(1, 8)), 2
+    users = np.repeat(np.arange(n_users), rng.integers(1, 6, n_users))
+    Z = np.where(rng.random((len(users), d)) < 0.5, 3.0 * rng.choice([-1, 1], (len(users), d)),
+                 rng.uniform(-3, 3, (len(users), d)))  # fmt: skip
+    signs = rng.choice([-1.0, 1.0], len(users))
+    # The last user is exchanged for one with another number of rows, or goes.
+    stay = users < n_users - 1
+    k = 0 if relation == "add_remove" else int(rng.integers(1, 9))
+    other = np.concatenate([Z[stay], np.tile(-Z[-1], (k, 1))])
+    other_signs = np.concatenate([signs[stay], np.full(k, rng.choice([-1.0, 1.0]))])
+    other_users = np.concatenate([users[stay], np.full(k, n_users - 1)])
+    setting = PublicSetting.make(
+        n_users, lower=[-3] * d, upper=[3] * d, epsilon=1.0, delta=1e-3, neighbours=relation
+    )
+    record = RecordingSource(NoiseSource(secure=secure, seed=seed))
+    fit = CentredStatistics().fit(Z, signs, setting=setting, noise=record, users=users)
+    replay = ReplayingSource(record)
+    CentredStatistics().fit(other, other_signs, setting=setting, noise=replay, users=other_users)
+    for mine, theirs, scale, release in zip(
+        record.values, replay.values, record.scales, fit.releases, strict=True
+    ):
+        assert np.linalg.norm(mine - theirs) / scale <= release.mu * (1 + 1e-9)
+
+
+def test_learns_and_says_who_is_protected():
+    X, y, groups = people()
+    names = [f"user {k}" for k in groups]
+    model = PrivateAUCClassifier(2.0, bounds=(-4, 5)).fit(X, y, groups=names)
+    assert roc_auc_score(y, model.decision_function(X)) > 0.8
+    certificate = model.certificate_
+    assert (certificate.n_examples, certificate.unit) == (400, "user")
+    assert certificate.delta == pytest.approx(400**-1.5)
+    statement = certificate.statement()
+    assert "one user with all examples replaced by another (the number of users is public)" in (
+        statement
+    )
+    assert "400 users" in statement
+    assert model.to_record().provenance == {"users_seen": 400}
+    # How many rows there are is nobody's business.
+    fewer = PrivateAUCClassifier(2.0, bounds=(-4, 5)).fit(
+        *(a[1:] for a in (X, y)), groups=names[1:]
+    )
+    if len(set(names[1:])) == 400:
+        assert fewer.certificate_ == certificate
+
+
+def test_refusals():
+    X, y, groups = people(30)
+    model = PrivateAUCClassifier(bounds=(-4, 5), neighbours="add_remove", n_examples=20)
+    with pytest.raises(ValueError, match="more rows than n_examples=20"):
+        model.fit(X, y, groups=groups)
+    assert model.set_params(n_examples=30).fit(X, y, groups=groups).certificate_.n_examples == 30
+    with pytest.raises(ValueError, match="takes no groups"):
+        PrivateAUCClassifier(bounds=(-4, 5), mechanism="all_pairs").fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="takes no groups"):
+        PrivateAUCStream(500, bounds=(-4, 5)).fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="groups must hold one value"):
+        PrivateAUCClassifier(bounds=(-4, 5)).fit(X, y, groups=groups[1:])

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import csv
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="figures need matplotlib")
+
+from pairlearn.experiments.story import CHAPTERS, tell
+
+
+def test_chapters_conclude_from_their_numbers(tmp_path):
+    said = []
+    page = tell(tmp_path, only=["metric", "private"], say=said.append)
+    text = page.read_text()
+    assert len(said) == 2
+    with (tmp_path / "metric.csv").open(newline="") as lines:
+        rows = {row["distance"]: float(row["test accuracy"]) for row in csv.DictReader(lines)}
+    assert rows["learned"] > rows["Euclidean"] + 0.1
+    assert f"{100 * rows['learned']:.0f} % in the learned one" in said[0]
+    with (tmp_path / "private.csv").open(newline="") as lines:
+        aucs = {row["model"]: float(row["test AUC"]) for row in csv.DictReader(lines)}
+    for epsilon in ("0.5", "1", "4"):
+        assert f"{aucs[f'epsilon {epsilon}']:.3f} at epsilon {epsilon}" in said[1]
+    assert "private: False" in text  # a seeded demonstration promises nothing, and says so
+    assert "pairlearn demo --only private --seed 0" in text
+
+
+def test_the_program_names_the_chapters(capsys):
+    from pairlearn.cli.program import program
+    from pairlearn.cli.running import run
+
+    assert run(program, ["demo", "--only", "none"]) == 2
+    err = capsys.readouterr().err
+    for name in CHAPTERS:
+        assert name in err
+    assert run(program, ["demo", "--help"]) == 0
+    out = capsys.readouterr().out
+    for name in CHAPTERS:
+        assert name in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_every_chapter(name, tmp_path):
+    said = []
+    text = tell(tmp_path, only=[name], say=said.append).read_text()
+    assert said[0].split(": ", 1)[1].split("`")[0][:40] in text

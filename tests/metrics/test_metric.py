@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Metrics beside scikit-learn, influences beside finite differences, bad input."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+from pairlearn.metrics import (
+    METRICS,
+    AveragePrecision,
+    BrierScore,
+    CalibrationError,
+    EnrichmentFactor,
+    ExpectedCost,
+    HandTill,
+    PartialAUC,
+    PrecisionAt,
+    RecallAt,
+    cheapest_threshold,
+    compare_auc,
+    roc_auc_interval,
+)
+
+TWO_CLASSES = [
+    PartialAUC(),
+    PartialAUC(max_fpr=0.31),
+    PartialAUC(max_fpr=0.31, standardised=False),
+    PartialAUC(max_fpr=0.5, min_tpr=0.37),
+    AveragePrecision(),
+    PrecisionAt(4),
+    RecallAt(4),
+    EnrichmentFactor(0.2),
+    ExpectedCost(1.0, 3.0, threshold=0.4),
+    BrierScore(),
+    CalibrationError(3),
+]
+#: Those without a nuisance: their influence is a derivative of the very value.
+EXACT = [m for m in TWO_CLASSES if not isinstance(m, PrecisionAt | RecallAt | EnrichmentFactor)]
+
+
+@st.composite
+def samples(draw):
+    n = draw(st.integers(2, 40))
+    y = [0, 0, 1, 1, *draw(st.lists(st.sampled_from([0, 1]), min_size=n, max_size=n))]
+    scores = draw(st.lists(st.integers(0, 16), min_size=n + 4, max_size=n + 4))
+    weight = draw(st.lists(st.integers(1, 8), min_size=n + 4, max_size=n + 4))
+    return np.array(y), np.array(scores) / 16.0, np.array(weight) / 8.0
+
+
+@given(samples(), st.sampled_from([0.05, 0.1, 1 / 3, 0.5, 0.99]), st.booleans())
+def test_values_are_those_of_scikit_learn(sample, max_fpr, weighted):
+    y, scores, weight = sample
+    given = {"sample_weight": weight} if weighted else {}
+    expected = sk.roc_auc_score(y, scores, max_fpr=max_fpr, **given)
+    assert PartialAUC(max_fpr)(y, scores, **given) == pytest.approx(expected, abs=1e-12)
+    expected = sk.average_precision_score(y, scores, **given)
+    assert AveragePrecision()(y, scores, **given) == pytest.approx(expected, abs=1e-12)
+    expected = sk.brier_score_loss(y, scores, **given)
+    assert BrierScore()(y, scores, **given) == pytest.approx(expected, abs=1e-12)
+    errors = 1.0 - sk.accuracy_score(y, scores > 0.5, **given)
+    assert ExpectedCost(threshold=0.5)(y, scores, **given) == pytest.approx(errors, abs=1e-12)
+
+
+@given(samples())
+def test_whole_curve_is_delong(sample):
+    y, a, b = sample
+    ours, theirs = PartialAUC().interval(y, a), roc_auc_interval(y, a)
+    assert ours.value == pytest.approx(theirs.auc, abs=1e-14)
+    assert ours.standard_error == pytest.approx(theirs.standard_error, abs=1e-12)
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+    paired, delong = PartialAUC().compare(y, a, b), compare_auc(y, a, b)
+    assert paired.p_value == pytest.approx(delong.p_value, abs=1e-8)
+
+
+def literal_two_way(y, scores, max_fpr, min_tpr):
+    """The area by a fine grid of false positive rates."""
+    fpr, tpr, _ = sk.roc_curve(y, scores, drop_intermediate=False)
+    t = (np.arange(200_000) + 0.5) / 200_000 * max_fpr
+    return float(np.maximum(np.interp(t, fpr, tpr) - min_tpr, 0.0).mean() * max_fpr)
+
+
+def test_two_way_area_is_the_integral_over_a_fine_grid():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [37, 23])
+    scores = np.round(rng.normal(size=60) + y, 1)
+    for max_fpr, min_tpr in ((0.4, 0.3), (0.9, 0.05), (0.05, 0.9)):
+        found = PartialAUC(max_fpr, min_tpr, standardised=False)(y, scores)
+        assert found == pytest.approx(literal_two_way(y, scores, max_fpr, min_tpr), abs=1e-4)
+
+
+@pytest.mark.parametrize("metric", EXACT, ids=repr)
+def test_influence_is_the_derivative_by_the_weight(metric):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 50)
+    scores, weight = rng.integers(0, 17, 50) / 16.0, rng.uniform(0.3, 1.0, 50)
+    if isinstance(metric, CalibrationError):
+        metric = CalibrationError(3, "uniform")
+    found = metric.measure(y, scores, weight)
+    for i in range(50):
+        up, down = weight.copy(), weight.copy()
+        up[i] += 1e-6
+        down[i] -= 1e-6
+        difference = metric.measure(y, scores, up).value - metric.measure(y, scores, down).value
+        assert found.influence[i] == pytest.approx(weight[i] * difference / 2e-6, abs=1e-8)
+    assert found.influence.sum() == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", TWO_CLASSES, ids=repr)
+@given(sample=samples())
+@settings(max_examples=25)
+def test_laws_of_all_metrics(metric, sample):
+    y, a, weight = sample
+    found = metric.interval(y, a, sample_weight=weight)
+    assert found.low <= found.value <= found.high
+    assert found.value == metric(y, a, sample_weight=weight)
+    # Weights have no unit, and an example of weight zero is as good as absent.
+    assert metric(y, a, sample_weight=4.0 * weight) == found.value
+    more = metric.interval(np.append(y, 1), np.append(a, 0.5), sample_weight=np.append(weight, 0.0))
+    assert more == found
+    # Everyone a group of his own: the same, up to factors of the sample size.
+    alone = metric.interval(y, a, groups=np.arange(len(y)))
+    plain = metric.interval(y, a)
+    assert alone.value == plain.value
+    if plain.standard_error > 1e-9:
+        assert alone.standard_error == pytest.approx(plain.standard_error, rel=0.5)
+    # A score does not differ from itself, and comparisons mirror.
+    same = metric.compare(y, a, a)
+    assert (same.difference, same.p_value) == (0.0, 1.0)
+    there, back = metric.compare(y, a, a[::-1]), metric.compare(y, a[::-1], a)
+    assert there.difference == -back.difference
+    assert there.p_value == pytest.approx(back.p_value)
+
+
+def test_repeated_examples_in_groups_are_no_evidence():
+    rng = np.random.default_rng(2)
+    y = np.repeat([0, 1], [80, 40])
+    scores = rng.normal(size=120) + y
+    once = AveragePrecision().interval(y, scores, groups=np.arange(120))
+    five = AveragePrecision().interval(
+        np.repeat(y, 5), np.repeat(scores, 5), groups=np.repeat(np.arange(120), 5)
+    )
+    assert five.value == pytest.approx(once.value)
+    assert five.standard_error == pytest.approx(once.standard_error)
+
+
+def test_ties_at_the_cut_count_by_their_expectation():
+    y, scores = np.array([1, 0, 0, 1, 0]), np.array([2.0, 1.0, 1.0, 1.0, 0.0])
+    # One place is left for three that tie, one of them positive.
+    assert PrecisionAt(2)(y, scores) == pytest.approx((1 + 1 / 3) / 2)
+    assert RecallAt(2)(y, scores) == pytest.approx((1 + 1 / 3) / 2)
+    assert PrecisionAt(1)(y, scores) == 1.0
+    assert PrecisionAt(5)(y, scores) == pytest.approx(0.4)
+    assert EnrichmentFactor(0.2)(y, scores) == pytest.approx(0.5 / 0.2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_hand_till_is_scikit_learns_one_against_one(n_classes):
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, n_classes, 120)
+    probabilities = rng.dirichlet(np.ones(n_classes), 120)
+    found = HandTill()(y, probabilities)
+    if n_classes == 2:
+        assert found == pytest.approx(sk.roc_auc_score(y, probabilities[:, 1]))
+    else:
+        expected = sk.roc_auc_score(y, probabilities, multi_class="ovo")
+        assert found == pytest.approx(expected)
+    # Influences are derivatives here too.
+    weight = rng.uniform(0.5, 1.0, 120)
+    measured = HandTill().measure(y, probabilities, weight)
+    up = weight.copy()
+    up[7] += 1e-6
+    slope = (HandTill().measure(y, probabilities, up).value - measured.value) / 1e-6
+    assert measured.influence[7] == pytest.approx(weight[7] * slope, abs=1e-6)
+
+
+def test_hand_till_of_pairs_and_with_a_missing_class():
+    y = np.array(["a", "b", "c", "a", "b", "c"])
+    own = np.array([[0, 0, 5], [1, 5, 0], [5, 1, 1], [0, 0, 5], [1, 5, 0], [5, 1, 1]], float)
+    assert HandTill(pairs=True)(y, own) == 1.0
+    some = y != "c"
+    assert HandTill(pairs=True, classes=("a", "b", "c"))(y[some], own[some]) == 1.0
+    with pytest.raises(ValueError, match="must have 1 columns for 2 classes, got 3; name all"):
+        HandTill(pairs=True)(y[some], own[some])
+    with pytest.raises(ValueError, match="y holds 'c', which is not in classes"):
+        HandTill(classes=("a", "b"))(y, own[:, :2])
+    with pytest.raises(ValueError, match="at least two classes, got 1"):
+        HandTill(classes=("a", "b"))(["a", "a"], np.ones((2, 2)))
+
+
+def test_cheapest_threshold_is_the_best_of_all():
+    rng = np.random.default_rng(4)
+    for _ in range(30):
+        y = np.array([0, 1, *rng.integers(0, 2, 20)])
+        scores = rng.integers(0, 8, 22).astype(float)
+        costs = {"false_positive": rng.uniform(0.1, 2), "false_negative": rng.uniform(0.1, 2)}
+        cut = cheapest_threshold(y, scores, **costs)
+        best = min(ExpectedCost(**costs, threshold=t)(y, scores) for t in np.arange(-0.5, 8, 0.5))
+        assert ExpectedCost(**costs, threshold=cut)(y, scores) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("metric", TWO_CLASSES, ids=repr)
+def test_degenerate_samples_have_defined_values(metric):
+    constant = metric.interval([0, 0, 0, 1, 1], [0.5] * 5)
+    assert math.isfinite(constant.value)
+    assert constant.low <= constant.value <= constant.high
+    single = metric.interval([0, 0, 0, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.35])
+    assert math.isfinite(single.value)
+    assert math.isnan(single.standard_error)
+    one_group = metric.interval([0, 0, 1, 1, 1], [0.1, 0.2, 0.3, 0.4, 0.15], groups=[7] * 5)
+    assert math.isnan(one_group.standard_error)
+    assert one_group.low <= one_group.value <= one_group.high
+    with pytest.raises(ValueError, match="exactly two classes, got 1"):
+        metric([1, 1, 1, 1, 1], [0.1, 0.2, 0.3, 0.4, 0.5])
+
+
+def test_constant_scores_are_chance():
+    y = np.repeat([0, 1], [30, 10])
+    constant = np.zeros(40)
+    assert PartialAUC(0.1)(y, constant) == pytest.approx(0.5)
+    assert PartialAUC(0.5, 0.2)(y, constant) == pytest.approx(0.5)
+    assert AveragePrecision()(y, constant) == pytest.approx(0.25)
+    assert PrecisionAt(1)(y, constant) == pytest.approx(0.25)
+    assert EnrichmentFactor(0.05)(y, constant) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PartialAUC(0.0), r"max_fpr must lie in \(0, 1\], got 0.0"),
+        (lambda: PartialAUC(1.5), r"max_fpr must lie in \(0, 1\], got 1.5"),
+        (lambda: PartialAUC(math.nan), r"max_fpr must lie in \(0, 1\], got nan"),
+        (lambda: PartialAUC(0.5, 1.0), r"min_tpr must lie in \[0, 1\), got 1.0"),
+        (lambda: PrecisionAt(0), "k must be at least 1, got 0"),
+        (lambda: RecallAt(7)([0, 1], [0, 1]), "at most the number of examples, got 7 for 2"),
+        (lambda: EnrichmentFactor(0.0), r"share must lie in \(0, 1\], got 0.0"),
+        (lambda: ExpectedCost(false_negative=0.0), "false_negative must be a positive number"),
+        (lambda: ExpectedCost(threshold=math.inf), "threshold must be a finite number"),
+        (lambda: CalibrationError(strategy="odd"), '"quantile" or "uniform", got \'odd\''),
+        (lambda: BrierScore()([0, 1], [-3.0, 2.0]), "probabilities between 0 and 1 for Brier"),
+        (lambda: AveragePrecision()([0, 1], [0.0, math.nan]), "NaN or infinity"),
+        (lambda: AveragePrecision()([0, 1], [0, 1], sample_weight=[0, 0]), "0 for every example"),
+        (
+            lambda: AveragePrecision().interval([0, 1], [0, 1], groups=[1]),
+            "groups must hold one group for each of 2 examples",
+        ),
+        (lambda: HandTill()([0, 1], [0.0, 1.0]), "must be a matrix with one row for each of 2"),
+    ],
+)
+def test_bad_input_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_every_metric_has_a_name():
+    assert {type(metric) for metric in TWO_CLASSES} | {HandTill} == set(METRICS.values())

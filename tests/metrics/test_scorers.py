@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scorers inside scikit-learn's searches."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+from pairlearn.metrics import AveragePrecision, scorer
+
+
+def test_a_search_takes_the_best_by_the_metric():
+    X, y = load_breast_cancer(return_X_y=True)
+    grid = {"var_smoothing": [1e-12, 1e-9, 1e-3]}
+    search = GridSearchCV(GaussianNB(), grid, scoring=scorer(AveragePrecision()), cv=3).fit(X, y)
+    theirs = GridSearchCV(GaussianNB(), grid, scoring="average_precision", cv=3).fit(X, y)
+    ours = search.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(ours, theirs.cv_results_["mean_test_score"])
+
+
+def test_many_classes_and_costs():
+    X, y = load_iris(return_X_y=True)
+    model = LogisticRegression(max_iter=500).fit(X, y)
+    expected = sk.roc_auc_score(y, model.predict_proba(X), multi_class="ovo")
+    assert scorer("hand_till")(model, X, y) == pytest.approx(expected)
+    two = y < 2
+    binary = LogisticRegression().fit(X[two], np.array(["no", "yes"])[y[two]])
+    labels = np.array(["no", "yes"])[y[two]]
+    assert -1e-6 < scorer("expected_cost")(binary, X[two], labels) <= 0.0
+    assert scorer("brier_score")(binary, X[two], labels) < 0.0
+    assert (
+        cross_val_score(binary, X[two], labels, scoring=scorer("precision_at", k=3)).tolist()
+        == [1.0] * 5
+    )
+
+
+def test_what_cannot_be_scored_is_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="PartialAUC is for two classes, the estimator has 3"):
+        scorer("auc")(GaussianNB().fit(X, y), X, y)
+    svc = LinearSVC().fit(X[y < 2], y[y < 2])
+    with pytest.raises(TypeError, match="BrierScore needs predict_proba"):
+        scorer("brier_score")(svc, X[y < 2], y[y < 2])
+    with pytest.raises(ValueError, match=r"one of .*'auc'.*, got 'nothing'"):
+        scorer("nothing")
+    with pytest.raises(ValueError, match='"partial_auc" needs max_fpr'):
+        scorer("partial_auc")
+    with pytest.raises(TypeError, match="'auc' does not take these settings"):
+        scorer("auc", k=3)
+    with pytest.raises(ValueError, match="give them to the metric itself"):
+        scorer(AveragePrecision(), k=3)
+
+
+def test_metrics_import_no_scikit_learn():
+    code = "import sys, pairlearn.metrics.scorers; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

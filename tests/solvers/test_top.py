@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Objectives for the top of the list beside the reference, and their gradients."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairlearn import Exponential, Logistic, SmoothedHinge, SquaredHinge
+from pairlearn.reference import p_norm_push, partial_area, soft_average_precision
+from pairlearn.solvers.batch import PairObjective, pair_mean
+from pairlearn.solvers.rows import DenseRows, as_rows
+from pairlearn.solvers.top import (
+    PartialArea,
+    Push,
+    SmoothPrecision,
+    TopObjective,
+    worst_share,
+)
+
+LOSSES = [SquaredHinge(), SquaredHinge(margin=0.4), SmoothedHinge(), Exponential()]
+OBJECTIVES = [
+    Push(),
+    Push(1.0),
+    Push(2.5),
+    PartialArea(0.3),
+    PartialArea(1.0),
+    PartialArea(0.3, 0.4),
+    SmoothPrecision(),
+]
+
+
+def sample(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n) < 0.4
+    return positive, rng.normal(size=n) + positive, rng.uniform(0.3, 2.0, n)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_values_are_those_of_the_reference(loss):
+    positive, scores, _ = sample()
+    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+    for power in (1.0, 3.0, 8.0):
+        found = Push(power).of_scores(loss, positive, None)(scores)[0]
+        assert found == pytest.approx(p_norm_push(loss, scores, positive, power), rel=1e-12)
+    # A sharper edge would be the difference of nearly equal sums.
+    sharp = 1e-6
+    for few in (1, 5, n_negative):
+        found = PartialArea(few / n_negative, softness=sharp).of_scores(loss, positive, None)
+        wanted = partial_area(loss, scores, positive, n_positive=n_positive, n_negative=few)
+        assert found(scores)[0] == pytest.approx(wanted, rel=1e-5)
+    two_way = PartialArea(5 / n_negative, 1.0 - 6 / n_positive, softness=sharp)
+    wanted = partial_area(loss, scores, positive, n_positive=6, n_negative=5)
+    assert two_way.of_scores(loss, positive, None)(scores)[0] == pytest.approx(wanted, rel=1e-5)
+
+
+def test_soft_average_precision_is_that_of_the_reference_and_sharpens():
+    positive, scores, _ = sample()
+    found = SmoothPrecision().of_scores(SquaredHinge(), positive, None)
+    wanted = soft_average_precision(scores, positive)
+    assert 1.0 - found(scores)[0] == pytest.approx(wanted, rel=1e-12)
+    from sklearn.metrics import average_precision_score
+
+    # Far apart, soft counts are counts.
+    ranks = 3.0 * np.argsort(np.argsort(scores))
+    wanted = average_precision_score(positive, ranks)
+    assert 1.0 - found(ranks)[0] == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
+def test_gradients_are_finite_differences(objective, loss):
+    positive, scores, weight = sample()
+    function = objective.of_scores(loss, positive, weight)
+    gradient = function(scores)[1]
+    for i in range(len(scores)):
+        step = np.zeros(len(scores))
+        step[i] = 1e-6
+        slope = (function(scores + step)[0] - function(scores - step)[0]) / 2e-6
+        assert gradient[i] == pytest.approx(slope, abs=1e-6)
+    # Shifting all scores changes nothing.
+    assert gradient.sum() == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
+def test_whole_weights_are_copies(objective):
+    positive, scores, _ = sample()
+    times = np.arange(len(scores)) % 3 + 1
+    once = objective.of_scores(SquaredHinge(), positive, times.astype(float))(scores)[0]
+    copied = objective.of_scores(SquaredHinge(), np.repeat(positive, times), None)
+    if isinstance(objective, SmoothPrecision):
+        # Copies tie, and a tie counts half.
+        assert once == pytest.approx(copied(np.repeat(scores, times))[0], abs=0.05)
+    else:
+        assert once == pytest.approx(copied(np.repeat(scores, times))[0], rel=1e-10)
+
+
+def test_all_negatives_are_the_mean_over_pairs():
+    positive, scores, weight = sample()
+    mean = pair_mean(SquaredHinge(), positive, weight)(scores)
+    push = Push(1.0).of_scores(SquaredHinge(), positive, weight)(scores)
+    area = PartialArea(1.0).of_scores(SquaredHinge(), positive, weight)(scores)
+    assert push[0] == pytest.approx(mean[0])
+    np.testing.assert_allclose(push[1], mean[1], atol=1e-12)
+    np.testing.assert_allclose(area[1], mean[1], atol=1e-12)
+
+
+def test_worst_share_is_exact_and_soft():
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        costs, weights = rng.exponential(size=30).round(1), rng.dirichlet(np.ones(30))
+        share = rng.uniform(0.01, 0.99)
+        u = worst_share(costs, weights, share, 0.1)
+        assert weights @ u == pytest.approx(share, abs=1e-12)
+        # Costlier examples count no less; equal ones count the same.
+        assert (np.diff(u[np.argsort(costs, kind="stable")]) >= 0.0).all()
+    assert worst_share(np.ones(4), np.full(4, 0.25), 0.5, 0.1) == pytest.approx([0.5] * 4)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
+def test_minimisers_are_stationary_dense_and_sparse(objective):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(150, 3))
+    y = np.where(X[:, 0] + rng.normal(size=150) > 0.8, 1.0, -1.0)
+    objective_of = TopObjective(DenseRows(X), y, SquaredHinge(), None, objective)
+    w, _ = objective_of.minimise(0.01, tolerance=1e-13, max_iterations=2000)
+    value, slopes = objective.of_scores(SquaredHinge(), y > 0, None)(X @ w)
+    assert np.abs(slopes @ X + 0.02 * w).max() < 2e-4
+    # Better than where it started from.
+    start = PairObjective(DenseRows(X), y, SquaredHinge()).minimise(0.01)[0]
+    begin = objective.of_scores(SquaredHinge(), y > 0, None)(X @ start)[0]
+    assert value + 0.01 * w @ w <= begin + 0.01 * start @ start + 1e-9
+    rows = as_rows(scipy.sparse.csr_array(X))
+    sparse, _ = TopObjective(rows, y, SquaredHinge(), None, objective).minimise(
+        0.01, tolerance=1e-13, max_iterations=2000
+    )
+    np.testing.assert_allclose(sparse, w, atol=2e-3)
+
+
+def test_separable_data_cost_nothing():
+    positive = np.array([True, True, False])
+    value, gradient = Push().of_scores(SquaredHinge(), positive, None)(np.array([5.0, 6.0, 0.0]))
+    assert value == 0.0
+    assert not gradient.any()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Push(0.5), r"power must lie in \[1, 64\], got 0.5"),
+        (lambda: PartialArea(0.0), r"max_fpr must lie in \(0, 1\], got 0.0"),
+        (lambda: PartialArea(0.1, 1.0), r"min_tpr must lie in \[0, 1\), got 1.0"),
+        (lambda: PartialArea(0.1, softness=0.0), "softness must be a positive number"),
+        (lambda: Push().check_loss(Logistic()), "needs a loss that falls with the margin"),
+    ],
+)
+def test_bad_input_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
