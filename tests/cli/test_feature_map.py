@@ -51,7 +51,7 @@ def test_a_stream_of_mapped_rows(ring, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--problem", "metric", "--feature-map", "hats"], "not for --problem metric"),
+        (["--problem", "metric", "--feature-map", "auto"], "not for --problem metric"),
         (["--problem", "entropy", "--feature-map", "auto"], "linear, hats or fourier"),
         (["--problem", "ranking", "--feature-map", "hats", "--fit", "stream"], "--fit offline"),
     ],

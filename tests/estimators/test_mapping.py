@@ -79,3 +79,42 @@ def test_what_is_not_there_is_refused(model):
         fitted(model, features="hats", max_memory=1000)
     with pytest.raises(ValueError, match="or a feature map, got 'cubic'"):
         fitted(model, features="cubic")
+
+
+RING = np.where((X[:, :2] ** 2).sum(axis=1) > 1.4, "out", "in")
+
+
+def test_a_metric_on_mapped_features(tmp_path):
+    from sklearn.neighbors import KNeighborsClassifier
+
+    from pairlearn import MetricLearner
+
+    model = MetricLearner(features=Hats(n_knots=5), n_passes=5, random_state=0)
+    images = model.fit_transform(X[:300], RING[:300])
+    assert model.components_.shape[1] == model.features_.n_outputs == 12
+    near = KNeighborsClassifier().fit(images, RING[:300])
+    plain = KNeighborsClassifier().fit(X[:300, :3], RING[:300])
+    new = X[300:]
+    gain = near.score(model.transform(new), RING[300:]) - plain.score(new, RING[300:])
+    assert gain > -0.02
+    pairs = np.stack([X[:5], X[5:10]], axis=1)
+    metric = model.get_metric()
+    expected = [metric(a, b) for a, b in pairs]
+    np.testing.assert_allclose(model.pair_distance(pairs), expected)
+    model.save(tmp_path / "metric.safetensors")
+    again = load_model(tmp_path / "metric.safetensors")
+    np.testing.assert_array_equal(again.transform(new), model.transform(new))
+    with pytest.raises(ValueError, match="a stream of metrics has no feature map"):
+        MetricLearner(features="hats").partial_fit(X, RING)
+
+
+def test_given_pairs_are_mapped_too():
+    from pairlearn import MetricLearner
+
+    pairs = np.stack([X[:200], X[200:400]], axis=1)
+    signs = np.where(RING[:200] == RING[200:400], 1, -1)
+    model = MetricLearner(features=Hats(n_knots=5), n_passes=20, random_state=0)
+    model.fit(pairs, signs)
+    assert model.score(pairs, signs) > MetricLearner(n_passes=20, random_state=0).fit(
+        pairs, signs
+    ).score(pairs, signs)

@@ -71,10 +71,10 @@ class ProblemKind:
         """Refuse features that the estimator does not take."""
         if features == "linear" or self.name == "auc":
             return
-        if self.name == "metric" or features == "auto":
+        if features == "auto":
             raise click.BadParameter(
-                f"--feature-map {features} is not for --problem {self.name}; take "
-                f"{'linear' if self.name == 'metric' else 'linear, hats or fourier'}."
+                f"--feature-map auto is not for --problem {self.name}; take linear, hats or "
+                "fourier."
             )
         if is_stream:
             raise click.BadParameter(

@@ -364,7 +364,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         bare = self.scaling is None or self.step_size == "theory" or solver == "moments"
         # Weights of classes say nothing about units.
         counts = chunk_weights(sample_weight, len(y))
-        scaling, rows = scaled_rows(None if bare else "auto", source, counts)
+        scaling, rows = scaled_rows(
+            None if bare else "auto", source, counts, mapped=not isinstance(features, Identity)
+        )
         solver = solver or self._solver_for(rows, y)
         self.loss_ = self._loss_for(solver)
         self.advice_: Advice | None = None
@@ -389,7 +391,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.n_steps_, self.n_gradients_ = self.trace_.n_steps, self.trace_.n_gradients
         self.n_examples_ = len(y)
         self.data_fingerprint_: str | None = data_fingerprint(given, y.astype(np.int8))
-        self._online = self._moments = None
+        self._online = None
+        self._moments: MomentStream | None = None
         self._known_scales: Scaling | RunningScales | None = scaling
         coef = (w if scaling is None else scaling.to_user(w))[np.newaxis]
         publish(self, coef_=coef, features_=features, **{DEFERRED: ()})
@@ -861,7 +864,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             return
         model = stream.finish()
         if model is None:
-            features = Identity().fit(np.zeros((1, self.n_features_in_)))
+            features: FeatureMap = Identity().fit(np.zeros((1, self.n_features_in_)))
             coef = np.zeros(self.n_features_in_)
             self.ridge_, self.held_out_auc_ = None, None
         else:

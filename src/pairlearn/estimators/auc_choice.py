@@ -245,7 +245,8 @@ def choose(
         for (step, radius), found in zip(grid, aucs, strict=True)
     )
     chosen = max(tried, key=lambda one: one.auc)
-    return Choice(**chosen.values, evidence=chosen, tried=tried)
+    step, radius = chosen.values["step_size"], chosen.values["radius"]
+    return Choice(step, radius, evidence=chosen, tried=tried)
 
 
 def hold_out(

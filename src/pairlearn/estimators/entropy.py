@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
+from pairlearn.estimators.auc_features import is_linear
 from pairlearn.estimators.by_name import (
     as_averaging,
     as_schedule,
@@ -273,7 +274,9 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             )
         rng = check_generator(self.random_state)
         given = self._fit_map(given, rng)
-        scaling, rows = scaled_rows(self.scaling, given, weight)
+        scaling, rows = scaled_rows(
+            self.scaling, given, weight, mapped=not is_linear(self.features)
+        )
         w = start = start_from(rows, y, self._init(scaling), weight)
         stages = self._stages()
         n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)

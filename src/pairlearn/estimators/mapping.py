@@ -13,7 +13,7 @@ from pairlearn.estimators.auc_features import as_map, check_named, fit_map, is_l
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.solvers.mapped_moments import score_mapped
 from pairlearn.solvers.rows import Rows, as_rows
-from pairlearn.validation import check_positive
+from pairlearn.validation import check_generator, check_positive
 
 __all__ = ["MapsFeatures"]
 
@@ -40,7 +40,7 @@ class MapsFeatures:
                 'one: "linear", "hats", "fourier" or a feature map.'
             )
 
-    def _fit_map(self, rows: Rows, rng: np.random.Generator) -> Rows:
+    def _fit_map(self, rows: Rows, rng: Any) -> Rows:
         """Fit the map to training rows and return what they become."""
         self._check_features()
         if is_linear(self.features):
@@ -48,7 +48,9 @@ class MapsFeatures:
             return rows
         # Numbers of their own: the path of a run does not depend on the map.
         balanced = np.resize([-1.0, 1.0], rows.shape[0])
-        fitted = fit_map(as_map(self.features, rows, balanced), rows, copy.deepcopy(rng))
+        fitted = fit_map(
+            as_map(self.features, rows, balanced), rows, check_generator(copy.deepcopy(rng))
+        )
         found = map_rows(fitted, rows, self.max_memory, "use fewer features or a larger one.")
         self.features_ = fitted
         return as_rows(found, finite=True)
@@ -68,6 +70,9 @@ class MapsFeatures:
         found = map_rows(fitted, rows, self.max_memory, "pass smaller chunks.")
         self.features_ = fitted
         return as_rows(found, finite=True)
+
+    def _restore_map(self, features: FeatureMap) -> None:
+        self.features_ = features
 
     def _n_mapped(self) -> int:
         """Return the number of features that a stream learns from."""

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
+from pairlearn.estimators.auc_features import is_linear
 from pairlearn.estimators.by_name import (
     as_averaging,
     as_schedule,
@@ -22,7 +25,8 @@ from pairlearn.estimators.by_name import (
 )
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
-from pairlearn.estimators.metric_mixin import PairMixin, check_pair_labels, check_pairs
+from pairlearn.estimators.mapping import MapsFeatures
+from pairlearn.estimators.metric_mixin import Metric, PairMixin, check_pair_labels, check_pairs
 from pairlearn.estimators.metric_start import (
     components_of,
     sample_differences,
@@ -40,6 +44,7 @@ from pairlearn.estimators.order import watch_order
 from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss
 from pairlearn.losses.metric import get_metric_loss
 from pairlearn.models.record import ModelRecord
@@ -76,6 +81,7 @@ _PERIOD = 2000
 
 
 class MetricLearner(
+    MapsFeatures,
     Storable,
     PairMixin,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
@@ -156,6 +162,11 @@ class MetricLearner(
         `step_size` and `radius` refer to scaled features. A stream finds scales on the way (see
         `pairlearn.solvers.running_scales`), in which the variances add up to 1. None is the bare
         algorithm.
+    features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
+        What the metric is about, as of `AUCClassifier`: a distance of mapped examples. For `fit`;
+        the cost grows with the square of the number of mapped features.
+    max_memory : float, default=2**30
+        Bytes that mapped rows may take; they are held together.
 
     Attributes
     ----------
@@ -211,6 +222,8 @@ class MetricLearner(
         validation_fraction: float = 0.2,
         random_state: Any = None,
         scaling: str | None = "auto",
+        features: str | FeatureMap = "linear",
+        max_memory: float = 2**30,
     ) -> None:
         self.loss = loss
         self.parameterization = parameterization
@@ -228,6 +241,8 @@ class MetricLearner(
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.scaling = scaling
+        self.features = features
+        self.max_memory = max_memory
 
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
@@ -278,7 +293,10 @@ class MetricLearner(
         given, y, paired = self._examples(X, y, reset=True, minimum=2)
         data = _weighted(given, y, paired, sample_weight)
         given, y = data.rows, data.y
-        scaling, scaled = scaled_rows(self.scaling, DenseRows(given), data.weight)
+        source = self._fit_map(DenseRows(given), copy.deepcopy(self.random_state))
+        scaling, scaled = scaled_rows(
+            self.scaling, source, data.weight, mapped=not is_linear(self.features)
+        )
         assert isinstance(scaled, DenseRows)
         data = Examples(scaled.X, y, data.weight)
         rows = data.rows
@@ -376,11 +394,17 @@ class MetricLearner(
             are not given.
         """
         self._problem()
+        if not is_linear(self.features):
+            raise ValueError(
+                f"a stream of metrics has no feature map, got features={self.features!r}; map the "
+                "chunks yourself, or use fit."
+            )
         stream, waiting = getattr(self, "_stream", None), self._waiting_rows()
         first = stream is None and not waiting
         if first:
             self._codes: dict[Any, float] = {}
         rows, y, paired = self._examples(X, y, reset=first, minimum=1, coded=False)
+        self._map_chunk(DenseRows(rows))
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)
@@ -500,6 +524,7 @@ class MetricLearner(
             self._codes = dict(state["codes"])
             step_size = check_positive("the saved step_size", state["step_size"])
             paired = bool(state["paired"])
+            self.features_ = Identity().fit(np.zeros((1, self.n_features_in_)))
             waiting = _checked_waiting(state["waiting"], self.n_features_in_)
             if state["stream"] is None:
                 if not waiting:
@@ -529,9 +554,26 @@ class MetricLearner(
     def _finish(self, score: MahalanobisScore, w: Vector, scaling: Scaling | None = None) -> None:
         # Iterates between two projections may have left the cone, and their average with them:
         # `components_of` leaves the negative eigenvalues out, which projects it.
-        components = components_of(score, w, self.n_features_in_)
+        components = components_of(score, w, self.features_.n_outputs)
         self.components_ = components if scaling is None else scaling.to_user(components)
         self._n_features_out = len(self.components_)
+
+    def _rows(self, X: Any) -> Any:
+        rows = super()._rows(X)
+        return rows if self._stored_map() is None else self.features_.transform(rows)
+
+    def _pairs(self, pairs: Any) -> Vector:
+        found = super()._pairs(pairs)
+        if self._stored_map() is None:
+            return found
+        n, _, d = found.shape
+        mapped: Vector = self.features_.transform(found.reshape(2 * n, d)).reshape(n, 2, -1)
+        return mapped
+
+    def get_metric(self) -> Metric:
+        """Return the distance as a function of two vectors, see `MetricMixin.get_metric`."""
+        found = super().get_metric()
+        return found if self._stored_map() is None else replace(found, features=self.features_)
 
     def _forget_threshold(self) -> None:
         if hasattr(self, "threshold_"):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from pairlearn.estimators.calibration import choose_threshold
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.published import Part, published
+from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
 
 __all__ = ["Metric", "MetricMixin", "PairMixin", "check_pair_labels", "check_pairs"]
@@ -30,10 +31,15 @@ class Metric:
     """
 
     components: NDArray[np.float64]
+    #: A fitted map, if the distance is of mapped vectors.
+    features: FeatureMap | None = None
 
     def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
         """Return ||L (u - v)||, or its square."""
-        image = self.components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
+        u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
+        if self.features is not None:
+            u, v = self.features.transform(np.stack([u, v]))
+        image = self.components @ (u - v)
         value = float(image @ image)
         return value if squared else float(np.sqrt(value))
 

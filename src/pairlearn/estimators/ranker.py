@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
+from pairlearn.estimators.auc_features import is_linear
 from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, is_scaled
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
@@ -251,7 +252,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
             rows, y, query = rows.take(keep), y[keep], query[keep]
             weight = weight[keep] if len(weight) else weight
         rows = self._fit_map(rows, rng)
-        scaling, rows = scaled_rows(self.scaling, rows, weight)
+        scaling, rows = scaled_rows(self.scaling, rows, weight, mapped=not is_linear(self.features))
         grouped = qid is not None
         n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)
         shape = as_schedule(self.schedule, default="constant")

@@ -102,16 +102,19 @@ class Scaling:
 
 
 def scaled_rows(
-    scaling: str | None, rows: Rows, weight: Vector | None = None
+    scaling: str | None, rows: Rows, weight: Vector | None = None, *, mapped: bool = False
 ) -> tuple[Scaling | None, Rows]:
-    """Return the scaling that a parameter asks for, None for none, and the rows in its units."""
+    """Return the scaling that a parameter asks for, None for none, and the rows in its units.
+
+    Nobody is told of outliers among `mapped` features, which the user cannot clip.
+    """
     if not is_scaled(scaling):
         return None, rows
-    fitted = fit_scaling(rows, weight)
+    fitted = fit_scaling(rows, weight, mapped=mapped)
     return fitted, fitted.apply(rows)
 
 
-def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
+def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = False) -> Scaling:
     """Return the scaling of all rows.
 
     Parameters
@@ -120,6 +123,8 @@ def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
         Examples, finite.
     weight : ndarray of shape (n,) or (0,), optional
         How often each one counts, none if all count the same.
+    mapped : bool, default=False
+        Whether the columns come from a feature map: then outliers are not looked for.
 
     Returns
     -------
@@ -171,7 +176,7 @@ def fit_scaling(rows: Rows, weight: Vector | None = None) -> Scaling:
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
     centre = np.zeros_like(inverse) if isinstance(rows, CsrRows) else columns.mean
     scaling = Scaling(inverse, centre, factor)
-    if isinstance(rows, DenseRows):
+    if isinstance(rows, DenseRows) and not mapped:
         _warn_of_outliers(rows, scaling)
     return scaling
 

@@ -165,7 +165,7 @@ class Storable:
 
     def _restore_map(self, features: FeatureMap) -> None:
         """Take over a fitted map."""
-        self.features_ = features
+        raise ModelFileError(f"{type(self).__name__} takes no feature map.")
 
     def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return what is known about the origin; what the caller says takes precedence."""

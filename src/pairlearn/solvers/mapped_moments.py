@@ -222,7 +222,8 @@ class MappedMoments:
             return np.zeros(len(mean))
         size = np.maximum(deviation, _FLOOR * (self.high - self.low))
         typical = float(np.sqrt(np.mean((deviation[varies] / size[varies]) ** 2)))
-        return np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
+        found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
+        return found
 
     def solve(self, *, ridge: float) -> Vector:
         """Return the coefficients of mapped features.
@@ -309,7 +310,7 @@ class RidgeProblem:
 
         if not ridge > 0.0:
             raise ValueError(f"ridge must be positive, got {ridge!r}.")
-        matrix = self._C.copy()
+        matrix: NDArray[Any] = self._C.copy()
         matrix.flat[:: len(matrix) + 1] += ridge
         u = self._u.astype(matrix.dtype)
         try:
