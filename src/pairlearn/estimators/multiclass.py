@@ -194,8 +194,8 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"y must hold at least two classes, got 1 class ({classes.tolist()[0]!r}); there is no pair "
-                "to tell apart."
+                f"y must hold at least two classes, got 1 class ({classes.tolist()[0]!r}); there "
+                "is no pair to tell apart."
             )
         weight = np.ones(len(labels))
         if sample_weight is not None:
