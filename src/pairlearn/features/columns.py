@@ -57,7 +57,7 @@ class Column:
         """Return the share of the numbers below each knot, plus half of those at it."""
         found = np.zeros(len(knots))
         for side in ("left", "right"):
-            counts = np.searchsorted(self._values, knots, side=side).astype(np.float64)  # type: ignore[call-overload]
+            counts = np.searchsorted(self._values, knots, side=side).astype(np.float64)
             if self._n_zero:
                 counts += self._n_zero * ((knots > 0.0) if side == "left" else (knots >= 0.0))
             found += counts

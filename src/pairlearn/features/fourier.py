@@ -158,7 +158,7 @@ class RandomFourier(FeatureMap):
             raise ValueError(f"the saved arrays are no RandomFourier of {d} features.")
 
     def _width(self, example: Any) -> int:
-        return 2 * sum(W.shape[1] for W in self._tables())
+        return 2 * sum(int(W.shape[1]) for W in self._tables())
 
     def _tables(self) -> list[Vector]:
         names = ("frequencies", "sparse_frequencies")
