@@ -54,7 +54,8 @@ def facts_of_fit(
     lines.append("settings: " + ", ".join(f"{k} {v}" for k, v in facts["settings"].items()))
     facts["importance"] = column_importance(model, X, names=names, encoder=encoder)
     if facts["importance"]:
-        shown = [f"{entry['column']} {100 * entry['share']:.0f} %{entry['direction']}"
+        words = {"+": " (more is positive)", "-": " (less is positive)", "": ""}
+        shown = [f"{entry['column']} {100 * entry['share']:.0f} %{words[entry['direction']]}"
                  for entry in facts["importance"][:_TOP]]  # fmt: skip
         lines.append(f"most important columns: {', '.join(shown)}")
     return {**facts, "lines": lines}
