@@ -36,10 +36,10 @@ class Metric:
 
     def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
         """Return ||L (u - v)||, or its square."""
-        u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
+        both = np.stack([np.asarray(u, dtype=float), np.asarray(v, dtype=float)])
         if self.features is not None:
-            u, v = self.features.transform(np.stack([u, v]))
-        image = self.components @ (u - v)
+            both = self.features.transform(both)
+        image = self.components @ (both[0] - both[1])
         value = float(image @ image)
         return value if squared else float(np.sqrt(value))
 
