@@ -9,10 +9,14 @@ SUDO ?= $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 LOWEST_PYTHON ?= python3.11
 LOWEST := .venv-lowest
 
+# What `make dist` builds with, and the Pythons that it tries the wheel on.
+DIST := .venv-dist
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
+
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-slow test-browser lint bench fuzz docs clean
+.PHONY: demo test test-lowest test-slow test-browser lint bench fuzz docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -82,5 +86,17 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
+# Wheel and source archive, what is in them, and a smoke test of the wheel in a clean environment of
+# each Python that is installed.
+$(DIST)/.tools:
+	$(PYTHON) -m venv --clear $(DIST)
+	$(DIST)/bin/python -m pip install --quiet --upgrade pip build
+	touch $@
+
+dist: $(DIST)/.tools
+	rm -rf dist
+	$(DIST)/bin/python -m build --outdir dist .
+	$(DIST)/bin/python .ci/dist.py dist $(PYTHONS)
+
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist report docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(DIST) build dist report docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -32,8 +32,7 @@ linear = AUCClassifier(random_state=0).fit(X[:2800], y[:2800])
 curves = AUCClassifier(features="hats", random_state=0).fit(X[:2800], y[:2800])
 for name, model in (("plane", linear), ("curves", curves)):
     print(f"{name}: test AUC {model.score(X[2800:], y[2800:]):.3f}")
-figure = plot_shapes(curves, X[:2800])
-figure
+plot_shapes(curves, X[:2800])
 
 # %%
 # What one prediction is made of:

@@ -247,7 +247,16 @@ IGNORED_OF_ONE_SENTENCE = {
 }
 #: Not asked of methods, and of errors, warnings and results, which nobody makes by hand.
 IGNORED_OF_SOME = {"EX01": "the class, or the function that returns it, has the example"}
-RESULTS = {"AUCComparison", "AUCInterval", "Advice", "Recipe", "load_model"}
+RESULTS = {
+    "AUCComparison",
+    "AUCInterval",
+    "Advice",
+    "PrivateAUC",
+    "PrivateROC",
+    "PublicAudit",
+    "Recipe",
+    "load_model",
+}
 
 
 def public_objects():

@@ -124,6 +124,13 @@ def test_interrupted_and_resumed_is_the_same_model(stream, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["c", "c.previous", "halves", "whole"]
 
 
+def test_a_checkpoint_of_another_window_is_refused(stream):
+    stream(LINES, "--checkpoint", "c", "--window", "50")
+    status, _, err = stream(LINES, "--checkpoint", "c")
+    assert status != 0
+    assert "made with --window 50, this run has 10000" in err
+
+
 def test_resume_prints_the_place(stream, capsysbinary):
     def place(*more):
         status = run(program, ["stream", "--resume", *more])

@@ -15,7 +15,13 @@ import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 import pairlearn.privacy.noise as noise_module
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream, PrivateMetricLearner
 from pairlearn.cli.privacy import command
-from pairlearn.estimators.private_audit import audit_estimator, check_estimator_exactly
+from pairlearn.estimators.private_audit import (
+    _projected,
+    _public_runs,
+    audit_estimator,
+    check_estimator_exactly,
+)
+from pairlearn.estimators.private_neighbours import public_neighbours
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.audit.attack import audit_statistics, smallest_violation
 from pairlearn.privacy.mechanisms.base import PrivateFit
@@ -257,10 +263,10 @@ def simulated(mu, claim, rng, n_runs, confidence):
     ).passed
 
 
-@pytest.mark.parametrize("n_simulations", [60, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_simulations", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_false_alarms_and_power(n_simulations):
     # A tight Gaussian mechanism and one at the stated power, each bound at the confidence that an
-    # audit of 0.99 gives it. Measured over 1,500: 0.0013 refuted, and 0.94.
+    # audit of 0.99 gives it. Measured over 1,400 of each: 0 refuted, and .985.
     rng = np.random.default_rng(1)
     claim, each, n_runs = mu_of(1.0, 1e-3), 1 - 0.24 * 0.01, 2000
     sound = [simulated(claim, claim, rng, n_runs, each) for _ in range(n_simulations)]
@@ -270,3 +276,30 @@ def test_false_alarms_and_power(n_simulations):
     caught = [not simulated(broken, claim, rng, n_runs, each) for _ in range(n_simulations)]
     assert np.mean(caught) > 0.85
     assert smallest_violation(claim, 1e-3, n_runs=8, confidence=each) == np.inf
+
+
+ATTACKS = {
+    "A: a label of another type": ("statistics", "an unknown label"),
+    "A: cells of another type": ("statistics", "cells that are no numbers"),
+    "F: sorted rows, gradient": ("localized_gradient", "rows that all move on by one"),
+    "F: sorted rows, SGD": ("localized_sgd", "rows that all move on by one"),
+    "F: sorted rows, one pass": ("single_pass", "rows that all move on by one"),
+    "a corner, default": ("statistics", "a corner to the opposite one"),
+    "a corner, all pairs": ("all_pairs", "a corner to the opposite one"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(ATTACKS))
+def test_attacks_stay_below_the_claim(name):
+    mechanism, pair_name = ATTACKS[name]
+    model = PrivateAUCClassifier(**OPTIONS, mechanism=mechanism)
+    lower, upper = model.public_bounds(2)
+    pairs = public_neighbours(lower, upper, (0, 1), n=30, neighbours="replace")
+    (pair,) = (pair for pair in pairs if pair.name == pair_name)
+    tables = _public_runs(model, pair, 20_000)
+    found = audit_statistics(
+        *_projected(tables), epsilon=1.0, delta=1e-3, confidence=1 - 1e-3 / len(ATTACKS)
+    )
+    print(f"{name}: epsilon is at least {found.epsilon_lower:.3f}, 1 is claimed")
+    assert found.epsilon_lower <= 1.0

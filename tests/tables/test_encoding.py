@@ -93,6 +93,9 @@ def test_a_reader_and_a_restored_encoder_agree_with_the_table(name, tmp_path):
     assert np.concatenate([chunk.y for chunk in chunks]).tolist() == table.y.tolist()
     assert reader.refusals == table.refusals
     assert np.isfinite(found).all()
+    again = TableReader([tmp_path / file], encoder, format="csv", labelled=True, chunk_rows=100)
+    again.restore(again.position)
+    assert [len(c) for c in again] == [len(c) for c in chunks]
     # from the middle on, by another reader
     for k in (0, 2):
         again = TableReader([tmp_path / file], encoder, format="csv", labelled=True, chunk_rows=100)

@@ -65,8 +65,7 @@ def command(
         from pairlearn.cli.private_evaluation import evaluate_privately
 
         refuse_beside_private("model", "data", "confidence", "as_json")
-        values, text = evaluate_privately(model, data, confidence, privacy)
-        emit(values, text, as_json=as_json)
+        emit(*evaluate_privately(model, data, confidence, privacy), as_json=as_json)
         return
     import numpy as np
 

@@ -64,9 +64,9 @@ class PublicFacts:
 class Rows:
     """Rows as texts: features, labels, and users if there are any."""
 
-    X: list[list[str | None]]
-    y: list[str | None]
-    users: list[str | None] | None
+    X: list[Any]
+    y: list[Any]
+    users: list[Any] | None
 
 
 def read_facts(path: str) -> PublicFacts:

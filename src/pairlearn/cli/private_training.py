@@ -133,7 +133,7 @@ def train_privately(
     except BudgetExceededError as error:
         raise click.ClickException(str(error)) from None
     model.feature_names_in_ = np.array(facts.features, dtype=object)
-    middle = {
+    middle: dict[str | int, str | float] = {
         name: 0.5 * (low + high)
         for name, low, high in zip(facts.features, facts.lower, facts.upper, strict=True)
     }

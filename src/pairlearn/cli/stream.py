@@ -122,8 +122,14 @@ class Conversation:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go back to a state returned by `state`."""
+        saved, window = state["auc"].get("window"), self.auc.window
+        if saved != window:
+            raise ValueError(
+                f"the checkpoint was made with --window {saved!r:.20}, this run has {window}; give "
+                "the same, or start again without the checkpoint."
+            )
         self.learner.restore(state["learner"])
-        self.auc = type(self.auc).from_state(state["auc"])
+        self.auc = type(self.auc).from_state(state["auc"], window=window)
         self.waiting = OrderedDict(state["waiting"])
         self.n_forgotten = int(state["forgotten"])
         self.n_lines, self.n_refused = int(state["lines"]), int(state["refused"])

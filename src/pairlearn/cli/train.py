@@ -184,8 +184,7 @@ def command(
     """
     if privacy.private:
         refuse_beside_private("data", "output", "as_json")
-        values, text = train_privately(data, output, privacy)
-        emit(values, text, as_json=as_json)
+        emit(*train_privately(data, output, privacy), as_json=as_json)
         return
     sizes = number_or_auto("--step-size", step_size), number_or_auto("--radius", radius)
     kind = PROBLEMS[problem].check(loss)

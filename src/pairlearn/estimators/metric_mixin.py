@@ -36,7 +36,7 @@ class Metric:
 
     def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
         """Return ||L (u - v)||, or its square."""
-        both = np.stack([np.asarray(u, dtype=float), np.asarray(v, dtype=float)])
+        both = np.stack([np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)])
         if self.features is not None:
             both = self.features.transform(both)
         image = self.components @ (both[0] - both[1])

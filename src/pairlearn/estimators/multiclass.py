@@ -33,9 +33,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.calibration import Sigmoid, fit_sigmoid
 from pairlearn.estimators.examples import validate_data
-from pairlearn.estimators.scaling import check_scaling, scaled_rows
+from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights
 from pairlearn.metrics import HandTill
@@ -181,7 +182,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         self
             The fitted classifier.
         """
-        check_scaling(self.scaling)
+        is_scaled(self.scaling)
         check_fraction("validation_fraction", self.validation_fraction)
         if self.ridge != "auto" and not float(self.ridge) >= 0.0:
             raise ValueError(f'ridge must be at least 0 or "auto", got {self.ridge!r}.')
@@ -194,8 +195,8 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"y must hold at least two classes, got 1 class ({classes.tolist()[0]!r}); there is no pair "
-                "to tell apart."
+                f"y must hold at least two classes, got 1 class ({classes.tolist()[0]!r}); there "
+                "is no pair to tell apart."
             )
         weight = np.ones(len(labels))
         if sample_weight is not None:

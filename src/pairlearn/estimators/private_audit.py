@@ -60,6 +60,8 @@ PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner
 _ROUNDING = 1e-9
 #: Of the error that is allowed in all, for each of four bounds and for each of two on the noise.
 _EACH_BOUND, _EACH_NOISE = 0.24, 0.02
+#: Runs on each table whose noise is measured.
+_MEASURED_RUNS = 200
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,12 @@ def audit_estimator(
     -------
     PublicAudit
         What was found.
+
+    Examples
+    --------
+    >>> model = PrivateAUCClassifier(epsilon=1.0, delta=1e-3, bounds=(-1.0, 1.0))
+    >>> audit_estimator(model, n=16, n_features=1, n_runs=8).passed
+    True
     """
     check_fraction("confidence", confidence)
     check_count("n_runs", n_runs, minimum=8)
@@ -397,15 +405,21 @@ def _release_runs(
     secret = _has_secret_draws(estimator)
     back = None if pair.rows is None else np.argsort(pair.rows)
     ratios = np.empty((2, n_runs))
+    model = _with_noise(estimator, NoiseSource())
     for world, rows in ((0, pair.rows), (1, back)):
         for run in range(n_runs):
-            record = RecordingSource(NoiseSource(secure=estimator.secure))
-            _with_noise(estimator, record).fit(*data[world])
-            noise.add(record)
+            # The estimator's own noise is measured; after that, floating-point noise of the same
+            # law is as good for the ratio, and faster.
+            measured = run < _MEASURED_RUNS
+            record = RecordingSource(NoiseSource(secure=estimator.secure and measured))
+            model.random_state = record
+            model.fit(*data[world])
+            if measured:
+                noise.add(record)
             if secret:
                 continue
-            replay = ReplayingSource(record, rows)
-            _with_noise(estimator, replay).fit(*data[1 - world])
+            model.random_state = replay = ReplayingSource(record, rows)
+            model.fit(*data[1 - world])
             ratios[world, run] = (1.0, -1.0)[world] * log_likelihood_ratio(record, replay)
     return None if secret else (ratios[0], ratios[1])
 

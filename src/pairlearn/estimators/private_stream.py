@@ -136,7 +136,19 @@ class PrivateAUCStream(PrivateAUCClassifier):
     def fit(self, X: ArrayLike, y: ArrayLike, groups: None = None) -> PrivateAUCStream:
         """Learn from one table as `partial_fit` does and release at once; forget earlier ones.
 
-        A stream protects single examples and takes no `groups`.
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples; NaN and values outside the bounds are allowed.
+        y : array-like of shape (n,)
+            Labels; whatever is not the positive label counts as negative.
+        groups : None
+            Refused: a stream protects single examples.
+
+        Returns
+        -------
+        PrivateAUCStream
+            The released model.
         """
         if groups is not None:
             raise ValueError(

@@ -37,12 +37,12 @@ class Corners:
     @property
     def tpr(self) -> Vector:
         """The share of positives that is accepted at each corner."""
-        return self.accepted_positive / self.accepted_positive[-1]
+        return np.asarray(self.accepted_positive / self.accepted_positive[-1])
 
     @property
     def fpr(self) -> Vector:
         """The share of negatives that is accepted at each corner."""
-        return self.accepted_negative / self.accepted_negative[-1]
+        return np.asarray(self.accepted_negative / self.accepted_negative[-1])
 
 
 def corners(positive: NDArray[np.bool_], scores: Vector, weight: Vector) -> Corners:

@@ -296,8 +296,8 @@ def _resamples(
     n_groups = int(groups.max()) + 1
     for _ in range(n_resamples):
         while True:
-            counts = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)
-            resampled = weight * counts[groups]
+            drawn = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)
+            resampled = weight * drawn[groups]
             # A resample without one of the classes has no curve.
             if resampled[positive].any() and resampled[~positive].any():
                 break

@@ -97,13 +97,16 @@ class Scorer:
     def _scores(self, estimator: Any, X: Any) -> Any:
         metric = self.metric
         many = isinstance(metric, HandTill)
-        wants_probabilities = metric.of_probabilities or (many and not metric.pairs)
+        by_pairs = isinstance(metric, HandTill) and metric.pairs
+        if by_pairs and hasattr(estimator, "pair_scores"):
+            return estimator.pair_scores(X)
+        wants_probabilities = metric.of_probabilities or (many and not by_pairs)
         if not wants_probabilities and hasattr(estimator, "decision_function"):
             return estimator.decision_function(X)
-        if hasattr(estimator, "predict_proba") and not (many and metric.pairs):
+        if hasattr(estimator, "predict_proba") and not by_pairs:
             probabilities = np.asarray(estimator.predict_proba(X))
             return probabilities if many else probabilities[:, 1]
-        if wants_probabilities and not many:
+        if metric.of_probabilities:
             raise TypeError(
                 f"{type(metric).__name__} needs predict_proba, which {type(estimator).__name__} "
                 "does not have; calibrate it first."

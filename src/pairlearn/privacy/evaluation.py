@@ -210,13 +210,25 @@ def private_roc_curve(
 
     Parameters
     ----------
-    y, scores
-        As for `private_roc_auc`.
+    y : array-like of shape (n,)
+        Labels; whatever is not the positive one counts as negative.
+    scores : array-like of shape (n,)
+        Scores of the model; what is not a number counts as 0.
     thresholds : array-like of shape (k,)
         Public and increasing, such as ``np.linspace(0.05, 0.95, 19)`` for probabilities; some
         twenty that fill the bins evenly are best.
-    epsilon, delta, labels, confidence, secure, random_state, ledger
-        As for `private_roc_auc`.
+    epsilon, delta : float
+        The price, for one example replaced; n is public.
+    labels : tuple (negative, positive), default=(0, 1)
+        The two labels, public.
+    confidence : float, default=0.95
+        Probability with which the whole band holds.
+    secure : bool, default=True
+        Discrete noise on a grid.
+    random_state : int, optional
+        Makes the noise reproducible, hence the result not private.
+    ledger : PrivacyLedger, optional
+        A budget shared with other releases, entered before the data are looked at.
 
     Returns
     -------

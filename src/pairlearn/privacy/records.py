@@ -117,10 +117,9 @@ def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -
     column = _column("y", values, n_rows)
     codes = np.full(len(column), -1, dtype=np.int64)
     if isinstance(column, np.ndarray) and column.dtype.kind in _NUMERIC:
-        with _quietly():
-            for key, place in places.items():
-                if not isinstance(key, str):
-                    codes[np.asarray(column == key, dtype=np.bool_)] = place
+        for key, place in places.items():
+            if not isinstance(key, str):
+                codes[np.asarray(column == key, dtype=np.bool_)] = place
         return codes
     cells = column.tolist() if isinstance(column, np.ndarray) else column
     with _quietly():
@@ -253,20 +252,20 @@ def _column(name: str, values: Any, n_rows: int | None) -> Any:
 def _numeric_or_none(values: Any) -> NDArray[Any] | None:
     """Return a list as an array where all of it is numbers, None where it is not."""
     try:
-        with _quietly():
-            array = np.asarray(values)
+        array = np.asarray(values)
     except Exception:  # Rows of unequal lengths, cells of any type.
         return None
     return array if array.dtype.kind in _NUMERIC else None
 
 
 def _numbers(array: NDArray[Any]) -> Vector:
-    with _quietly():
+    # Not `_quietly`, which is not for several threads at once: numbers give no other warnings.
+    with np.errstate(all="ignore"):
         if array.dtype.kind in _NUMERIC:
             return array.astype(np.float64)
         if array.dtype.kind == "c":
             return np.where(array.imag == 0, array.real, np.nan).astype(np.float64)
-        return _cells(array.ravel().tolist()).reshape(array.shape)
+    return _cells(array.ravel().tolist()).reshape(array.shape)
 
 
 def _cells(cells: Sequence[Any]) -> Vector:

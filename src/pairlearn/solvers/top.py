@@ -205,8 +205,9 @@ class SmoothPrecision(TopOfList):
         def evaluate(scores: Vector) -> tuple[float, Vector]:
             p, q = scores[positive], scores[~positive]
             # An example is at its own place with all its weight, not half of it.
-            true = _soft_counts(p, p, own)[0] + 0.5 * own
-            false = _soft_counts(p, q, other)[0]
+            true, true_slopes = _soft_counts(p, p, own)
+            false, false_slopes = _soft_counts(p, q, other)
+            true = true + 0.5 * own
             accepted = true + false
             value = float(share @ (true / accepted))
             by_true, by_false = share * false / accepted**2, share * true / accepted**2
@@ -214,8 +215,8 @@ class SmoothPrecision(TopOfList):
             # S' is even: what moves a count moves it as much from either side.
             gradient[~positive] = other * _soft_counts(q, p, by_false)[1]
             gradient[positive] = (
-                by_true * _soft_counts(p, p, own)[1]
-                - by_false * _soft_counts(p, q, other)[1]
+                by_true * true_slopes
+                - by_false * false_slopes
                 - own * _soft_counts(p, p, by_true)[1]
             )
             return 1.0 - value, gradient
@@ -309,7 +310,7 @@ def worst_share(costs: Vector, weights: Vector, share: float, softness: float) -
     high, low = float(counted[k - 1]), float(counted[k])
     part = 0.0 if high <= low else (high - share * float(mass[0])) / (high - low)
     c = knots[k - 1] + min(max(part, 0.0), 1.0) * (knots[k] - knots[k - 1])
-    return np.clip((costs - c) / softness, 0.0, 1.0)
+    return np.asarray(np.clip((costs - c) / softness, 0.0, 1.0))
 
 
 class _Sums:

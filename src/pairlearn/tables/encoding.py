@@ -147,7 +147,7 @@ class NumberColumn(ColumnEncoder):
         self._decide_indicator(int(np.isnan(values).sum()), len(values))
 
     def absent(self, values: Any) -> NDArray[np.bool_]:
-        return np.isnan(values)
+        return np.asarray(np.isnan(values), dtype=bool)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class DateColumn(ColumnEncoder):
         )  # fmt: skip
 
     def absent(self, values: Any) -> NDArray[np.bool_]:
-        return np.isnan(values)
+        return np.asarray(np.isnan(values), dtype=bool)
 
     @property
     def feature_names(self) -> tuple[str, ...]:

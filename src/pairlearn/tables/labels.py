@@ -128,7 +128,7 @@ class LabelRule:
         return cls(column, "numbers", style=style)
 
     @classmethod
-    def of_groups(cls, column: str, texts: Sequence[str], source: str) -> LabelRule:
+    def of_groups(cls, column: str, texts: Iterable[str], source: str) -> LabelRule:
         """Return the rule of any number of classes."""
         counts = Counter(text.strip() for text in texts if not is_missing(text))
         if len(counts) < 2:

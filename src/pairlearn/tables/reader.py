@@ -129,7 +129,8 @@ class TableReader(Reader):
         if not 0 <= position.file < len(self.sources):
             raise ReadError("the saved position names a file that is not among the sources.")
         self._table = self._open(position.file)
-        if self._table.skip_to(position.offset) != position.consumed:
+        # at the beginning of a file nothing has been consumed yet
+        if position.offset and self._table.skip_to(position.offset) != position.consumed:
             raise ReadError(
                 f"{self._table.name} has changed before the place where the checkpoint was made; "
                 "restore the data, or start again without the checkpoint."
@@ -189,7 +190,8 @@ class TableReader(Reader):
             refusals=refusals, consumed=block.consumed,
         )  # fmt: skip
         if len(kept) < len(whole):
-            y, qid = (None if v is None else v[kept] for v in (y, qid))
+            y = None if y is None else y[kept]
+            qid = None if qid is None else qid[kept]
         return Chunk(encoder.encode(part), y, qid, first_row, whole.lines[kept], self.position)
 
 

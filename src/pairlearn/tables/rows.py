@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class Block:
     ----------
     source : str
         The file.
-    columns : dict of str to sequence of str
+    columns : mapping of str to sequence of str
         The fields by the name of their column.
     lines : ndarray of int64
         The line (or row) of each.
@@ -55,7 +55,7 @@ class Block:
     """
 
     source: str
-    columns: dict[str, Sequence[str]]
+    columns: Mapping[str, Sequence[str]]
     lines: NDArray[np.int64]
     offset: int
     line: int

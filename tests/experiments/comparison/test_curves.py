@@ -74,7 +74,8 @@ def test_bands_and_the_store(tmp_path):
     [band] = bands(done, "calibration")
     assert band.x.tolist() == pytest.approx([0.2])
     assert band.mean.tolist() == pytest.approx([0.25])
-    assert band.sd.tolist() == pytest.approx([np.sqrt(0.25 * 0.75 / 4)])
+    likely = (0.25 * 4 + 1) / 6
+    assert band.sd.tolist() == pytest.approx([np.sqrt(likely * (1 - likely) / 6)])
     mean, sd = mean_coefficients(done, "d", "m")
     assert mean.tolist() == [1.0, 1.0]
     assert sd.tolist() == pytest.approx([np.std([0, 1, 2]), 0.0])

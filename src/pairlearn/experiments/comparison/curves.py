@@ -16,6 +16,9 @@ __all__ = ["Band", "bands", "mean_coefficients"]
 
 Vector = NDArray[np.float64]
 
+#: A bin of probabilities with fewer examples, over all splits, is left out.
+_FEW = 10
+
 
 @dataclass(frozen=True, eq=False)
 class Band:
@@ -48,13 +51,16 @@ def _calibration(dataset: str, method: str, curves: Sequence[dict[str, list[floa
     """Return observed shares against predicted ones, over the examples of all splits."""
     counts = np.array([curve["counts"] for curve in curves])
     total = counts.sum(axis=0)
-    kept = total > 0
+    kept = total >= _FEW
     predicted, observed = (
         (np.array([curve[name] for curve in curves]) * counts).sum(axis=0)[kept] / total[kept]
         for name in ("predicted", "observed")
     )
-    # Splits share examples: the error is that of one test part.
-    error = np.sqrt(observed * (1.0 - observed) * len(curves) / total[kept])
+    # Splits share examples: the error is that of one test part, of size n. Of a share that is 0 or
+    # 1 among few, Laplace's (k + 1) / (n + 2) knows better than that it has no error.
+    size = total[kept] / len(curves)
+    likely = (observed * size + 1.0) / (size + 2.0)
+    error = np.sqrt(likely * (1.0 - likely) / (size + 2.0))
     return Band(dataset, method, predicted, observed, error)
 
 

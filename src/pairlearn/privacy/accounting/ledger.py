@@ -165,10 +165,26 @@ class PrivacyLedger:
         neighbours: str | None = None,
         data: str | None = None,
     ) -> LedgerFile:
-        """Return the ledger in a file, which processes share; see `ledger_file.LedgerFile`.
+        """Return the ledger in a file, which processes share.
 
         A file that is not there is made, and then needs `epsilon` and `delta`; of one that is
         there whatever is given must agree.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        epsilon, delta : float, optional
+            The budget.
+        neighbours : {"replace", "add_remove"}, optional
+            The relation that the budget is about; "replace" for a new file.
+        data : str, optional
+            Which data the budget is about, in your words.
+
+        Returns
+        -------
+        LedgerFile
+            The ledger; each spend is on the disk before `spend` returns.
         """
         from pairlearn.privacy.accounting.ledger_file import LedgerFile
 
@@ -285,10 +301,7 @@ class PrivacyLedger:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PrivacyLedger:
-        """Return a ledger with the entries that `to_dict` described; an overspent one is refused.
-
-        It is a ledger of its own: whoever goes on with both has two budgets.
-        """
+        """Return a new ledger with the entries that `to_dict` described, if it is not overspent."""
         version = plain.get("format")
         if version not in (1, _FORMAT):
             raise ValueError(f"the ledger has format {version!r}; this version reads {_FORMAT}.")
