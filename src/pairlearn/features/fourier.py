@@ -55,7 +55,7 @@ class RandomFourier(FeatureMap):
     ----------
     n_features : int or "auto", default="auto"
         Number of mapped features, even. "auto" is 512 for fewer than 1,000 examples, 1,024 for
-        fewer than 3,000, else 2,048, but for more than 40,000 examples 1,536 and for more than
+        fewer than 3,000, else 2,048, but for more than 30,000 examples 1,536 and for more than
         60,000 again 1,024, since the cost of a closed form is their number times its square.
     kind : {"mixed", "gaussian"}, default="mixed"
         "gaussian" approximates the kernel exp(-gamma ||x - x'||^2) of standardised features;
@@ -291,7 +291,7 @@ class RandomFourier(FeatureMap):
 def _size_for(n: int) -> int:
     if n > 60_000:
         return 1024
-    if n > 40_000:
+    if n > 30_000:
         return 1536
     return 512 if n < 1000 else 1024 if n < 3000 else 2048
 
