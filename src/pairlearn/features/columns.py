@@ -56,11 +56,9 @@ class Column:
     def middle_ranks(self, knots: Vector) -> Vector:
         """Return the share of the numbers below each knot, plus half of those at it."""
         found = np.zeros(len(knots))
-        for side in ("left", "right"):
-            counts = np.searchsorted(self._values, knots, side=side).astype(np.float64)
-            if self._n_zero:
-                counts += self._n_zero * ((knots > 0.0) if side == "left" else (knots >= 0.0))
-            found += counts
+        found += np.searchsorted(self._values, knots, side="left")
+        found += np.searchsorted(self._values, knots, side="right")
+        found += self._n_zero * (1.0 * (knots > 0.0) + 1.0 * (knots >= 0.0))
         return np.asarray(found / (2.0 * self.n))
 
 
