@@ -11,7 +11,7 @@ solves (C + u u' + l I) w = m u.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, LastIterate
 from pairlearn.domains import Ball, WholeSpace
+from pairlearn.restored import restored_array
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.iterates import Iterates
@@ -122,6 +123,32 @@ class ClassMoments:
         for kind, (count, mean, scatter) in enumerate(found):
             self.add_class(kind, count, mean, scatter)
         return self
+
+    def state(self) -> dict[str, Vector]:
+        """Return the arrays that `from_state` makes the same moments of."""
+        return {"counts": self.counts, "means": self.means, "scatters": self.scatters}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Vector]) -> Self:
+        """Return the moments whose `state` this was."""
+        d = np.shape(state["means"])[-1]
+        moments = cls(d)
+        moments.counts = restored_array(state, "counts", (2,))
+        moments.means = restored_array(state, "means", (2, d))
+        moments.scatters = restored_array(state, "scatters", (2, d, d))
+        return moments
+
+    def scaled(self, weights: Vector) -> ClassMoments:
+        """Return the moments of columns that are multiplied by these weights.
+
+        >>> ClassMoments(1).add([[0.0], [2.0]], [-1, 1]).scaled(np.array([3.0])).means[:, 0]
+        array([6., 0.])
+        """
+        scaled = ClassMoments(self.means.shape[1])
+        scaled.counts = self.counts.copy()
+        scaled.means = self.means * weights
+        scaled.scatters = self.scatters * weights * weights[:, np.newaxis]
+        return scaled
 
     def merge(self, other: ClassMoments) -> Self:
         """Add the examples of other moments."""
