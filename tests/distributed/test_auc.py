@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import balanced_accuracy_score
 
 from pairlearn import AUCClassifier, ExactSolver, Hinge, load_model, pair_risk, roc_auc
 from pairlearn.distributed import train_auc
@@ -120,10 +121,12 @@ def test_the_model_is_an_ordinary_one(table, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
     assert model.ridge_ == model.choice_.ridge
     assert model.held_out_auc_ == pytest.approx(model.score(frame, y), abs=0.03)
-    alone = AUCClassifier(solver="exact", random_state=0).fit(frame, y)
-    assert model.score(frame, y) == pytest.approx(alone.score(frame, y), abs=1e-3)
-    assert np.mean(model.predict(frame) == alone.predict(frame)) > 0.97
-    assert np.abs(model.predict_proba(frame) - alone.predict_proba(frame)).max() < 0.03
+    alone = AUCClassifier(solver="exact", ridge=model.ridge_).fit(frame, y)
+    assert model.score(frame, y) == pytest.approx(alone.score(frame, y), abs=1e-4)
+    assert np.abs(model.predict_proba(frame) - alone.predict_proba(frame)).max() < 0.01
+    # The best threshold is flat; what it is the best of is not.
+    balanced = [balanced_accuracy_score(y, one.predict(frame)) for one in (model, alone)]
+    assert balanced[0] == pytest.approx(balanced[1], abs=2e-3)
     assert again.data_fingerprint_ == model.data_fingerprint_
 
 

@@ -16,9 +16,12 @@ _HOME = {
     "base": ("Scaled", "State", "Statistic", "Together"),
     "binned": ("BinnedPairs", "BinnedScores", "ScoreBins", "SlopeSums"),
     "bins": ("score_edges", "score_range"),
+    "dask_auc": ("DaskAUCClassifier",),
+    "dask_passes": ("DaskEngine", "WorkersLostError"),
     "fingerprints": ("Fingerprints",),
     "histogram": ("HistogramAUC", "ScoreHistogram"),
     "moments": ("LabelMoments", "LabelledMoments", "PairScatters"),
+    "ranks": ("deal", "exact_auc", "quantile_splits", "range_state"),
     "sample": ("RowSample", "SampledRows"),
     "scales": ("FeatureScales", "MajorityCounts", "Scales"),
 }
