@@ -20,14 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.base import Scaled, State, Statistic, Together
+from pairlearn.distributed.base import Scaled, Statistic, Together
 from pairlearn.distributed.binned import BinnedScores, ScoreBins, SlopeSums
 from pairlearn.distributed.bins import score_edges, score_range
 from pairlearn.distributed.fingerprints import Fingerprints
 from pairlearn.distributed.histogram import HistogramAUC, ScoreHistogram
 from pairlearn.distributed.moments import LabelledMoments, LabelMoments
+from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
 from pairlearn.distributed.sample import RowSample, SampledRows
-from pairlearn.distributed.scales import FeatureScales, MajorityCounts, Scales
+from pairlearn.distributed.scales import FeatureScales, Scales
 from pairlearn.estimators.auc import AUCClassifier
 from pairlearn.estimators.auc_choice import Choice
 from pairlearn.estimators.exact import choose_ridge, is_exact
@@ -38,11 +39,9 @@ from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.solution import Trace
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
-__all__ = ["DistributedFit", "Pass", "train_auc"]
+__all__ = ["DistributedFit", "train_auc"]
 
 Vector = NDArray[np.float64]
-#: Runs a statistic over all partitions and returns the merged state.
-Pass = Callable[[Statistic], State]
 
 #: With more features than this the mean rows of all bins are not moved: two passes an evaluation.
 _MANY_FEATURES = 1_000
@@ -141,7 +140,7 @@ def train_auc(
     check_count("n_bins", n_bins, minimum=2)
     check_count("max_passes", max_passes)
     rng = check_generator(random_state)
-    passes = _Passes(run, progress)
+    passes = Passes(run, progress)
     first = passes(
         Together(
             {
@@ -156,7 +155,7 @@ def train_auc(
     scales: Scales = first["scales"]
     moments: LabelledMoments = first["moments"]
     two = moments.two_classes()
-    units = _units(scales, scaled, passes)
+    units = scaling_by_passes(scales, scaled, passes)
     search = _Search(passes, scales, units, moments.classes, first["sample"], chosen, n_bins)
     choice = Choice(ridge=given)
     start = None
@@ -184,7 +183,7 @@ def train_auc(
             v, _, stopped = descend(
                 search.risk,
                 local.solve(ridge=choice.ridge) if start is None else start,
-                local,
+                local.pair_scatter,
                 ridge=choice.ridge,
                 tolerance=tolerance,
                 max_iterations=max_passes,
@@ -231,25 +230,12 @@ def train_auc(
     )
 
 
-class _Passes:
-    """Runs passes and counts them."""
-
-    def __init__(self, run: Pass, progress: Callable[[int, str], None] | None) -> None:
-        self._run, self._progress, self.n_passes = run, progress, 0
-
-    def __call__(self, statistic: Statistic, purpose: str) -> Any:
-        self.n_passes += 1
-        if self._progress is not None:
-            self._progress(self.n_passes, purpose)
-        return statistic.finish(self._run(statistic))
-
-
 class _Search:
     """What is asked of the data at one w after the other, in scaled units."""
 
     def __init__(
         self,
-        passes: _Passes,
+        passes: Passes,
         scales: Scales,
         units: Scaling,
         classes: NDArray[Any],
@@ -290,17 +276,6 @@ class _Search:
 
     def _ask(self, statistic: Statistic, purpose: str) -> Any:
         return self._passes(Scaled(statistic, self._units), purpose)
-
-
-def _units(scales: Scales, scaled: bool, passes: _Passes) -> Scaling:
-    """Return the scaling of all rows, one that changes nothing if none is asked for."""
-    if not scaled:
-        ones = np.ones(len(scales.atom))
-        return Scaling(ones, np.zeros_like(ones), ones)
-    counts = None
-    if scales.needs_counts:
-        counts = passes(MajorityCounts(scales), "frequent values")
-    return scales.scaling(counts)
 
 
 def _convex(loss: str | PairLoss) -> PairLoss:

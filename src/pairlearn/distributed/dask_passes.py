@@ -9,6 +9,7 @@ the user's own data can be lost with a worker.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from pairlearn.distributed.base import State, Statistic
@@ -50,12 +51,14 @@ class DaskEngine:
     def run(self, parts: Parts, statistic: Statistic) -> State:
         """Return the merged state of all partitions."""
         delayed = require_dask().delayed
-        weights = parts.others.get("sample_weight", [None] * len(parts))
         states = [
-            delayed(_partial_state)(statistic.of_part(k), rows, labels, weight)
-            for k, (rows, labels, weight) in enumerate(
-                zip(parts.rows, parts.labels, weights, strict=True)
+            delayed(_partial_state)(
+                statistic.of_part(k),
+                parts.rows[k],
+                parts.labels[k],
+                {name: column[k] for name, column in parts.others.items()},
             )
+            for k in range(len(parts))
         ]
         while len(states) > 1:
             states = [
@@ -125,8 +128,11 @@ def _current_client() -> Any:
         return None
 
 
-def _partial_state(statistic: Statistic, rows: Any, labels: Any, weight: Any) -> State:
-    return statistic.partial_state(as_table(rows), as_column(labels), as_column(weight))
+def _partial_state(
+    statistic: Statistic, rows: Any, labels: Any, others: Mapping[str, Any]
+) -> State:
+    columns = {name: as_column(column) for name, column in others.items()}
+    return statistic.partial_state(as_table(rows), as_column(labels), **columns)
 
 
 def _merged(statistic: Statistic, states: list[State]) -> State:

@@ -33,6 +33,11 @@ class PairScatters:
     similar: Vector
     dissimilar: Vector
 
+    def scaled(self, weights: Vector) -> PairScatters:
+        """Return the scatters of columns that are multiplied by these weights."""
+        outer = np.outer(weights, weights)
+        return PairScatters(self.similar * outer, self.dissimilar * outer)
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledMoments:

@@ -247,7 +247,7 @@ class PairObjective:
         return descend(
             risk,
             w_start,
-            moments,
+            None if moments is None else moments.pair_scatter,
             ridge=ridge,
             tolerance=tolerance,
             max_iterations=max_iterations,
@@ -257,7 +257,7 @@ class PairObjective:
 def descend(
     risk: Callable[[Vector], tuple[float, Vector]],
     w_start: Vector,
-    moments: ClassMoments | None,
+    scatter: Vector | None,
     *,
     ridge: float,
     tolerance: float,
@@ -271,8 +271,9 @@ def descend(
         From w to the mean loss over opposite pairs and its gradient.
     w_start : ndarray of shape (d,)
         Where the search starts.
-    moments : ClassMoments, optional
-        The moments that make these coordinates; none for those of w.
+    scatter : ndarray of shape (d, d), optional
+        The mean of v v' over differences v of pairs, half the Hessian of the square loss; none for
+        the coordinates of w.
     ridge : float
         The weight of ||w||^2.
     tolerance : float
@@ -292,7 +293,7 @@ def descend(
     from scipy import linalg
     from scipy.optimize import minimize
 
-    lower = None if moments is None else _lower(moments, ridge)
+    lower = None if scatter is None else _lower(scatter, ridge)
 
     def of_w(w: Vector) -> Vector:
         return w if lower is None else np.asarray(w @ lower)
@@ -405,13 +406,13 @@ class _Products:
         return np.asarray(slopes @ self._X, dtype=np.float64)
 
 
-def _lower(moments: ClassMoments, ridge: float) -> Vector:
+def _lower(scatter: Vector, ridge: float) -> Vector:
     """Return L with L L' = A for the matrix A of the square loss (regularised if singular)."""
     from scipy import linalg
 
-    u, matrix = moments.difference, moments.covariance
-    matrix += np.outer(u, u)
+    d = len(scatter)
     # Directions without variance have no gradient either; they only must not blow up.
-    floor = 1e-10 * max(float(np.trace(matrix)) / len(u), float(np.finfo(float).tiny))
-    matrix.flat[:: len(u) + 1] += ridge + floor
+    floor = 1e-10 * max(float(np.trace(scatter)) / d, float(np.finfo(float).tiny))
+    matrix = scatter.copy()
+    matrix.flat[:: d + 1] += ridge + floor
     return np.asarray(linalg.cholesky(matrix, lower=True, check_finite=False))

@@ -197,6 +197,11 @@ class ClassMoments:
             raise ValueError("Moments need examples of both classes.")
         return np.asarray(self.scatters[0] / self.counts[0] + self.scatters[1] / self.counts[1])
 
+    @property
+    def pair_scatter(self) -> Vector:
+        """The mean of v v' over the differences v of opposite pairs, C + u u'."""
+        return self.covariance + np.outer(self.difference, self.difference)
+
     def solve(self, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
         """Return the minimiser of the mean square loss over opposite pairs plus ridge ||w||^2.
 
