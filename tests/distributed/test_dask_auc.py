@@ -183,7 +183,7 @@ def test_what_cannot_be_learned_from_is_refused(table):
     keep = da.from_array(np.arange(600) < 300, chunks=250)
     with pytest.raises(ValueError, match="X has 3 partitions and y has 6"):
         clf.fit(X[keep], y.rechunk(100))
-    with pytest.raises(ValueError, match="X has 250 rows and y has shape"):
+    with pytest.raises(ValueError, match="rows and y has shape"):
         clf.fit(X, y[keep])
     frame = dd.from_pandas(frame_of(table[0]).astype({"b": "category"}), npartitions=2)
     with pytest.raises(ValueError, match=r"'b' \(category\); encode categories"):

@@ -31,8 +31,9 @@ from pairlearn.distributed.sample import RowSample, SampledRows
 from pairlearn.distributed.scales import FeatureScales, Scales
 from pairlearn.estimators.auc import AUCClassifier
 from pairlearn.estimators.auc_choice import Choice
+from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.exact import choose_ridge, is_exact
-from pairlearn.estimators.scaling import Scaling, check_scaling
+from pairlearn.estimators.scaling import Scaling, warn_of_outliers
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, get_loss
 from pairlearn.solvers.batch import descend
 from pairlearn.solvers.rows import DenseRows
@@ -131,7 +132,7 @@ def train_auc(
     (True, 2)
     """
     chosen = _convex(loss)
-    scaled = check_scaling(scaling)
+    scaled = is_scaled(scaling)
     given = None if ridge == "auto" else float(ridge)
     if given is not None and not given >= 0.0:
         raise ValueError(f'ridge must be at least 0 or "auto", got {ridge!r}.')
@@ -156,6 +157,8 @@ def train_auc(
     moments: LabelledMoments = first["moments"]
     two = moments.two_classes()
     units = scaling_by_passes(scales, scaled, passes)
+    if scaled and not scales.sparse:
+        warn_of_outliers(DenseRows(first["sample"].X), units)
     search = _Search(passes, scales, units, moments.classes, first["sample"], chosen, n_bins)
     choice = Choice(ridge=given)
     start = None

@@ -21,9 +21,9 @@ from pairlearn.distributed.moments import LabelledMoments, LabelMoments, PairSca
 from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
 from pairlearn.distributed.sample import RowSample
 from pairlearn.distributed.scales import FeatureScales
+from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.metric import MetricLearner
 from pairlearn.estimators.metric_start import components_of
-from pairlearn.estimators.scaling import check_scaling
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.validation import check_count, check_generator, check_positive
@@ -110,7 +110,7 @@ def train_metric(
     >>> bool(np.abs(learner.components_[0, 0]) > 3 * np.abs(learner.components_[0, 1]))
     True
     """
-    scaled = check_scaling(scaling)
+    scaled = is_scaled(scaling)
     check_count("n_neighbors", n_neighbors)
     if ridge != "auto":
         check_positive("ridge", float(ridge))

@@ -17,8 +17,8 @@ from pairlearn.distributed.queries import (
     QueryMoments,
     QueryPairs,
 )
+from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.ranker import PairwiseRanker
-from pairlearn.estimators.scaling import check_scaling
 from pairlearn.losses import PairLoss, Square, get_loss
 from pairlearn.solvers.batch import descend
 from pairlearn.validation import check_count, check_positive
@@ -88,7 +88,7 @@ def train_ranker(
         raise ValueError(f"ridge must be at least 0, got {ridge!r}.")
     check_positive("tolerance", tolerance)
     check_count("max_passes", max_passes)
-    scaled = check_scaling(scaling)
+    scaled = is_scaled(scaling)
     passes = Passes(run, progress)
     found: QueryPairs = passes(QueryMoments(weight_by_grade), "pair moments")
     units = scaling_by_passes(found.scales, scaled, passes, of=OfUsefulQueries)
