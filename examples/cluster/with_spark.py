@@ -5,6 +5,7 @@ import pickle
 import sys
 
 import pandas as pd
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from pairlearn.distributed import train_auc
@@ -21,8 +22,6 @@ def main(folder, model):
 
     def run(statistic):
         def states(batches):
-            from pyspark import TaskContext
-
             # A task sees its partition in batches, in order.
             part, state = statistic.of_part(TaskContext.get().partitionId()), {}
             for table in batches:

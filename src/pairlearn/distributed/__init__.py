@@ -13,7 +13,7 @@ from typing import Any
 
 _HOME = {
     "auc": ("DistributedFit", "train_auc"),
-    "base": ("Scaled", "State", "Statistic", "Together"),
+    "base": ("Scaled", "Statistic", "Together"),
     "binned": ("BinnedPairs", "BinnedScores", "ScoreBins", "SlopeSums"),
     "bins": ("score_edges", "score_range"),
     "dask_auc": ("DaskAUCClassifier",),

@@ -79,9 +79,12 @@ def parts_of(X: Any, y: Any = None, **others: Any) -> Parts:
         if X.ndim != 2:
             raise ValueError("X must be a data frame, got a series; select columns with a list.")
         _check_columns(X)
-        rows, sizes = list(X.to_delayed()), None
         texts = all(isinstance(name, str) for name in X.columns)
         names = [str(name) for name in X.columns] if texts else None
+        series = {name: v for name, v in (("y", y), *others.items()) if v is not None}
+        if all(is_frame(value) for value in series.values()):
+            return _parts_of_frame(X, series, names)
+        rows, sizes = _delayed(X), None
     else:
         raise TypeError(
             f"X must be a Dask array or data frame, got {type(X).__name__}; for data in memory use "
@@ -99,6 +102,63 @@ def parts_of(X: Any, y: Any = None, **others: Any) -> Parts:
         },
         names,
     )
+
+
+def _parts_of_frame(X: Any, series: dict[str, Any], names: list[str] | None) -> Parts:
+    """Return the partitions of a data frame and of series that are partitioned alike.
+
+    They become one frame first, so that files are read once, and so that Dask, which reads several
+    small files as one partition, does so for all columns alike.
+    """
+    for name, value in series.items():
+        _check_series(name, value)
+        if value.npartitions != X.npartitions:
+            raise ValueError(
+                f"X has {X.npartitions} partitions and {name} has {value.npartitions}; partition "
+                f"both alike, with {name}.repartition(npartitions={X.npartitions})."
+            )
+    meta = _with_columns(X._meta, list(series), *(value._meta for value in series.values()))
+    whole = X.map_partitions(
+        _with_columns, list(series), *series.values(), meta=meta, align_dataframes=False
+    )
+    delayed = require_dask().delayed
+    parts = list(whole.to_delayed())
+    columns = {
+        name: [delayed(_last_column)(part, len(series) - k) for part in parts]
+        for k, name in enumerate(series)
+    }
+    labels = columns.pop("y", [None] * len(parts))
+    return Parts([delayed(_but_last)(part, len(series)) for part in parts], labels, columns, names)
+
+
+def _with_columns(frame: Any, names: list[str], *columns: Any) -> Any:
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != len(frame):
+            raise ValueError(
+                f"X has {len(frame)} rows and {name} has {len(column)} in one partition; partition "
+                "both alike."
+            )
+    # By position: an index may repeat, and a feature may be called y.
+    wide = frame.copy(deep=False)
+    for k, column in enumerate(columns):
+        wide[f"pairlearn column {k}"] = column.to_numpy()
+    return wide
+
+
+def _last_column(frame: Any, place: int) -> Any:
+    return frame.iloc[:, -place]
+
+
+def _but_last(frame: Any, n_columns: int) -> Any:
+    return frame.iloc[:, :-n_columns] if n_columns else frame
+
+
+def _delayed(collection: Any) -> list[Any]:
+    """Return one delayed value for each partition, even where Dask would read several as one."""
+    delayed = list(collection.to_delayed())
+    if len(delayed) != collection.npartitions:
+        delayed = list(collection.to_delayed(optimize_graph=False))
+    return delayed
 
 
 def as_table(part: Any) -> Any:
@@ -160,17 +220,22 @@ def _column(name: str, value: Any, n_parts: int, sizes: Any) -> list[Any]:
                     f"X has {sum(sizes)} rows and {name} has {value.shape[0]}; give one for each."
                 )
             value = value.rechunk((sizes,))
-    elif not is_frame(value):
-        raise TypeError(
-            f"{name} must be a Dask array or series like X, got {type(value).__name__}; "
-            f"dask.array.from_array({name}, chunks=X.chunks[0]) makes one."
-        )
-    elif value.ndim != 1:
-        raise ValueError(f"{name} must be a series, got a data frame; select one column by name.")
-    delayed = list(np.ravel(np.asarray(value.to_delayed(), dtype=object)))
+    else:
+        _check_series(name, value)
+    delayed = value.to_delayed().tolist() if is_array(value) else _delayed(value)
     if len(delayed) != n_parts:
         raise ValueError(
             f"X has {n_parts} partitions and {name} has {len(delayed)}; partition both alike, with "
             f"{name}.repartition(npartitions=...) or .rechunk(X.chunks[0])."
         )
     return delayed
+
+
+def _check_series(name: str, value: Any) -> None:
+    if not is_frame(value):
+        raise TypeError(
+            f"{name} must be a Dask array or series like X, got {type(value).__name__}; "
+            f"dask.array.from_array({name}, chunks=X.chunks[0]) makes one."
+        )
+    if value.ndim != 1:
+        raise ValueError(f"{name} must be a series, got a data frame; select one column by name.")
