@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pairlearn.distributed.base import State, Statistic, as_chunk, same_width
 from pairlearn.estimators.scaling import Columns, Scaling, inverse_of, is_text, scaling_of
-from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 
 __all__ = ["FeatureScales", "MajorityCounts", "Scales"]
 
@@ -159,8 +159,6 @@ class MajorityCounts(Statistic):
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the counts of one chunk."""
-        from pairlearn.kernels.scales import column_counts, csr_column_squares
-
         chunk = as_chunk(X, None, sample_weight)
         if chunk is None:
             return {}
@@ -168,6 +166,8 @@ class MajorityCounts(Statistic):
         same_width(rows.shape[1], len(self.atom))
         count, unused = np.empty(len(self.atom)), np.empty(len(self.atom))
         if isinstance(rows, CsrRows):
+            from pairlearn.kernels.scales import csr_column_squares
+
             matrix = rows.data, rows.indices, rows.indptr, weight, inverse
             csr_column_squares(*matrix, np.zeros(len(self.atom)), self.atom, unused, count)
             stored = np.bincount(
@@ -175,7 +175,9 @@ class MajorityCounts(Statistic):
             )
             count += np.where(self.atom == 0.0, np.maximum(weight.sum() - stored, 0.0), 0.0)
         else:
-            column_counts(rows.flat, weight, inverse, self.atom, count)
+            for k in range(len(count)):
+                values = rows.X[:, k].astype(np.float64) * inverse[k]
+                count[k] = weight[values == self.atom[k]].sum()
         return {"counts": count}
 
     def combine(self, a: State, b: State) -> State:
@@ -188,43 +190,67 @@ class MajorityCounts(Statistic):
 
 
 def _column_state(rows: Rows, weight: Vector, inverse: Vector) -> State:
-    from pairlearn.kernels.scales import column_sums, csr_column_squares, csr_column_sums
-
-    n, d = float(weight.sum()), rows.shape[1]
-    low, high, total, squares, atom, lead, count = (np.empty(d) for _ in range(7))
     with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(rows, CsrRows):
-            matrix, stored = (rows.data, rows.indices, rows.indptr, weight, inverse), np.empty(d)
-            csr_column_sums(*matrix, stored, low, high, total, atom, lead)
-            mean = total / n
-            csr_column_squares(*matrix, mean, atom, squares, count)
-            absent = np.maximum(n - stored, 0.0)
-            zero = absent > 0.0
-            low = np.where(zero, np.minimum(low, 0.0), low)
-            high = np.where(zero, np.maximum(high, 0.0), high)
-            squares = squares + absent * mean**2
-            # The zeros that are not stored vote as one.
-            same, stronger = atom == 0.0, lead >= absent
-            lead = np.where(same, lead + absent, np.abs(lead - absent))
-            atom = np.where(same | ~stronger, 0.0, atom)
-            dtype = rows.data.dtype
-        else:
-            shift = np.empty(d)
-            column_sums(rows.flat, weight, inverse, low, high, shift, total, squares, atom, lead)
-            offset = total / n
-            mean, squares = shift + offset, np.maximum(squares - n * offset**2, 0.0)
-            dtype = rows.X.dtype
+        facts = (
+            _sparse_columns(rows, weight, inverse)
+            if isinstance(rows, CsrRows)
+            else _dense_columns(rows, weight, inverse)
+        )
+    dtype = rows.data.dtype if isinstance(rows, CsrRows) else rows.X.dtype
     return {
-        "weight": np.array(n),
-        "low": low,
-        "high": high,
-        "mean": mean,
-        "squares": squares,
-        "atom": atom,
-        "lead": lead,
+        **facts,
+        "weight": np.array(float(weight.sum())),
         "exponents": (1 - np.frexp(inverse)[1]).astype(np.int32),
         "eps": np.array(float(np.finfo(dtype).eps)),
         "sparse": np.array(float(isinstance(rows, CsrRows))),
+    }
+
+
+def _dense_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> State:
+    """Return the facts of dense columns, without numba: workers need not load a compiler."""
+    n, d = float(weight.sum()), rows.shape[1]
+    alike = bool((weight == weight[0]).all())
+    low, high, mean, squares, atom, lead = facts = np.empty((6, d))
+    for k in range(d):
+        values = rows.X[:, k].astype(np.float64) * inverse[k]
+        low[k], high[k] = values.min(), values.max()
+        # About a value of the column itself: squares of columns far from zero would cancel.
+        excess = values - values[0]
+        offset = float(weight @ excess) / n
+        mean[k] = values[0] + offset
+        squares[k] = weight @ (excess - offset) ** 2
+        # The value that more than half of a column has is its median.
+        if alike:
+            middle = np.partition(values, len(values) // 2)[len(values) // 2]
+        else:
+            order = np.argsort(values)
+            place = np.searchsorted(np.cumsum(weight[order]), 0.5 * n)
+            middle = values[order[min(place, len(order) - 1)]]
+        atom[k] = middle
+        lead[k] = max(2.0 * float(weight[values == middle].sum()) - n, 0.0)
+    return dict(zip(("low", "high", "mean", "squares", "atom", "lead"), facts, strict=True))
+
+
+def _sparse_columns(rows: CsrRows, weight: Vector, inverse: Vector) -> State:
+    from pairlearn.kernels.scales import csr_column_squares, csr_column_sums
+
+    n, d = float(weight.sum()), rows.shape[1]
+    low, high, total, squares, atom, lead, count, stored = np.empty((8, d))
+    matrix = rows.data, rows.indices, rows.indptr, weight, inverse
+    csr_column_sums(*matrix, stored, low, high, total, atom, lead)
+    mean = total / n
+    csr_column_squares(*matrix, mean, atom, squares, count)
+    absent = np.maximum(n - stored, 0.0)
+    zero = absent > 0.0
+    # The zeros that are not stored vote as one.
+    same, stronger = atom == 0.0, lead >= absent
+    return {
+        "low": np.where(zero, np.minimum(low, 0.0), low),
+        "high": np.where(zero, np.maximum(high, 0.0), high),
+        "mean": mean,
+        "squares": squares + absent * mean**2,
+        "atom": np.where(same | ~stronger, 0.0, atom),
+        "lead": np.where(same, lead + absent, np.abs(lead - absent)),
     }
 
 
