@@ -33,6 +33,7 @@ from pairlearn.estimators.auc import AUCClassifier
 from pairlearn.estimators.auc_choice import Choice
 from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.exact import choose_ridge, is_exact
+from pairlearn.estimators.objectives import as_objective
 from pairlearn.estimators.scaling import Scaling, warn_of_outliers
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, get_loss
 from pairlearn.solvers.batch import descend
@@ -177,6 +178,7 @@ def train_auc(
                 validation_fraction,
                 None,
                 rng,
+                as_objective("auc", max_fpr=None, min_tpr=None, power=None),
             )
         assert choice.ridge is not None
         stopped = False

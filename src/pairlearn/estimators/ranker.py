@@ -22,7 +22,7 @@ from pairlearn.estimators.order import watch_order
 from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
-from pairlearn.features import FeatureMap
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import ndcg, pair_accuracy
@@ -308,6 +308,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         """
         self._problem()
         see_features(self, {"n_features": len(w), "feature_names": feature_names})
+        self.features_ = Identity().fit(np.zeros((1, len(w))))
         self.coef_ = np.asarray(w, dtype=np.float64)
         self.step_size_, self.held_out_accuracy_ = None, None
         self.n_queries_, self.n_single_, self.n_flat_ = n_queries, n_single, n_flat
