@@ -16,7 +16,7 @@ PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-slow test-browser lint bench fuzz docs dist clean
+.PHONY: demo test test-lowest test-slow test-browser test-ray test-spark lint bench fuzz docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -68,6 +68,16 @@ test-browser: $(VENV)/.test
 	command -v chromium >/dev/null || { command -v apt-get >/dev/null && \
 		$(SUDO) apt-get install --yes --no-install-recommends chromium; } || true
 	$(BIN)/python -m pytest -q -rs tests/browser
+
+# The recipes for other engines, in the same environment; Spark needs a Java runtime.
+test-ray: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet ray
+	$(BIN)/python -m pytest -q -rs -m slow -k ray tests/distributed/test_recipes.py
+
+test-spark: $(VENV)/.test
+	command -v java >/dev/null || { echo "Spark needs a Java runtime: install one (JDK 17)"; exit 1; }
+	$(BIN)/python -m pip install --quiet pyspark
+	$(BIN)/python -m pytest -q -rs -m slow -k spark tests/distributed/test_recipes.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -31,9 +31,11 @@ NAMES = (
     "startup",
     "rivals",
     "authors",
+    "distributed",
 )
-#: "files" needs long files: choosing a step size takes as long as tens of thousands of rows.
-QUICK = tuple(name for name in NAMES if name != "files")
+#: "files" needs long files: choosing a step size takes as long as tens of thousands of rows;
+#: "distributed" starts clusters.
+QUICK = tuple(name for name in NAMES if name not in ("files", "distributed"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

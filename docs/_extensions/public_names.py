@@ -46,6 +46,7 @@ _PACKAGES: dict[str, tuple[str, str]] = {
     "pairlearn.theory": ("Theory", "The theorems as functions, advice and measurements."),
     "pairlearn.privacy": ("Privacy", "Mechanisms, accounting, certificates, audits, planning."),
     "pairlearn.streams": ("Streams", "Readers in chunks, positions, progressive AUC."),
+    "pairlearn.distributed": ("Many machines", "Statistics that merge, and Dask estimators."),
     "pairlearn.models": ("Model files", "Reading and writing the safe model file."),
     "pairlearn.data": ("Data sets", "Data sets by name, scaling and splits."),
     "pairlearn.experiments": ("Comparisons", "Methods side by side on the same splits."),

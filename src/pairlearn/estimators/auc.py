@@ -384,19 +384,74 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             choice = replace(choice, features=found[0])
             if self.verbose:
                 print(found[0].reason, file=sys.stderr)
-        self.classes_, self.solver_, self.choice_ = classes, solver, choice
+        self._record(solver, choice, len(y), data_fingerprint(given, y.astype(np.int8)))
+        self.classes_, self._known_scales = classes, scaling
+        coef = (w if scaling is None else scaling.to_user(w))[np.newaxis]
+        publish(self, coef_=coef, features_=features, **{DEFERRED: ()})
+        self._decide_from(given, y, weight, rng)
+        return self
+
+    def _record(
+        self, solver: str, choice: Choice, n_examples: int, fingerprint: str | None
+    ) -> None:
+        """Note how the coefficients of a fit were found."""
+        self.solver_, self.choice_ = solver, choice
         self.step_size_: float | None = choice.step_size
         self.radius_, self.ridge_ = choice.radius, choice.ridge
         self.held_out_auc_ = choice.auc
         self.n_steps_, self.n_gradients_ = self.trace_.n_steps, self.trace_.n_gradients
-        self.n_examples_ = len(y)
-        self.data_fingerprint_: str | None = data_fingerprint(given, y.astype(np.int8))
+        self.n_examples_ = n_examples
+        self.data_fingerprint_: str | None = fingerprint
         self._online = None
         self._moments: MomentStream | None = None
-        self._known_scales: Scaling | RunningScales | None = scaling
-        coef = (w if scaling is None else scaling.to_user(w))[np.newaxis]
-        publish(self, coef_=coef, features_=features, **{DEFERRED: ()})
-        self._decide_from(given, y, weight, rng)
+        self._known_scales: Scaling | RunningScales | None = None
+
+    @one_at_a_time
+    def adopt_solution(
+        self,
+        w: NDArray[np.float64],
+        *,
+        classes: NDArray[Any],
+        feature_names: list[str] | None,
+        loss: PairLoss,
+        choice: Choice,
+        trace: Trace,
+        scores: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]],
+        n_examples: int,
+        fingerprint: str | None,
+    ) -> Self:
+        """Become the model whose coefficients were found elsewhere, on many machines for example.
+
+        Parameters
+        ----------
+        w : ndarray of shape (d,)
+            Coefficients, in the units of the user.
+        classes : ndarray of shape (2,)
+            The labels; the second is the positive one.
+        feature_names : list of str, optional
+            Names of the features.
+        loss, choice, trace : PairLoss, Choice, Trace
+            What was minimised, what was chosen, and what it took.
+        scores : tuple of three ndarrays
+            Training scores, or representatives of them, whether each is positive, and their
+            weights: what threshold and calibration are found from.
+        n_examples : int
+            Number of training examples.
+        fingerprint : str, optional
+            Digest of the data.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        self._check_parameters()
+        see_features(self, {"n_features": len(w), "feature_names": feature_names})
+        self.loss_, self.trace_, self.advice_ = loss, trace, None
+        self._record("exact", choice, n_examples, fingerprint)
+        coef = np.asarray(w, dtype=np.float64)[np.newaxis]
+        publish(self, coef_=coef, classes_=classes, features_=None, **{DEFERRED: ()})
+        self._decision = self._decide(*scores)
         return self
 
     # --------------------------------------------------------------------------- features

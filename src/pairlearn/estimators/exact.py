@@ -27,7 +27,7 @@ from pairlearn.solvers.batch import ExactSolver
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 
-__all__ = ["ExactFit", "fit_exact", "is_cheap", "is_exact", "threads"]
+__all__ = ["ExactFit", "choose_ridge", "fit_exact", "is_cheap", "is_exact", "threads"]
 
 Vector = NDArray[np.float64]
 
@@ -178,7 +178,7 @@ def fit_exact(
     start = None
     choice = Choice(ridge=ridge)
     if ridge is None:
-        choice, start = _choose_ridge(
+        choice, start = choose_ridge(
             rows, y, loss, weight, validation_fraction, n_jobs, rng, objective
         )
     assert choice.ridge is not None
@@ -199,7 +199,7 @@ def _ridges(d: int, strongest: int = 2) -> list[float]:
     return [10.0**exponent for exponent in range(strongest + wide, _WEAKEST - 1, -1)]
 
 
-def _choose_ridge(
+def choose_ridge(
     rows: Rows,
     y: Vector,
     loss: PairLoss,
@@ -209,7 +209,10 @@ def _choose_ridge(
     rng: np.random.Generator,
     objective: Objective,
 ) -> tuple[Choice, Vector]:
-    """Return the ridge with the best held-out metric, and a model to start from."""
+    """Return the ridge with the best held-out metric, and a model to start from.
+
+    The arguments are those of `fit_exact`.
+    """
     cap = _ALL_PAIRS_CAP if _visits_pairs(loss) else _CAP
     kept = np.concatenate(
         [rng.permutation(np.flatnonzero(y == sign))[:cap] for sign in (-1.0, 1.0)]

@@ -13,11 +13,35 @@ from sklearn.utils import validation
 
 from pairlearn.solvers.rows import check_sparse, is_sparse
 
-__all__ = ["validate_data"]
+__all__ = ["refuse_collections", "validate_data"]
+
+#: What learns from a Dask collection where it is.
+_ON_A_CLUSTER = {
+    "AUCClassifier": "DaskAUCClassifier",
+    "PairwiseRanker": "DaskPairwiseRanker",
+    "MetricLearner": "DaskMetricLearner",
+}
+
+
+def refuse_collections(model: Any, *values: Any) -> None:
+    """Refuse Dask collections: NumPy would gather them on this machine without a word."""
+    for value in values:
+        graph = getattr(value, "__dask_graph__", None)
+        if callable(graph) and not isinstance(value, type) and graph() is not None:
+            name = type(model).__name__
+            there = _ON_A_CLUSTER.get(name)
+            use = f"use pairlearn.distributed.{there}, which learns where they are, or " * bool(
+                there
+            )
+            raise TypeError(
+                f"{name} works in the memory of one machine, got a Dask collection "
+                f"({type(value).__name__}); {use}gather the examples yourself with .compute()."
+            )
 
 
 def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
     """Return what scikit-learn's function of this name does; refuse damaged sparse arrays."""
+    refuse_collections(model, X, *y)
     # Examples with labels become rows afterwards, which are looked at there.
     if is_sparse(X) and not (y and getattr(X, "format", None) == "csr"):
         check_sparse(X)

@@ -175,8 +175,9 @@ class MetricLearner(
     threshold_ : float
         The distance up to which `predict` calls a pair similar. Set by fitting on pairs (the
         best accuracy on them), `calibrate_threshold` or `set_threshold`.
-    step_size_ : float
-        The step size used (0 if the starting point was judged best).
+    step_size_ : float or None
+        The step size used (0 if the starting point was judged best; None for a metric that was
+        found on many machines).
     held_out_score_ : float or None
         What the step size or the number of passes was chosen by, if it was.
     n_steps_, n_gradients_ : int
@@ -248,7 +249,7 @@ class MetricLearner(
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_components", "n_features")),
         "threshold": ArraySpec((), required=False),
-        "step_size": ArraySpec((), low=0.0),
+        "step_size": ArraySpec((), required=False, low=0.0),
         "held_out_score": ArraySpec((), required=False),
         "n_steps": ArraySpec((), ("int64",), low=0),
         "n_gradients": ArraySpec((), ("int64",), low=0),
@@ -361,7 +362,8 @@ class MetricLearner(
                 data, pairing, start=start, step_size=step_size, unit=unit, n_steps=n_steps, rng=rng
             )
             w, self.n_steps_, self.n_gradients_ = learned.w, learned.n_steps, learned.n_gradients
-        self.step_size_, self.held_out_score_ = step_size, held_out
+        self.step_size_: float | None = step_size
+        self.held_out_score_ = held_out
         self._stream: Stream | None = None
         self._waiting: list[tuple[Vector, Vector, Vector]] = []
         self._finish(training.score, w, scaling)
@@ -371,6 +373,43 @@ class MetricLearner(
             if len(np.unique(signs)) == 2:
                 pairs = given.reshape(-1, 2, given.shape[1])
                 self.calibrate_threshold(pairs, signs)
+        return self
+
+    @one_at_a_time
+    def adopt_solution(
+        self,
+        components: Vector,
+        *,
+        feature_names: list[str] | None,
+        held_out_score: float | None,
+        n_gradients: int,
+    ) -> Self:
+        """Become the learner whose metric was found elsewhere, on many machines for example.
+
+        Parameters
+        ----------
+        components : ndarray of shape (n_components, d)
+            L with W = L' L, in the units of the user.
+        feature_names : list of str, optional
+            Names of the features.
+        held_out_score : float, optional
+            What the metric was chosen by.
+        n_gradients : int
+            Pairs that it was learned from.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
+        self._problem()
+        components = np.asarray(components, dtype=np.float64)
+        see_features(self, {"n_features": components.shape[1], "feature_names": feature_names})
+        self.components_, self._n_features_out = components, len(components)
+        self.step_size_, self.held_out_score_ = None, held_out_score
+        self.n_steps_, self.n_gradients_ = 0, n_gradients
+        self._stream = None
+        self._forget_threshold()
         return self
 
     @one_at_a_time

@@ -22,7 +22,7 @@ from pairlearn.estimators.order import watch_order
 from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
-from pairlearn.features import FeatureMap
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import ndcg, pair_accuracy
@@ -120,8 +120,8 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         Coefficients; with `features`, of mapped features.
     features_ : FeatureMap
         The fitted map, `Identity` for a linear score.
-    step_size_ : float
-        The step size used.
+    step_size_ : float or None
+        The step size used; None for coefficients that were found on many machines.
     held_out_accuracy_ : float or None
         The pair accuracy by which it was chosen.
     n_queries_ : int
@@ -192,7 +192,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
-        "step_size": ArraySpec((), low=0.0),
+        "step_size": ArraySpec((), required=False, low=0.0),
         "held_out_accuracy": ArraySpec((), required=False, low=0.0, high=1.0),
         "n_queries": ArraySpec((), ("int64",), required=False, low=0),
         **{
@@ -271,10 +271,49 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         solution = solver.solve(problem, rows, y, n_steps=n_steps, rng=rng, example_weight=weights)
         w = solution.average
         self.coef_ = w if scaling is None else scaling.to_user(w)
-        self.step_size_, self.held_out_accuracy_ = step_size, held_out
+        self.step_size_: float | None = step_size
+        self.held_out_accuracy_ = held_out
         self.n_steps_, self.n_gradients_ = solution.trace.n_steps, solution.trace.n_gradients
         self.n_forgotten_ = 0
         self._stream: Stream | None = None
+        return self
+
+    @one_at_a_time
+    def adopt_solution(
+        self,
+        w: Vector,
+        *,
+        feature_names: list[str] | None,
+        n_queries: int,
+        n_single: int,
+        n_flat: int,
+        n_steps: int,
+        n_gradients: int,
+    ) -> Self:
+        """Become the ranker whose coefficients were found elsewhere, on many machines for example.
+
+        Parameters
+        ----------
+        w : ndarray of shape (d,)
+            Coefficients, in the units of the user.
+        feature_names : list of str, optional
+            Names of the features.
+        n_queries, n_single, n_flat, n_steps, n_gradients : int
+            The attributes of these names.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        self._problem()
+        see_features(self, {"n_features": len(w), "feature_names": feature_names})
+        self.features_ = Identity().fit(np.zeros((1, len(w))))
+        self.coef_ = np.asarray(w, dtype=np.float64)
+        self.step_size_, self.held_out_accuracy_ = None, None
+        self.n_queries_, self.n_single_, self.n_flat_ = n_queries, n_single, n_flat
+        self.n_steps_, self.n_gradients_, self.n_forgotten_ = n_steps, n_gradients, 0
+        self._stream = None
         return self
 
     def _count(self, query: NDArray[np.int64], y: Vector) -> NDArray[np.bool_]:
@@ -384,7 +423,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
                 step_size = STEP_SIZE
             stream = self._start(problem, rows.shape[1], step_size, grouped=qid is not None)
         else:
-            step_size = self.step_size_
+            step_size = float(self.step_size_)  # type: ignore[arg-type]
         stream.learn_many(rows, y, example_weight=weight, qid=qid)
         self._adopt(stream, step_size)
         watch_order(self, rows, y, stream.scales, qid=qid)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Features in units of their own spread, so that the units of the user do not matter.
 
-Column k is centred and divided by s_k = max(std_k / min(1, 2 q_k)^(a / 2), range_k / 10). The floor
+Column k is centred and divided by s_k = max(std_k / (2 q_k)^(a / 2), range_k / 10). The floor
 keeps a rare indicator, whose standard deviation is small and whose largest value would become huge,
-from being blown up. q_k is the share of the examples whose value is not the most frequent one, and
-a grows from 0 to 1 as the mean of these shares falls from 10 % to 3 %: in text nearly all columns
-are rare, and their spread where they are present is what says how much each should count (a = 1),
-else thousands of rare words drown the frequent ones. A column that is constant up to rounding is
-left out. All scales are multiplied by one number that makes the mean variance of the columns 1, so
-that grids of step sizes, radii and ridges need not know the data. A change of units, a shift, or a
-scaler in front leaves the scaled rows as they are.
+from being blown up. q_k is the share of the examples whose value is not that of the majority, 1/2
+where there is none (so that the order of the rows does not matter), and a grows from 0 to 1 as the
+mean of these shares falls from 10 % to 3 %: in text nearly all columns are rare, and their spread
+where they are present is what says how much each should count (a = 1), else thousands of rare words
+drown the frequent ones. A column that is constant up to rounding is left out. All scales are
+multiplied by one number that makes the mean variance of the columns 1, so that grids of step sizes,
+radii and ridges need not know the data. A change of units, a shift, or a scaler in front leaves the
+scaled rows as they are.
 
 Sparse rows are scaled without centring: a pair sees the difference of its rows, which has no
 centre.
@@ -20,6 +21,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,16 @@ from pairlearn.estimators.by_name import is_scaled
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.running_scales import FLOOR, TABLE, TEXT
 
-__all__ = ["Scaling", "fit_scaling", "scaled_rows"]
+__all__ = [
+    "Columns",
+    "Scaling",
+    "fit_scaling",
+    "inverse_of",
+    "is_text",
+    "scaled_rows",
+    "scaling_of",
+    "warn_of_outliers",
+]
 
 Vector = NDArray[np.float64]
 
@@ -143,45 +154,109 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
     array([[-1.,  0., -1.],
            [ 1.,  0.,  1.]])
     """
-    inverse = np.ones(rows.shape[1])
     if weight is None or not len(weight):
         weight = np.ones(rows.shape[0])
     elif (weight == 0.0).any():
         kept = np.flatnonzero(weight)
         rows, weight = rows.take(kept), weight[kept]
-    columns = _columns(rows, weight, inverse)
-    extreme = (columns.size > _LARGEST) | ((columns.size < _SMALLEST) & (columns.size > 0.0))
-    if extreme.any():
-        # Powers of two change no digit. The smallest numbers have no inverse: 2^-1022 has.
-        exponents = np.maximum(np.frexp(columns.size[extreme])[1], -1021)
-        inverse[extreme] = np.ldexp(1.0, -exponents)
+    columns = _columns(rows, weight, np.ones(rows.shape[1]))
+    inverse = inverse_of(columns.size)
+    if (inverse != 1.0).any():
         columns = _columns(rows, weight, inverse)
-    deviation = np.sqrt(columns.variance)
     dtype = rows.data.dtype if isinstance(rows, CsrRows) else rows.X.dtype
+    scaling = scaling_of(columns, inverse, dtype=dtype, centred=isinstance(rows, DenseRows))
+    if isinstance(rows, DenseRows) and not mapped:
+        warn_of_outliers(rows, scaling)
+    return scaling
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What is known of columns: extremes, moments, the share of examples off the majority.
+
+    All in units of `Scaling.inverse`.
+    """
+
+    low: Vector
+    high: Vector
+    mean: Vector
+    variance: Vector
+    present: Vector
+
+    @property
+    def size(self) -> Vector:
+        """The largest absolute value of each."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+
+def inverse_of(size: Vector) -> Vector:
+    """Return the powers of two that bring extreme columns, by their largest value, near one.
+
+    >>> inverse_of(np.array([3.0, 2.0**600]))[0]
+    np.float64(1.0)
+    """
+    inverse = np.ones(len(size))
+    extreme = (size > _LARGEST) | ((size < _SMALLEST) & (size > 0.0))
+    # Powers of two change no digit. The smallest numbers have no inverse: 2^-1022 has.
+    exponents = np.maximum(np.frexp(size[extreme])[1], -1021)
+    inverse[extreme] = np.ldexp(1.0, -exponents)
+    return inverse
+
+
+def is_text(columns: Columns, dtype: Any) -> bool:
+    """Tell whether most of the columns that vary may be rare.
+
+    Their shares off the majority may be lower bounds; where the answer is no, the scales do not
+    depend on them.
+    """
+    varies = _varies(columns, dtype)
+    return bool(varies.any()) and float(np.minimum(columns.present[varies], 0.5).mean()) < TABLE
+
+
+def _varies(columns: Columns, dtype: Any) -> NDArray[np.bool_]:
     threshold = max(_CONSTANT, 8.0 * float(np.finfo(dtype).eps))
-    varies = deviation > threshold * columns.size
+    return np.asarray(np.sqrt(columns.variance) > threshold * columns.size)
+
+
+def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) -> Scaling:
+    """Return the scaling of columns of which all that matters is known.
+
+    Parameters
+    ----------
+    columns : Columns
+        Extremes and moments.
+    inverse : ndarray of shape (d,)
+        The powers of two that they have been multiplied by.
+    dtype : dtype
+        The type of the data, which says how large rounding is.
+    centred : bool
+        Whether rows are to be centred; sparse ones are not.
+
+    Returns
+    -------
+    Scaling
+        Centres and scales.
+    """
+    deviation = np.sqrt(columns.variance)
+    varies = _varies(columns, dtype)
     factor = np.zeros(len(inverse))
     if not varies.any():
         warnings.warn(
             f"None of the {len(inverse)} features varies: every example gets the same score. Check "
             "the columns of X.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         return Scaling(inverse, np.zeros_like(inverse), factor)
-    present = columns.present[varies]
+    present = np.minimum(columns.present[varies], 0.5)
     power = np.clip(math.log(TABLE / float(present.mean())) / math.log(TABLE / TEXT), 0.0, 1.0)
-    spread = deviation[varies] / np.minimum(1.0, 2.0 * present) ** (0.5 * power)
+    spread = deviation[varies] / (2.0 * present) ** (0.5 * power)
     scale = np.maximum(spread, FLOOR * (columns.high - columns.low)[varies])
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
-    centre = np.zeros_like(inverse) if isinstance(rows, CsrRows) else columns.mean
-    scaling = Scaling(inverse, centre, factor)
-    if isinstance(rows, DenseRows) and not mapped:
-        _warn_of_outliers(rows, scaling)
-    return scaling
+    return Scaling(inverse, columns.mean if centred else np.zeros_like(inverse), factor)
 
 
-def _warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
+def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
     """Say so if a few values are so extreme that all others look the same beside them."""
     step = -(-rows.shape[0] // _LOOKED_AT)
     sample = scaling.apply(DenseRows(np.ascontiguousarray(rows.X[::step])))
@@ -200,23 +275,7 @@ def _warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """What is known of columns, in units: extremes, moments, the share off the frequent value."""
-
-    low: Vector
-    high: Vector
-    mean: Vector
-    variance: Vector
-    present: Vector
-
-    @property
-    def size(self) -> Vector:
-        """The largest absolute value of each."""
-        return np.maximum(np.abs(self.low), np.abs(self.high))
-
-
-def _columns(rows: Rows, weight: Vector, inverse: Vector) -> _Columns:
+def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
     if isinstance(rows, DenseRows) and rows.X.size <= _SMALL:
         return _few_columns(rows, weight, inverse)
     from pairlearn.kernels.scales import (
@@ -249,10 +308,10 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> _Columns:
             offset = total / n
             variance = np.maximum(squares / n - offset**2, 0.0)
             mean = shift + offset
-    return _Columns(low, high, mean, variance, np.maximum(1.0 - count / n, 0.0))
+    return Columns(low, high, mean, variance, np.maximum(1.0 - count / n, 0.0))
 
 
-def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> _Columns:
+def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> Columns:
     n = float(weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):
         values = rows.X.astype(np.float64) * inverse
@@ -266,4 +325,4 @@ def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> _Columns:
     columns = np.arange(values.shape[1])
     count = weight @ (values == values[order[middle, columns], columns])
     present = np.maximum(1.0 - count / n, 0.0)
-    return _Columns(values.min(axis=0), values.max(axis=0), values[0] + offset, variance, present)
+    return Columns(values.min(axis=0), values.max(axis=0), values[0] + offset, variance, present)

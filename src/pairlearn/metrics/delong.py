@@ -34,7 +34,14 @@ from pairlearn.metrics._inputs import Vector, check_scores, is_positive
 from pairlearn.metrics.auc import doubled_ranks
 from pairlearn.validation import check_fraction
 
-__all__ = ["AUCComparison", "AUCInterval", "compare_auc", "mean_auc_interval", "roc_auc_interval"]
+__all__ = [
+    "AUCComparison",
+    "AUCInterval",
+    "compare_auc",
+    "interval_of",
+    "mean_auc_interval",
+    "roc_auc_interval",
+]
 
 Wins = NDArray[np.int64]
 
@@ -137,8 +144,14 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     positive = is_positive(y)
     up, down = _wins(positive, check_scores("scores", scores, len(positive)))
     auc = _mean(up, down)
-    error = _standard_error(up, down)
-    k = min(len(up), len(down))
+    return interval_of(auc, _standard_error(up, down), min(len(up), len(down)), confidence)
+
+
+def interval_of(auc: float, error: float, k: int, confidence: float) -> AUCInterval:
+    """Return the interval of `roc_auc_interval` for an AUC and its standard error.
+
+    The rarer class has `k` examples.
+    """
     miss = 1.0 - confidence
     if auc in (0.0, 1.0):
         limit = (0.5 * miss) ** (1.0 / k)

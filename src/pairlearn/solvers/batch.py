@@ -31,7 +31,7 @@ from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_two_classes
 from pairlearn.validation import check_count, check_positive, check_weights
 
-__all__ = ["ExactSolver", "PairObjective", "pair_mean"]
+__all__ = ["ExactSolver", "PairObjective", "descend", "pair_mean"]
 
 Vector = NDArray[np.float64]
 #: A function of the scores: the mean loss over opposite pairs, and its derivatives.
@@ -235,40 +235,90 @@ class PairObjective:
     def _descend(
         self, ridge: float, w_start: Vector | None, tolerance: float, max_iterations: int
     ) -> tuple[Vector, int, bool]:
-        """Run L-BFGS in the coordinates in which the square loss has the identity as Hessian."""
-        from scipy import linalg
-        from scipy.optimize import minimize
-
         moments, mean, products = self._moments, self._mean, self._products
-        lower = None if moments is None else _lower(moments, ridge)
 
-        def of_w(w: Vector) -> Vector:
-            return w if lower is None else np.asarray(w @ lower)
-
-        def to_w(v: Vector, *, transposed: bool = True) -> Vector:
-            if lower is None:
-                return v
-            trans = "T" if transposed else "N"
-            return np.asarray(
-                linalg.solve_triangular(lower, v, lower=True, trans=trans, check_finite=False)
-            )
+        def risk(w: Vector) -> tuple[float, Vector]:
+            value, slopes = mean(products.scores(w))
+            return value, products.combine(slopes)
 
         if w_start is None:
             d = self._rows.shape[1]
             w_start = np.zeros(d) if moments is None else moments.solve(ridge=ridge)
-        n_evaluations = 0
+        return descend(
+            risk,
+            w_start,
+            None if moments is None else moments.pair_scatter,
+            ridge=ridge,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+        )
 
-        def objective(v: Vector) -> tuple[float, Vector]:
-            nonlocal n_evaluations
-            n_evaluations += 1
-            w = to_w(v)
-            value, slopes = mean(products.scores(w))
-            gradient = products.combine(slopes) + (2.0 * ridge) * w
-            return value + ridge * float(w @ w), to_w(gradient, transposed=False)
 
-        options = {"maxiter": max_iterations, "ftol": tolerance, "gtol": 1e-12, "maxcor": 10}
-        found = minimize(objective, of_w(w_start), jac=True, method="L-BFGS-B", options=options)
-        return to_w(found.x), n_evaluations, found.status == 1
+def descend(
+    risk: Callable[[Vector], tuple[float, Vector]],
+    w_start: Vector,
+    scatter: Vector | None,
+    *,
+    ridge: float,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Vector, int, bool]:
+    """Run L-BFGS in the coordinates in which the square loss has the identity as Hessian.
+
+    Parameters
+    ----------
+    risk : callable
+        From w to the mean loss over opposite pairs and its gradient.
+    w_start : ndarray of shape (d,)
+        Where the search starts.
+    scatter : ndarray of shape (d, d), optional
+        The mean of v v' over differences v of pairs, half the Hessian of the square loss; none for
+        the coordinates of w.
+    ridge : float
+        The weight of ||w||^2.
+    tolerance : float
+        Stop when an iteration lowers the objective by less than this share of it.
+    max_iterations : int
+        Most iterations.
+
+    Returns
+    -------
+    w : ndarray of shape (d,)
+        The minimiser.
+    n_evaluations : int
+        How often the risk was evaluated.
+    stopped : bool
+        Whether the iterations did not suffice.
+    """
+    from scipy import linalg
+    from scipy.optimize import minimize
+
+    lower = None if scatter is None else _lower(scatter, ridge)
+
+    def of_w(w: Vector) -> Vector:
+        return w if lower is None else np.asarray(w @ lower)
+
+    def to_w(v: Vector, *, transposed: bool = True) -> Vector:
+        if lower is None:
+            return v
+        trans = "T" if transposed else "N"
+        return np.asarray(
+            linalg.solve_triangular(lower, v, lower=True, trans=trans, check_finite=False)
+        )
+
+    n_evaluations = 0
+
+    def objective(v: Vector) -> tuple[float, Vector]:
+        nonlocal n_evaluations
+        n_evaluations += 1
+        w = to_w(v)
+        value, slope = risk(w)
+        gradient = slope + (2.0 * ridge) * w
+        return value + ridge * float(w @ w), to_w(gradient, transposed=False)
+
+    options = {"maxiter": max_iterations, "ftol": tolerance, "gtol": 1e-12, "maxcor": 10}
+    found = minimize(objective, of_w(w_start), jac=True, method="L-BFGS-B", options=options)
+    return to_w(found.x), n_evaluations, found.status == 1
 
 
 def pair_mean(
@@ -356,13 +406,13 @@ class _Products:
         return np.asarray(slopes @ self._X, dtype=np.float64)
 
 
-def _lower(moments: ClassMoments, ridge: float) -> Vector:
+def _lower(scatter: Vector, ridge: float) -> Vector:
     """Return L with L L' = A for the matrix A of the square loss (regularised if singular)."""
     from scipy import linalg
 
-    u, matrix = moments.difference, moments.covariance
-    matrix += np.outer(u, u)
+    d = len(scatter)
     # Directions without variance have no gradient either; they only must not blow up.
-    floor = 1e-10 * max(float(np.trace(matrix)) / len(u), float(np.finfo(float).tiny))
-    matrix.flat[:: len(u) + 1] += ridge + floor
+    floor = 1e-10 * max(float(np.trace(scatter)) / d, float(np.finfo(float).tiny))
+    matrix = scatter.copy()
+    matrix.flat[:: d + 1] += ridge + floor
     return np.asarray(linalg.cholesky(matrix, lower=True, check_finite=False))

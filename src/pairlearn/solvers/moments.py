@@ -11,7 +11,7 @@ solves (C + u u' + l I) w = m u.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, LastIterate
 from pairlearn.domains import Ball, WholeSpace
+from pairlearn.restored import restored_array
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.iterates import Iterates
@@ -123,6 +124,32 @@ class ClassMoments:
             self.add_class(kind, count, mean, scatter)
         return self
 
+    def state(self) -> dict[str, Vector]:
+        """Return the arrays that `from_state` makes the same moments of."""
+        return {"counts": self.counts, "means": self.means, "scatters": self.scatters}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Vector]) -> Self:
+        """Return the moments whose `state` this was."""
+        d = np.shape(state["means"])[-1]
+        moments = cls(d)
+        moments.counts = restored_array(state, "counts", (2,))
+        moments.means = restored_array(state, "means", (2, d))
+        moments.scatters = restored_array(state, "scatters", (2, d, d))
+        return moments
+
+    def scaled(self, weights: Vector) -> ClassMoments:
+        """Return the moments of columns that are multiplied by these weights.
+
+        >>> ClassMoments(1).add([[0.0], [2.0]], [-1, 1]).scaled(np.array([3.0])).means[:, 0]
+        array([6., 0.])
+        """
+        scaled = ClassMoments(self.means.shape[1])
+        scaled.counts = self.counts.copy()
+        scaled.means = self.means * weights
+        scaled.scatters = self.scatters * weights * weights[:, np.newaxis]
+        return scaled
+
     def merge(self, other: ClassMoments) -> Self:
         """Add the examples of other moments."""
         for kind in range(2):
@@ -169,6 +196,11 @@ class ClassMoments:
         if not self.counts.all():
             raise ValueError("Moments need examples of both classes.")
         return np.asarray(self.scatters[0] / self.counts[0] + self.scatters[1] / self.counts[1])
+
+    @property
+    def pair_scatter(self) -> Vector:
+        """The mean of v v' over the differences v of opposite pairs, C + u u'."""
+        return self.covariance + np.outer(self.difference, self.difference)
 
     def solve(self, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
         """Return the minimiser of the mean square loss over opposite pairs plus ridge ||w||^2.

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many machines on one: Parquet files to an AUC model with Dask, one and two workers.
+
+Workers have one thread each, and the clock is that of the wall, since the work is done elsewhere;
+the ratios mean something only where nothing else runs. The rival without Dask is the same training
+in one process, file after file. Bytes are those of the states that partitions send.
+
+Run alone with ``python -m benchmarks --only distributed``.
+"""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.report import Effort, Row, UnavailableError
+
+D = 30
+#: Most memory of a worker, in MB.
+LIMIT_MB = 400
+LOSSES = ("square", "squared_hinge")
+
+
+def run(effort: Effort) -> list[Row]:
+    """Compare one process, one worker and two workers; count bytes and memory."""
+    try:
+        import dask.dataframe as dd
+
+        import distributed
+    except ImportError as error:
+        raise UnavailableError("needs pip install 'pairlearn[dask]'") from error
+    n, n_files = effort.pick(200_000, 2_000_000), effort.pick(4, 40)
+    with tempfile.TemporaryDirectory() as folder:
+        _write(Path(folder), n, n_files)
+        table = dd.read_parquet(f"{folder}/*.parquet")
+        X, y = table[[f"x{k}" for k in range(D)]], table["label"]
+        alone = {loss: _alone(Path(folder), loss) for loss in LOSSES}
+        seconds: dict[tuple[str, int], float] = {}
+        peak = 0.0
+        for n_workers in (1, 2):
+            with (
+                distributed.LocalCluster(
+                    n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
+                ) as cluster,
+                distributed.Client(cluster) as client,
+            ):
+                _fit(X, y, "square", client)
+                for loss in LOSSES:
+                    begin = time.perf_counter()
+                    found = _fit(X, y, loss, client)
+                    seconds[loss, n_workers] = time.perf_counter() - begin
+                    gap = np.abs(found.coef_ - alone[loss][1].coef_).max()
+                    assert gap <= 1e-9 * np.abs(found.coef_).max(), "Dask changed the model"
+                peak = max(peak, *client.run(_peak_mb).values())
+    rows = []
+    for loss in LOSSES:
+        took, _, n_passes, moved = alone[loss]
+        one, two = seconds[loss, 1], seconds[loss, 2]
+        name = f"{loss}, {n:,} x {D} in {n_files} files, {n_passes} passes"
+        rows += [
+            Row(f"{name}: two workers / one", two, one, "s", 1.6, 1.9),
+            Row(f"{name}: one worker / one process", one, took, "s", 1.3, 1.1, at_most=True),
+            Row(
+                f"{name}: bytes of states / of rows read",
+                moved / 1e6, n * D * 8 * n_passes / 1e6, "MB", 50, 500,
+            ),
+        ]  # fmt: skip
+    rows.append(
+        Row("peak memory of a worker / the limit", peak, LIMIT_MB, "MB", 1.0, 0.8, at_most=True)
+    )
+    return rows
+
+
+def _write(folder: Path, n: int, n_files: int) -> None:
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=D) / np.sqrt(D)
+    for part in range(n_files):
+        X = rng.normal(size=(n // n_files, D))
+        table = pd.DataFrame(X, columns=[f"x{k}" for k in range(D)])
+        table["label"] = (X @ w + rng.normal(size=len(X)) > 1.0).astype(np.int8)
+        table.to_parquet(folder / f"{part:03}.parquet")
+
+
+def _fit(X: Any, y: Any, loss: str, client: Any) -> Any:
+    from pairlearn.distributed import DaskAUCClassifier
+
+    return DaskAUCClassifier(loss, ridge=1e-3, random_state=0, client=client).fit(X, y)
+
+
+def _alone(folder: Path, loss: str) -> tuple[float, Any, int, int]:
+    """Return seconds, model, passes and bytes of states of one process without Dask."""
+    import pandas as pd
+
+    from pairlearn.distributed import train_auc
+
+    files = sorted(folder.glob("*.parquet"))
+    moved = 0
+
+    def run(statistic: Any) -> Any:
+        nonlocal moved
+        states = []
+        for part, file in enumerate(files):
+            table = pd.read_parquet(file)
+            X, y = table.drop(columns="label").to_numpy(), table["label"].to_numpy()
+            states.append(statistic.of_part(part).partial_state(X, y))
+            moved += sum(values.nbytes for values in states[-1].values())
+        return statistic.merge_all(states)
+
+    begin = time.perf_counter()
+    fit = train_auc(run, loss=loss, ridge=1e-3, random_state=0)
+    return time.perf_counter() - begin, fit.model, fit.n_passes, moved
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many machines: statistics that merge, and estimators that run on them.
+
+Every statistic has three verbs: ``partial_state(X, y, sample_weight)`` of one chunk,
+``merge(a, b)`` and ``finish(state)``. Any engine can run them; `train_auc` needs nothing else. The
+Dask estimators need the extra ``dask``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOME = {
+    "auc": ("DistributedFit", "train_auc"),
+    "base": ("Scaled", "Statistic", "Together"),
+    "binned": ("BinnedPairs", "BinnedScores", "ScoreBins", "SlopeSums"),
+    "bins": ("score_edges", "score_range"),
+    "dask_auc": ("DaskAUCClassifier",),
+    "dask_metric": ("DaskMetricLearner",),
+    "dask_passes": ("DaskEngine", "WorkersLostError"),
+    "dask_ranker": ("DaskPairwiseRanker",),
+    "fingerprints": ("Fingerprints",),
+    "histogram": ("HistogramAUC", "ScoreHistogram"),
+    "metric": ("metric_of", "train_metric"),
+    "moments": ("LabelMoments", "LabelledMoments", "PairScatters"),
+    "queries": ("OfUsefulQueries", "QueryGradient", "QueryMoments", "QueryPairs"),
+    "ranking": ("train_ranker",),
+    "ranks": ("deal", "exact_auc", "quantile_splits", "range_state"),
+    "sample": ("RowSample", "SampledRows"),
+    "scales": ("FeatureScales", "MajorityCounts", "Scales"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

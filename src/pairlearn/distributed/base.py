@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Statistics that merge: what many machines need to know of the examples, three verbs each.
+
+A state is a dict of arrays, so that any engine can measure, pickle and move it; the state of no
+examples is the empty dict. `merge` is associative and commutative up to rounding, so that a
+partition of the rows gives what one pass over all of them gives. For the same bits every time, the
+states are merged in a fixed order (`Statistic.merge_all`, or a tree of one's own that does not
+depend on who answered first).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.scaling import Scaling
+from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.validation import check_weights
+
+__all__ = ["Chunk", "Scaled", "State", "Statistic", "Together", "as_chunk", "same_width"]
+
+State = dict[str, NDArray[Any]]
+Vector = NDArray[np.float64]
+
+
+class Statistic(ABC):
+    """What is asked of the examples; it travels to them, its states travel back."""
+
+    @abstractmethod
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the state of one chunk of examples, empty if none of them has a weight."""
+
+    @abstractmethod
+    def combine(self, a: State, b: State) -> State:
+        """Return the state of both of two states that are not empty."""
+
+    @abstractmethod
+    def finish(self, state: State) -> Any:
+        """Return what the state of all examples says."""
+
+    def of_part(self, part: int) -> Statistic:
+        """Return the statistic for the partition of this number; most do not care which it is."""
+        return self
+
+    def merge(self, a: State, b: State) -> State:
+        """Return the state of the examples of both; an empty state changes nothing."""
+        if not a or not b:
+            return a or b
+        return self.combine(a, b)
+
+    def merge_all(self, states: Iterable[State]) -> State:
+        """Return the state of all, neighbours first: the order is that of the states."""
+        level = list(states)
+        while len(level) > 1:
+            paired = [self.merge(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+            level = paired + level[2 * len(paired) :]
+        return level[0] if level else {}
+
+    def needs(self, state: State) -> State:
+        """Return the state itself; refuse that of no examples."""
+        if not state:
+            raise ValueError(
+                f"{type(self).__name__} has seen no example: all partitions are empty, or all "
+                "weights are zero."
+            )
+        return state
+
+
+class Together(Statistic):
+    """Several statistics of the same examples in one pass.
+
+    Parameters
+    ----------
+    statistics : mapping of str to Statistic
+        By name.
+
+    Examples
+    --------
+    >>> from pairlearn.distributed import FeatureScales, LabelMoments
+    >>> both = Together({"scales": FeatureScales(), "moments": LabelMoments()})
+    >>> state = both.partial_state(np.array([[0.0], [2.0]]), [0, 1])
+    >>> both.finish(state)["moments"].counts
+    array([1., 1.])
+    """
+
+    def __init__(self, statistics: Mapping[str, Statistic]) -> None:
+        self.statistics = dict(statistics)
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the states of all, each array under the name of its statistic."""
+        return self._joined(
+            {name: one.partial_state(X, y, sample_weight) for name, one in self.statistics.items()}
+        )
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge each."""
+        ours, theirs = self._parts(a), self._parts(b)
+        return self._joined(
+            {name: one.merge(ours[name], theirs[name]) for name, one in self.statistics.items()}
+        )
+
+    def of_part(self, part: int) -> Together:
+        """Return the statistics for a partition."""
+        return Together({name: one.of_part(part) for name, one in self.statistics.items()})
+
+    def finish(self, state: State) -> dict[str, Any]:
+        """Finish each."""
+        parts = self._parts(state)
+        return {name: one.finish(parts[name]) for name, one in self.statistics.items()}
+
+    def _parts(self, state: State) -> dict[str, State]:
+        parts: dict[str, State] = {name: {} for name in self.statistics}
+        for key, value in state.items():
+            name, _, field = key.partition("/")
+            parts[name][field] = value
+        return parts
+
+    def _joined(self, parts: Mapping[str, State]) -> State:
+        return {
+            f"{name}/{field}": value
+            for name, part in parts.items()
+            for field, value in part.items()
+        }
+
+
+class Scaled(Statistic):
+    """A statistic of rows that are scaled first.
+
+    Parameters
+    ----------
+    statistic : Statistic
+        What is asked of the scaled rows.
+    scaling : Scaling
+        Centres and scales, the same for all partitions.
+    """
+
+    def __init__(self, statistic: Statistic, scaling: Scaling) -> None:
+        self.statistic, self.scaling = statistic, scaling
+
+    def of_part(self, part: int) -> Scaled:
+        """Return the statistic for a partition."""
+        return Scaled(self.statistic.of_part(part), self.scaling)
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the state of one chunk, scaled."""
+        if not X.shape[0]:
+            return {}
+        rows = as_rows(X)
+        same_width(rows.shape[1], len(self.scaling.factor))
+        if isinstance(rows, DenseRows):
+            # In place, in double precision, and without numba: workers need not load a compiler.
+            values = rows.X * self.scaling.inverse
+            values -= self.scaling.centre
+            values *= self.scaling.factor
+            return self.statistic.partial_state(values, y, sample_weight)
+        return self.statistic.partial_state(self.scaling.apply(rows), y, sample_weight)
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge."""
+        return self.statistic.combine(a, b)
+
+    def finish(self, state: State) -> Any:
+        """Finish."""
+        return self.statistic.finish(state)
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Checked examples of positive weight."""
+
+    rows: Rows
+    #: As they came, or None.
+    labels: NDArray[Any] | None
+    weight: Vector
+
+    @property
+    def matrix(self) -> Any:
+        """The rows as something to multiply, dense ones in float64."""
+        if isinstance(self.rows, DenseRows):
+            return self.rows.X.astype(np.float64, copy=False)
+        import scipy.sparse
+
+        rows = self.rows
+        return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def as_chunk(X: Any, y: Any = None, sample_weight: Any = None) -> Chunk | None:
+    """Return the examples that count, None if there are none.
+
+    Examples
+    --------
+    >>> as_chunk(np.eye(2), [0, 1], [1.0, 0.0]).labels
+    array([0])
+    >>> as_chunk(np.empty((0, 2)), []) is None
+    True
+    """
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    labels = None if y is None else np.asarray(y)
+    if labels is not None:
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        if labels.shape != (n,):
+            raise ValueError(
+                f"X has {n} rows and y has shape {labels.shape} in one partition: both must be "
+                "partitioned alike, one label for each row."
+            )
+    if not n:
+        return None
+    rows = as_rows(X)
+    if labels is not None:
+        _check_present(labels)
+    if sample_weight is None:
+        return Chunk(rows, labels, np.ones(n))
+    weight = check_weights(np.asarray(sample_weight), n, name="sample_weight")
+    kept = np.flatnonzero(weight)
+    if len(kept) < n:
+        rows, weight = rows.take(kept), weight[kept]
+        labels = None if labels is None else labels[kept]
+    return Chunk(rows, labels, weight) if len(weight) else None
+
+
+def _check_present(labels: NDArray[Any]) -> None:
+    missing = labels != labels
+    if labels.dtype.kind == "O":
+        missing = missing | np.array([label is None for label in labels])
+    if np.any(missing):
+        raise ValueError(
+            f"y lacks {int(np.count_nonzero(missing))} labels in one partition (NaN or None); "
+            "remove or correct these examples."
+        )
+
+
+def same_width(a: int, b: int) -> None:
+    """Refuse states of different numbers of features."""
+    if a != b:
+        raise ValueError(
+            f"One partition has {a} features, another {b}; all partitions need the same columns."
+        )

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dask collections as partitions of examples, one delayed value each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Parts", "as_column", "as_table", "is_array", "is_frame", "parts_of", "require_dask"]
+
+_EXTRA = "Dask is not installed; pip install 'pairlearn[dask]'."
+
+
+def require_dask() -> Any:
+    """Return the module, or say how it is installed."""
+    try:
+        import dask
+    except ImportError:
+        raise ImportError(_EXTRA) from None
+    return dask
+
+
+def is_array(value: Any) -> bool:
+    """Tell a Dask array."""
+    import dask.array
+
+    return isinstance(value, dask.array.Array)
+
+
+def is_frame(value: Any) -> bool:
+    """Tell a Dask data frame or series, without importing pandas for those who have none."""
+    return (
+        hasattr(value, "__dask_graph__")
+        and hasattr(value, "map_partitions")
+        and not is_array(value)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Partitions of examples: delayed rows, labels, further columns (None where there are none)."""
+
+    rows: list[Any]
+    labels: list[Any]
+    others: dict[str, list[Any]]
+    feature_names: list[str] | None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def parts_of(X: Any, y: Any = None, **others: Any) -> Parts:
+    """Return the partitions of collections that are partitioned alike.
+
+    Parameters
+    ----------
+    X : dask array of shape (n, d) or dask data frame
+        Examples; blocks may be sparse, the numbers of rows unknown.
+    y : dask array or series, optional
+        Labels.
+    **others : dask array, series or None
+        Weights, queries: one number for each example.
+
+    Returns
+    -------
+    Parts
+        In the order of the rows.
+    """
+    require_dask()
+    if is_array(X):
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions (examples, features), got {X.ndim}.")
+        rows = [_row_of_blocks(blocks.tolist()) for blocks in X.to_delayed()]
+        sizes: Any = X.chunks[0]
+        names = None
+    elif is_frame(X):
+        if X.ndim != 2:
+            raise ValueError("X must be a data frame, got a series; select columns with a list.")
+        _check_columns(X)
+        texts = all(isinstance(name, str) for name in X.columns)
+        names = [str(name) for name in X.columns] if texts else None
+        series = {name: v for name, v in (("y", y), *others.items()) if v is not None}
+        if all(is_frame(value) for value in series.values()):
+            return _parts_of_frame(X, series, names)
+        rows, sizes = _delayed(X), None
+    else:
+        raise TypeError(
+            f"X must be a Dask array or data frame, got {type(X).__name__}; for data in memory use "
+            "the estimator without Dask, or dask.array.from_array(X, chunks=(100_000, -1))."
+        )
+    if sizes is not None and any(np.isnan(size) for size in sizes):
+        sizes = None
+    return Parts(
+        rows,
+        _column("y", y, len(rows), sizes),
+        {
+            name: _column(name, value, len(rows), sizes)
+            for name, value in others.items()
+            if value is not None
+        },
+        names,
+    )
+
+
+def _parts_of_frame(X: Any, series: dict[str, Any], names: list[str] | None) -> Parts:
+    """Return the partitions of a data frame and of series that are partitioned alike.
+
+    They become one frame first, so that files are read once, and so that Dask, which reads several
+    small files as one partition, does so for all columns alike.
+    """
+    for name, value in series.items():
+        _check_series(name, value)
+        if value.npartitions != X.npartitions:
+            raise ValueError(
+                f"X has {X.npartitions} partitions and {name} has {value.npartitions}; partition "
+                f"both alike, with {name}.repartition(npartitions={X.npartitions})."
+            )
+    meta = _with_columns(X._meta, list(series), *(value._meta for value in series.values()))
+    whole = X.map_partitions(
+        _with_columns, list(series), *series.values(), meta=meta, align_dataframes=False
+    )
+    delayed = require_dask().delayed
+    parts = list(whole.to_delayed())
+    columns = {
+        name: [delayed(_last_column)(part, len(series) - k) for part in parts]
+        for k, name in enumerate(series)
+    }
+    labels = columns.pop("y", [None] * len(parts))
+    return Parts([delayed(_but_last)(part, len(series)) for part in parts], labels, columns, names)
+
+
+def _with_columns(frame: Any, names: list[str], *columns: Any) -> Any:
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != len(frame):
+            raise ValueError(
+                f"X has {len(frame)} rows and {name} has {len(column)} in one partition; partition "
+                "both alike."
+            )
+    # By position: an index may repeat, and a feature may be called y.
+    wide = frame.copy(deep=False)
+    for k, column in enumerate(columns):
+        wide[f"pairlearn column {k}"] = column.to_numpy()
+    return wide
+
+
+def _last_column(frame: Any, place: int) -> Any:
+    return frame.iloc[:, -place]
+
+
+def _but_last(frame: Any, n_columns: int) -> Any:
+    return frame.iloc[:, :-n_columns] if n_columns else frame
+
+
+def _delayed(collection: Any) -> list[Any]:
+    """Return one delayed value for each partition, even where Dask would read several as one."""
+    delayed = list(collection.to_delayed())
+    if len(delayed) != collection.npartitions:
+        delayed = list(collection.to_delayed(optimize_graph=False))
+    return delayed
+
+
+def as_table(part: Any) -> Any:
+    """Return a computed partition as an array or a sparse matrix."""
+    if hasattr(part, "columns") and hasattr(part, "to_numpy"):
+        kinds = {np.dtype(kind) for kind in part.dtypes if isinstance(kind, np.dtype)}
+        dtype = np.float32 if kinds == {np.dtype(np.float32)} else np.float64
+        return part.to_numpy(dtype=dtype, na_value=np.nan)
+    return part
+
+
+def as_column(part: Any) -> Any:
+    """Return computed labels, weights or queries as an array; None for none."""
+    if part is None:
+        return None
+    return part.to_numpy() if hasattr(part, "to_numpy") else np.asarray(part)
+
+
+def _row_of_blocks(blocks: list[Any]) -> Any:
+    if len(blocks) == 1:
+        return blocks[0]
+    return require_dask().delayed(_side_by_side)(blocks)
+
+
+def _side_by_side(blocks: list[Any]) -> Any:
+    if all(isinstance(block, np.ndarray) for block in blocks):
+        return np.hstack(blocks)
+    import scipy.sparse
+
+    return scipy.sparse.hstack(blocks, format="csr")
+
+
+def _check_columns(frame: Any) -> None:
+    wrong = [
+        f"{name!r} ({kind})"
+        for name, kind in zip(frame.columns, frame.dtypes, strict=True)
+        if getattr(kind, "kind", "O") not in "biuf"
+    ]
+    if wrong:
+        shown = ", ".join(wrong[:5]) + (", ..." if len(wrong) > 5 else "")
+        raise ValueError(
+            f"Features must be numbers, got columns {shown}; encode categories and texts first "
+            "(dask.dataframe.get_dummies after .categorize()), or leave them out."
+        )
+
+
+def _column(name: str, value: Any, n_parts: int, sizes: Any) -> list[Any]:
+    if value is None:
+        return [None] * n_parts
+    if is_array(value):
+        if value.ndim == 2 and value.shape[1] == 1:
+            value = value[:, 0]
+        if value.ndim != 1:
+            raise ValueError(f"{name} must have one dimension, got {value.ndim}.")
+        known = not any(np.isnan(size) for size in value.chunks[0])
+        if known and sizes is not None and value.chunks[0] != sizes:
+            if sum(sizes) != value.shape[0]:
+                raise ValueError(
+                    f"X has {sum(sizes)} rows and {name} has {value.shape[0]}; give one for each."
+                )
+            value = value.rechunk((sizes,))
+    else:
+        _check_series(name, value)
+    delayed = value.to_delayed().tolist() if is_array(value) else _delayed(value)
+    if len(delayed) != n_parts:
+        raise ValueError(
+            f"X has {n_parts} partitions and {name} has {len(delayed)}; partition both alike, with "
+            f"{name}.repartition(npartitions=...) or .rechunk(X.chunks[0])."
+        )
+    return delayed
+
+
+def _check_series(name: str, value: Any) -> None:
+    if not is_frame(value):
+        raise TypeError(
+            f"{name} must be a Dask array or series like X, got {type(value).__name__}; "
+            f"dask.array.from_array({name}, chunks=X.chunks[0]) makes one."
+        )
+    if value.ndim != 1:
+        raise ValueError(f"{name} must be a series, got a data frame; select one column by name.")

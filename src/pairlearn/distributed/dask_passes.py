@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Passes over the partitions of Dask collections: the same bits whoever answers first.
+
+The tree of merges depends on the number of partitions only, and a task on its partition only; a
+task that is run again, because its worker died, says the same. Nothing is scattered, so nothing but
+the user's own data can be lost with a worker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pairlearn.distributed.base import State, Statistic
+from pairlearn.distributed.dask_parts import Parts, as_column, as_table, require_dask
+from pairlearn.validation import check_positive
+
+__all__ = ["DaskEngine", "WorkersLostError"]
+
+#: States that one task merges.
+_FAN_IN = 8
+#: Seconds between two looks at the workers.
+_LOOK = 0.5
+#: How often a task is tried again if it fails for a reason other than its worker's death.
+_RETRIES = 2
+
+
+class WorkersLostError(RuntimeError):
+    """All workers are gone, or each that took a task died of it."""
+
+
+class DaskEngine:
+    """Runs tasks on a cluster, or with Dask's local scheduler where there is none.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster; by default the current one, and without one the local scheduler.
+    worker_timeout : float, default=60.0
+        Seconds without any worker after which a pass is given up.
+    """
+
+    def __init__(self, client: Any = None, *, worker_timeout: float = 60.0) -> None:
+        require_dask()
+        self.worker_timeout = check_positive("worker_timeout", worker_timeout)
+        self.client = _current_client() if client is None else client
+        if self.client is not None and getattr(self.client, "asynchronous", False):
+            raise ValueError("An asynchronous client cannot wait; pass Client(...) without it.")
+
+    def run(self, parts: Parts, statistic: Statistic) -> State:
+        """Return the merged state of all partitions."""
+        delayed = require_dask().delayed
+        states = [
+            delayed(_partial_state)(
+                statistic.of_part(k),
+                parts.rows[k],
+                parts.labels[k],
+                {name: column[k] for name, column in parts.others.items()},
+            )
+            for k in range(len(parts))
+        ]
+        while len(states) > 1:
+            states = [
+                delayed(_merged)(statistic, states[k : k + _FAN_IN])
+                for k in range(0, len(states), _FAN_IN)
+            ]
+        found: State = self.compute(states)[0] if states else {}
+        return found
+
+    def compute(self, tasks: list[Any]) -> list[Any]:
+        """Return the results of delayed tasks, in their order."""
+        if self.client is None:
+            return list(require_dask().compute(*tasks))
+        futures = self.client.compute(tasks, retries=_RETRIES)
+        try:
+            return [self._result(future) for future in futures]
+        finally:
+            for future in futures:
+                future.release()
+
+    def persist(self, tasks: list[Any]) -> list[Any]:
+        """Return the tasks, computed and kept where they were computed."""
+        if self.client is None:
+            return list(require_dask().persist(*tasks))
+        return list(self.client.persist(tasks, retries=_RETRIES))
+
+    def _result(self, future: Any) -> Any:
+        from distributed.scheduler import KilledWorker
+
+        alone_since: float | None = None
+        while True:
+            try:
+                return future.result(timeout=_LOOK)
+            except TimeoutError:
+                pass
+            except KilledWorker as error:
+                raise WorkersLostError(
+                    f"Several workers died of the same task ({error}); a partition may not fit "
+                    "in their memory: use smaller partitions (.repartition, .rechunk) or larger "
+                    "workers."
+                ) from error
+            if self.client.status not in ("running", "connecting"):
+                raise WorkersLostError(
+                    f"The connection to the scheduler is {self.client.status}; start the cluster "
+                    "again and fit again."
+                )
+            if self.client.nthreads():
+                alone_since = None
+                continue
+            alone_since = alone_since or time.monotonic()
+            if time.monotonic() - alone_since > self.worker_timeout:
+                future.cancel(force=True)
+                raise WorkersLostError(
+                    f"No worker has been there for {self.worker_timeout:g} seconds; start workers "
+                    "and fit again, or raise worker_timeout."
+                )
+
+
+def _current_client() -> Any:
+    try:
+        from distributed import default_client
+    except ImportError:
+        return None
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _partial_state(
+    statistic: Statistic, rows: Any, labels: Any, others: Mapping[str, Any]
+) -> State:
+    columns = {name: as_column(column) for name, column in others.items()}
+    return statistic.partial_state(as_table(rows), as_column(labels), **columns)
+
+
+def _merged(statistic: Statistic, states: list[State]) -> State:
+    return statistic.merge_all(states)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranking within queries from passes over partitions of whole queries."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
+from pairlearn.distributed.queries import (
+    OfUsefulQueries,
+    QueryGradient,
+    QueryMoments,
+    QueryPairs,
+)
+from pairlearn.estimators.by_name import is_scaled
+from pairlearn.estimators.ranker import PairwiseRanker
+from pairlearn.losses import PairLoss, Square, get_loss
+from pairlearn.solvers.batch import descend
+from pairlearn.validation import check_count, check_positive
+
+__all__ = ["train_ranker"]
+
+Vector = NDArray[np.float64]
+
+
+def train_ranker(
+    run: Pass,
+    *,
+    loss: str | PairLoss = "squared_hinge",
+    ridge: float = 1e-4,
+    weight_by_grade: bool = False,
+    scaling: str | None = "auto",
+    tolerance: float = 1e-6,
+    max_passes: int = 100,
+    k: int | None = 10,
+    gain: str = "exponential",
+    feature_names: list[str] | None = None,
+    progress: Callable[[int, str], None] | None = None,
+) -> PairwiseRanker:
+    """Train a `PairwiseRanker` by passes over partitions that hold whole queries.
+
+    Parameters
+    ----------
+    run : callable
+        Takes a statistic, returns the merged state of all partitions; each calls
+        ``statistic.of_part(k).partial_state(X, y, sample_weight, qid)``.
+    loss : str or PairLoss, default="squared_hinge"
+        A convex loss of opposite pairs with an array form. "square" needs one pass, others one for
+        each evaluation of the gradient, which is exact.
+    ridge : float, default=1e-4
+        The weight of the squared norm of the coefficients, for features of mean variance 1.
+    weight_by_grade, scaling, k, gain
+        As of `PairwiseRanker`.
+    tolerance : float, default=1e-6
+        Stop when an iteration lowers the objective by less than this share of it.
+    max_passes : int, default=100
+        Most iterations.
+    feature_names : list of str, optional
+        Names of the columns.
+    progress : callable, optional
+        Called before each pass with its number and what it is for.
+
+    Returns
+    -------
+    PairwiseRanker
+        The fitted ranker.
+
+    Examples
+    --------
+    >>> X, y = np.array([[3.0], [1.0], [5.0], [4.0]]), np.array([2, 0, 1, 0])
+    >>> qid = np.array([1, 1, 2, 2])
+    >>> ranker = train_ranker(lambda statistic: statistic.partial_state(X, y, qid=qid))
+    >>> ranker.score(X, y, qid=qid)
+    1.0
+    """
+    chosen = get_loss(loss)
+    if not (chosen.convex and chosen.opposite_labels_only and chosen.has_array_form):
+        raise ValueError(
+            "Ranking on many machines needs a convex loss of opposite pairs with an array form, "
+            f'got {chosen!r}; use "squared_hinge", "square", "logistic" or "hinge".'
+        )
+    if not ridge >= 0.0:
+        raise ValueError(f"ridge must be at least 0, got {ridge!r}.")
+    check_positive("tolerance", tolerance)
+    check_count("max_passes", max_passes)
+    scaled = is_scaled(scaling)
+    passes = Passes(run, progress)
+    found: QueryPairs = passes(QueryMoments(weight_by_grade), "pair moments")
+    units = scaling_by_passes(found.scales, scaled, passes, of=OfUsefulQueries)
+    weights = units.weights
+    start = found.solve(ridge, weights, margin=getattr(chosen, "margin", 1.0))
+    v, stopped = start, False
+    if type(chosen) is not Square:
+
+        def risk(v: Vector) -> tuple[float, Vector]:
+            statistic = QueryGradient(v, chosen, weights, by_grade=weight_by_grade)
+            value: tuple[float, Vector] = passes(statistic, "pair gradient")
+            return value
+
+        v, _, stopped = descend(
+            risk,
+            start,
+            found.scaled_scatter(weights),
+            ridge=ridge,
+            tolerance=tolerance,
+            max_iterations=max_passes,
+        )
+    if stopped:
+        warnings.warn(
+            f"The search stopped after {max_passes} iterations; raise max_passes or tolerance.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    parameters: dict[str, Any] = {"weight_by_grade": weight_by_grade, "k": k, "gain": gain}
+    return PairwiseRanker(loss, scaling=scaling, **parameters).adopt_solution(
+        units.to_user(v),
+        feature_names=feature_names,
+        n_queries=found.n_queries,
+        n_single=found.n_single,
+        n_flat=found.n_flat,
+        n_steps=passes.n_passes,
+        n_gradients=passes.n_passes * found.n_pairs,
+    )

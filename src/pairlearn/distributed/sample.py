@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A uniform sample of each class that merges: the examples with the smallest random keys.
+
+Keys are a function of a seed and of the name of the partition, so that a task that is run again
+draws the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.distributed.base import State, Statistic, as_chunk, same_width
+from pairlearn.distributed.moments import comparable
+from pairlearn.validation import check_count
+
+__all__ = ["RowSample", "SampledRows"]
+
+Vector = NDArray[np.float64]
+
+#: A sample holds at most so many numbers of each class.
+_MOST_NUMBERS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """Sampled examples of all classes, with their weights."""
+
+    X: Vector
+    labels: NDArray[Any]
+    weight: Vector
+
+
+class RowSample(Statistic):
+    """At most `size` examples of each class, every subset of that size being equally likely.
+
+    Parameters
+    ----------
+    size : int, default=2500
+        Examples of each class; fewer if there are more than 1,600 features.
+    seed : int, default=0
+        Decides who is drawn.
+    part : int, default=0
+        The number of the partition: examples of two partitions must not share their keys. Engines
+        call `of_part`.
+
+    Examples
+    --------
+    >>> X, y = np.arange(10.0)[:, None], np.arange(10) % 2
+    >>> statistic = RowSample(2)
+    >>> states = [statistic.of_part(k).partial_state(X[k::2], y[k::2]) for k in range(2)]
+    >>> statistic.finish(statistic.merge_all(states)).labels
+    array([0, 0, 1, 1])
+    """
+
+    def __init__(self, size: int = 2_500, seed: int = 0, part: int = 0) -> None:
+        self.size, self.seed, self.part = check_count("size", size), seed, part
+
+    def of_part(self, part: int) -> RowSample:
+        """Return the statistic for a partition."""
+        return RowSample(self.size, self.seed, part)
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the sample of one chunk."""
+        chunk = as_chunk(X, y, sample_weight)
+        if chunk is None:
+            return {}
+        if chunk.labels is None:
+            raise ValueError("A sample of each class needs labels; pass y.")
+        keys = np.random.default_rng((self.seed, self.part)).random(chunk.rows.shape[0])
+        kept = _smallest(chunk.labels, keys, self._cap(chunk.rows.shape[1]))
+        rows = chunk.matrix[kept]
+        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        return {
+            "keys": keys[kept],
+            "rows": rows.astype(np.float64),
+            "labels": chunk.labels[kept],
+            "weight": chunk.weight[kept],
+        }
+
+    def combine(self, a: State, b: State) -> State:
+        """Keep the smallest keys of both."""
+        same_width(a["rows"].shape[1], b["rows"].shape[1])
+        comparable(a["labels"], b["labels"])
+        both = {name: np.concatenate([a[name], b[name]]) for name in a}
+        kept = _smallest(both["labels"], both["keys"], self._cap(a["rows"].shape[1]))
+        return {name: values[kept] for name, values in both.items()}
+
+    def finish(self, state: State) -> SampledRows:
+        """Return the sample, class by class."""
+        state = self.needs(state)
+        return SampledRows(state["rows"], state["labels"], state["weight"])
+
+    def _cap(self, d: int) -> int:
+        return max(min(self.size, _MOST_NUMBERS // d), 1)
+
+
+def _smallest(labels: NDArray[Any], keys: Vector, cap: int) -> NDArray[np.int64]:
+    """Return the places of the smallest keys of each class, sorted by class and key."""
+    code = np.unique(labels, return_inverse=True)[1]
+    order = np.lexsort((keys, code))
+    sizes = np.bincount(code)
+    rank = np.arange(len(code)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.asarray(order[rank < cap])

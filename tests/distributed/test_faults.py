@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Workers come, go and die: the same bits, or a clear error."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pairlearn.distributed import DaskAUCClassifier, WorkersLostError
+
+da = pytest.importorskip("dask.array", reason="needs the extra dask")
+distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+
+
+def collections(n=3000, n_parts=12):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 5))
+    y = (X[:, 0] + rng.normal(size=n) > 0.5).astype(int)
+    size = n // n_parts
+    return da.from_array(X, chunks=(size, -1)), da.from_array(y, chunks=size)
+
+
+def processes(n_workers):
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+    )
+
+
+class Killer:
+    """Kills a worker process before some of the passes, a moment after they have begun."""
+
+    def __init__(self, client, passes, seed=0):
+        self.client, self.passes, self.rng = client, set(passes), np.random.default_rng(seed)
+        self.killed = 0
+
+    def __call__(self, number, purpose):
+        if number in self.passes:
+            threading.Timer(0.02, self.kill).start()
+
+    def kill(self):
+        workers = self.client.run(os.getpid)
+        if workers:
+            os.kill(int(self.rng.choice(sorted(workers.values()))), signal.SIGKILL)
+            self.killed += 1
+
+
+def check_kills(n_workers, passes, n_fits=1):
+    X, y = collections()
+    expected = DaskAUCClassifier(random_state=0).fit(X, y)
+    killed = 0
+    with processes(n_workers) as cluster, distributed.Client(cluster) as client:
+        for seed in range(n_fits):
+            killer = Killer(client, passes, seed)
+            found = DaskAUCClassifier(random_state=0, client=client, progress=killer).fit(X, y)
+            np.testing.assert_array_equal(found.coef_, expected.coef_)
+            assert found.threshold_ == expected.threshold_
+            assert found.fit_.training_auc == expected.fit_.training_auc
+            killed += killer.killed
+            time.sleep(1.0)
+    return killed
+
+
+def test_the_same_bits_on_two_processes_of_which_two_are_killed():
+    assert check_kills(2, passes=(1, 3)) == 2
+
+
+@pytest.mark.slow
+def test_the_same_bits_after_twenty_killed_workers():
+    assert check_kills(4, passes=(1, 2, 4, 6), n_fits=5) == 20
+
+
+def test_any_number_of_workers_gives_the_same_bits(client):
+    X, y = collections(n=800)
+    two = DaskAUCClassifier(random_state=0, client=client).fit(X, y)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as other,
+    ):
+        one = DaskAUCClassifier(random_state=0, client=other).fit(X, y)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert one.threshold_ == two.threshold_
+
+
+def test_without_workers_a_fit_ends_with_an_error():
+    X, y = collections(n=240)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        pytest.raises(WorkersLostError, match=r"No worker has been there for 0\.6 seconds"),
+    ):
+        DaskAUCClassifier(client=client, worker_timeout=0.6).fit(X, y)
+
+
+def test_the_loss_of_all_workers_is_an_error_too():
+    X, y = collections(n=240)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+
+        def stop(number, purpose):
+            if number == 2:
+                cluster.scale(0)
+                while client.nthreads():
+                    time.sleep(0.05)
+
+        with pytest.raises(WorkersLostError, match="start workers and fit again"):
+            DaskAUCClassifier(client=client, worker_timeout=0.6, progress=stop).fit(X, y)
+
+
+def test_an_asynchronous_client_is_refused(client, monkeypatch):
+    monkeypatch.setattr(type(client), "asynchronous", True)
+    with pytest.raises(ValueError, match="asynchronous client cannot wait"):
+        DaskAUCClassifier(client=client).fit(*collections(n=240))

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the finished statistics say, against formulas over all pairs."""
+
+import numpy as np
+import pytest
+
+from pairlearn import ClassMoments, Hinge, Logistic, SquaredHinge, roc_auc, solve_square_auc
+from pairlearn.distributed import (
+    BinnedScores,
+    LabelMoments,
+    RowSample,
+    ScoreHistogram,
+    SlopeSums,
+    score_edges,
+)
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.normal(size=(400, 4))
+    X[:, 3] = rng.standard_t(2, size=400)
+    y = np.where(X @ [1.0, 0.5, 0.0, 0.2] + rng.normal(size=400) > 0.5, 1, 0)
+    return X, y
+
+
+def all_pairs(X, y):
+    """Return the differences of all (positive, negative) pairs."""
+    return (X[y == 1][:, None] - X[y == 0]).reshape(-1, X.shape[1])
+
+
+def halves(statistic, X, y, weight=None):
+    cut = len(y) // 3
+    weights = (None, None) if weight is None else (weight[:cut], weight[cut:])
+    return statistic.merge(
+        statistic.partial_state(X[:cut], y[:cut], weights[0]),
+        statistic.partial_state(X[cut:], y[cut:], weights[1]),
+    )
+
+
+def test_moments_solve_the_square_loss_as_one_machine_does(table):
+    X, y = table
+    found = LabelMoments().finish(halves(LabelMoments(), X, y)).two_classes()
+    expected = solve_square_auc(X, 2 * y - 1.0, ridge=0.1)
+    np.testing.assert_allclose(found.solve(ridge=0.1), expected, rtol=1e-12)
+
+
+def test_moments_come_back_from_their_state(table):
+    X, y = table
+    moments = ClassMoments(4).add(X, 2 * y - 1.0)
+    again = ClassMoments.from_state(moments.state())
+    np.testing.assert_array_equal(again.covariance, moments.covariance)
+    with pytest.raises(ValueError, match="the saved counts"):
+        ClassMoments.from_state({**moments.state(), "counts": np.zeros(3)})
+
+
+def test_scatters_of_similar_and_dissimilar_pairs(rng):
+    X, labels = rng.normal(size=(30, 2)), rng.integers(0, 3, 30)
+    weight = rng.integers(1, 4, 30) * 1.0
+    statistic = LabelMoments(max_classes=3)
+    found = statistic.finish(halves(statistic, X, labels, weight)).pair_scatters()
+    differences = X[:, None] - X
+    outer = differences[..., None] * differences[:, :, None]
+    products = weight[:, None] * weight * (1.0 - np.eye(30))
+    same = labels[:, None] == labels
+    for chosen, scatter in ((same, found.similar), (~same, found.dissimilar)):
+        share = products * chosen / (products * chosen).sum()
+        np.testing.assert_allclose(scatter, np.tensordot(share, outer, 2), rtol=1e-12)
+
+
+def test_too_many_classes_and_texts_among_numbers_are_refused():
+    statistic = LabelMoments()
+    with pytest.raises(ValueError, match="y has 3 classes"):
+        statistic.partial_state(np.eye(3), [0, 1, 2])
+    texts, numbers = (statistic.partial_state(np.eye(2), y) for y in (["a", "b"], [0, 1]))
+    with pytest.raises(ValueError, match="texts in one partition and numbers in another"):
+        statistic.merge(texts, numbers)
+
+
+@pytest.mark.parametrize("missing", [[1.0, np.nan], np.array(["a", None], dtype=object)])
+def test_missing_labels_are_refused(missing):
+    with pytest.raises(ValueError, match="lacks 1 labels"):
+        LabelMoments().partial_state(np.eye(2), missing)
+
+
+@pytest.mark.parametrize(
+    "loss", [Hinge(), SquaredHinge(), Logistic()], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize("n_bins", [16, 512])
+def test_binned_pairs_bracket_the_risk_of_all_pairs(table, loss, n_bins):
+    X, y = table
+    w = np.array([0.8, 0.4, -0.1, 0.3])
+    edges = score_edges(X @ w, (X @ w).min(), (X @ w).max(), n_bins)
+    found = BinnedScores(w, edges, (0, 1)).finish(halves(BinnedScores(w, edges, (0, 1)), X, y))
+    differences = all_pairs(X, y)
+    exact = loss.values(differences @ w).mean()
+    gradient = loss.slopes(differences @ w) @ differences / len(differences)
+    value, found_gradient = found.risk(loss)
+    excess = found.bins.excess(loss)
+    assert value <= exact + 1e-12
+    assert exact <= value + excess + 1e-12
+    if n_bins == 512:
+        assert excess < 1e-3 * exact
+        size = np.abs(gradient).max()
+        np.testing.assert_allclose(found_gradient, gradient, atol=5e-3 * size)
+
+
+def test_a_gradient_in_two_passes_is_that_of_one(table):
+    X, y = table
+    w = np.array([0.8, 0.4, -0.1, 0.3])
+    edges = score_edges(X @ w, -20.0, 20.0, 64)
+    one = BinnedScores(w, edges, (0, 1))
+    binned = one.finish(halves(one, X, y))
+    value, gradient = binned.risk(SquaredHinge())
+    histogram = ScoreHistogram(w, edges, (0, 1))
+    bins = histogram.finish(halves(histogram, X, y)).bins
+    value_of_bins, slopes = bins.risk(SquaredHinge())
+    two = SlopeSums(w, edges, (0, 1), slopes, bins.weight)
+    assert value_of_bins == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(two.finish(halves(two, X, y)), gradient, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_bins", [4, 64, 4096])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_the_half_width_of_the_auc_holds(table, n_bins, rounded):
+    X, y = table
+    scores = X @ [1.0, 0.3, 0.0, 0.0]
+    scores = scores.round(1) if rounded else scores
+    statistic = ScoreHistogram([1.0], score_edges(scores, -9.0, 9.0, n_bins), (0, 1))
+    found = statistic.finish(halves(statistic, scores[:, None], y))
+    assert abs(found.auc - roc_auc(y, scores)) <= found.half_width + 1e-12
+    if n_bins == 4096:
+        # Equal scores are ties, not doubt.
+        assert found.half_width < 1e-3
+
+
+def test_curve_and_calibration_of_a_histogram(table):
+    X, y = table
+    scores = X[:, 0]
+    statistic = ScoreHistogram([1.0], np.linspace(-2, 2, 20), (0, 1))
+    found = statistic.finish(halves(statistic, scores[:, None], y))
+    false, true, thresholds = found.roc()
+    for k in range(1, 20):
+        assert true[k] == pytest.approx(np.mean(scores[y == 1] >= thresholds[k]), abs=1e-12)
+        assert false[k] == pytest.approx(np.mean(scores[y == 0] >= thresholds[k]), abs=1e-12)
+    mean, share, weight = found.calibration()
+    assert weight.sum() == 400
+    assert mean @ weight == pytest.approx(scores.sum())
+    assert share @ weight == pytest.approx(y.sum())
+
+
+def test_coarser_bins_hold_the_same_scores(table):
+    X, y = table
+    fine, coarse = np.linspace(-2, 2, 31), np.linspace(-2, 2, 31)[3::4]
+    bins = []
+    for edges in (fine, coarse):
+        statistic = ScoreHistogram([1.0], edges, (0, 1))
+        bins.append(statistic.finish(halves(statistic, X[:, :1], y)).bins)
+    merged = bins[0].coarser(4)
+    for name in ("weight", "mean", "variance", "low", "high"):
+        np.testing.assert_allclose(getattr(merged, name), getattr(bins[1], name), atol=1e-12)
+
+
+def test_a_sample_is_uniform():
+    # Twenty examples in two partitions, five drawn: each is drawn with probability 1/4. With 500
+    # draws the standard deviation of a share is .0194; five of them are exceeded with 1e-5.
+    X, y = np.arange(20.0)[:, None], np.zeros(20)
+    drawn = np.zeros(20)
+    for seed in range(500):
+        statistic = RowSample(5, seed)
+        a = statistic.of_part(0).partial_state(X[:14], y[:14])
+        b = statistic.of_part(1).partial_state(X[14:], y[14:])
+        drawn[statistic.finish(statistic.merge(a, b)).X[:, 0].astype(int)] += 1
+    assert np.abs(drawn / 500 - 0.25).max() < 5 * 0.0194

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Statistics that merge: any partition of the rows says what one pass says."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairlearn.distributed import (
+    BinnedScores,
+    FeatureScales,
+    Fingerprints,
+    LabelMoments,
+    MajorityCounts,
+    RowSample,
+    Scaled,
+    ScoreHistogram,
+    SlopeSums,
+    Together,
+    score_edges,
+)
+from pairlearn.estimators.scaling import Scaling, fit_scaling
+from pairlearn.solvers.rows import as_rows
+
+D = 3
+LABELS = np.array(["no", "yes"])
+
+
+@st.composite
+def tables(draw):
+    """Rows of three kinds of columns, labels, weights, and the rows of each partition."""
+    n = draw(st.integers(4, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    X = np.column_stack(
+        [
+            rng.normal(size=n) * 10.0 ** draw(st.integers(-3, 3)) + draw(st.integers(-50, 50)),
+            (rng.random(n) < draw(st.sampled_from([0.02, 0.3, 0.9]))) * 1.0,
+            rng.integers(0, 3, n),
+        ]
+    )
+    labels = LABELS[rng.integers(0, 2, n)]
+    labels[:2] = LABELS
+    weight = rng.integers(0, 4, n) / 2.0 if draw(st.booleans()) else np.ones(n)
+    weight[:2] = 1.0
+    part = rng.integers(0, draw(st.integers(1, 6)), n)
+    sparse = draw(st.booleans())
+    return (scipy.sparse.csr_array(X) if sparse else X), labels, weight, part
+
+
+def statistics():
+    w, edges = np.array([0.01, 1.0, -0.5]), np.linspace(-3.0, 3.0, 9)
+    rng = np.random.default_rng(0)
+    slopes, totals = rng.normal(size=(2, 10)), np.ones((2, 10))
+    half = Scaling(np.ones(D), np.zeros(D), np.full(D, 0.5))
+    return {
+        "moments": LabelMoments(),
+        "binned": BinnedScores(w, edges, LABELS),
+        "histogram": ScoreHistogram(w, edges, LABELS),
+        "slopes": SlopeSums(w, edges, LABELS, slopes, totals),
+        "scaled": Scaled(BinnedScores(w, edges, LABELS), half),
+        "together": Together({"a": LabelMoments(), "b": ScoreHistogram(w, edges, LABELS)}),
+    }
+
+
+def parts_of(table):
+    X, labels, weight, part = table
+    for k in range(part.max() + 1):
+        kept = np.flatnonzero(part == k)
+        yield X[kept], labels[kept], weight[kept]
+
+
+def assert_same(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        if a[name].dtype.kind in "fi":
+            finite = np.abs(a[name][np.isfinite(a[name])])
+            size = float(finite.max(initial=1e-300))
+            np.testing.assert_allclose(a[name], b[name], rtol=1e-12, atol=1e-12 * size)
+        else:
+            np.testing.assert_array_equal(a[name], b[name])
+
+
+@pytest.mark.parametrize("name", statistics())
+@given(table=tables())
+def test_any_partition_says_what_one_pass_says(name, table):
+    statistic = statistics()[name]
+    X, labels, weight, _ = table
+    whole = statistic.partial_state(X, labels, weight)
+    states = [statistic.partial_state(*part) for part in parts_of(table)]
+    assert_same(whole, statistic.merge_all(states))
+    # In another order, and one after the other.
+    total = {}
+    for state in reversed(states):
+        total = statistic.merge(total, state)
+    assert_same(whole, total)
+
+
+@pytest.mark.parametrize("name", statistics())
+def test_the_state_of_no_examples_is_neutral(name):
+    statistic = statistics()[name]
+    X, labels = np.eye(D), np.array(["no", "yes", "no"])
+    state = statistic.partial_state(X, labels)
+    for nothing in (
+        {},
+        statistic.partial_state(X[:0], labels[:0]),
+        statistic.partial_state(X, labels, np.zeros(D)),
+    ):
+        assert nothing == {}
+        assert statistic.merge(state, nothing) is state
+        assert statistic.merge(nothing, state) is state
+    assert statistic.merge_all([]) == {}
+
+
+@pytest.mark.parametrize("name", ["moments", "binned", "histogram", "slopes"])
+def test_nothing_has_no_result(name):
+    with pytest.raises(ValueError, match="has seen no example"):
+        statistics()[name].finish({})
+
+
+@given(table=tables())
+def test_scales_are_those_of_one_machine(table):
+    X, _, weight, _ = table
+    statistic = FeatureScales()
+    states = [statistic.partial_state(X, None, w) for X, _, w in parts_of(table)]
+    scales = statistic.finish(statistic.merge_all(states))
+    counts = None
+    if scales.needs_counts:
+        counting = MajorityCounts(scales)
+        counts = counting.finish(
+            counting.merge_all(counting.partial_state(X, None, w) for X, _, w in parts_of(table))
+        )
+    found, expected = scales.scaling(counts), fit_scaling(as_rows(X), weight)
+    np.testing.assert_allclose(found.factor, expected.factor, rtol=1e-10)
+    np.testing.assert_allclose(found.centre, expected.centre, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found.inverse, expected.inverse)
+
+
+@given(table=tables(), size=st.integers(1, 5))
+def test_a_sample_does_not_depend_on_the_order_of_merging(table, size):
+    statistic = RowSample(size, seed=1)
+    states = [statistic.of_part(k).partial_state(*part) for k, part in enumerate(parts_of(table))]
+    first = statistic.merge_all(states)
+    second = statistic.merge_all(states[::-1])
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+    _, labels, weight, _ = table
+    for label in LABELS:
+        present = int(np.count_nonzero((labels == label) & (weight > 0)))
+        assert np.count_nonzero(first["labels"] == label) == min(size, present)
+
+
+@given(table=tables())
+def test_fingerprints_follow_the_partitions_not_the_order_of_answers(table):
+    statistic = Fingerprints()
+    states = [statistic.of_part(k).partial_state(*part) for k, part in enumerate(parts_of(table))]
+    digest = statistic.finish(statistic.merge_all(states))
+    assert digest == statistic.finish(statistic.merge_all(states[::-1]))
+    X, labels, _, _ = table
+    other = np.where(labels == "no", "yes", "no")
+    assert digest != statistic.finish(statistic.partial_state(X, other))
+
+
+def test_edges_cover_the_scores_and_are_fine_where_they_are(rng):
+    scores = rng.standard_t(2, size=1000)
+    edges = score_edges(scores, -1e9, 1e9, 512)
+    assert len(edges) == 511
+    assert (np.diff(edges) > 0).all()
+    middle = np.searchsorted(edges, np.quantile(scores, [0.25, 0.75]))
+    assert np.diff(middle)[0] >= 20
