@@ -224,7 +224,7 @@ def _dense_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> State:
             middle = np.partition(values, len(values) // 2)[len(values) // 2]
         else:
             order = np.argsort(values)
-            place = np.searchsorted(np.cumsum(weight[order]), 0.5 * n)
+            place = int(np.searchsorted(np.cumsum(weight[order]), 0.5 * n))
             middle = values[order[min(place, len(order) - 1)]]
         atom[k] = middle
         lead[k] = max(2.0 * float(weight[values == middle].sum()) - n, 0.0)

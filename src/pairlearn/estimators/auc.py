@@ -385,7 +385,8 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             if self.verbose:
                 print(found[0].reason, file=sys.stderr)
         self._record(solver, choice, len(y), data_fingerprint(given, y.astype(np.int8)))
-        self.classes_, self._known_scales = classes, scaling
+        self.classes_ = classes
+        self._known_scales: Scaling | RunningScales | None = scaling
         coef = (w if scaling is None else scaling.to_user(w))[np.newaxis]
         publish(self, coef_=coef, features_=features, **{DEFERRED: ()})
         self._decide_from(given, y, weight, rng)
@@ -404,7 +405,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.data_fingerprint_: str | None = fingerprint
         self._online = None
         self._moments: MomentStream | None = None
-        self._known_scales: Scaling | RunningScales | None = None
+        self._known_scales = None
 
     @one_at_a_time
     def adopt_solution(

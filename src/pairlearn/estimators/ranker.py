@@ -311,7 +311,8 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         self.features_ = Identity().fit(np.zeros((1, len(w))))
         self.coef_ = np.asarray(w, dtype=np.float64)
         self.step_size_, self.held_out_accuracy_ = None, None
-        self.n_queries_, self.n_single_, self.n_flat_ = n_queries, n_single, n_flat
+        self.n_queries_: int | None = n_queries
+        self.n_single_, self.n_flat_ = n_single, n_flat
         self.n_steps_, self.n_gradients_, self.n_forgotten_ = n_steps, n_gradients, 0
         self._stream = None
         return self
@@ -327,7 +328,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         mixed = highest > lowest
         self.n_single_ = int(np.count_nonzero(size == 1))
         self.n_flat_ = int(np.count_nonzero((size > 1) & ~mixed))
-        self.n_queries_: int | None = int(np.count_nonzero(mixed))
+        self.n_queries_ = int(np.count_nonzero(mixed))
         if not mixed.any():
             raise ValueError(
                 f"No query has two different grades ({self.n_single_} of one document, "
