@@ -292,9 +292,17 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         return np.array(found)
 
     def pair_scores(self, X: Any) -> Vector:
-        """Return the scores of the pairs of classes, of shape (n_samples, n_pairs).
+        """Return the scores of the pairs of classes.
 
-        They are larger for the later class of the pair; `HandTill(pairs=True)` measures them.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_pairs)
+            Scores, larger for the later class of the pair; `HandTill(pairs=True)` measures them.
         """
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
@@ -303,7 +311,15 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
     def predict_proba(self, X: Any) -> Vector:
         """Return probabilities of ``classes_``, coupled from those of the pairs.
 
-        The shape is (n_samples, n_classes).
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Positive numbers that add up to 1 in each row.
         """
         scores = self.pair_scores(X)
         pairs = np.column_stack(
@@ -327,7 +343,19 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return Hand and Till's M of the pairs' scores (not the accuracy).
 
-        A class that is missing in `y` is left out; `sample_weight` may weigh the examples.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels among ``classes_``; a class that is missing is left out.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the examples.
+
+        Returns
+        -------
+        float
+            The mean AUC over pairs of classes.
         """
         check_is_fitted(self, "coef_")
         metric = HandTill(pairs=True, classes=tuple(self.classes_.tolist()))

@@ -32,6 +32,16 @@ class Explanation:
         What is there without any feature: every function is counted from its typical value.
     total : float
         The decision value, the sum of all.
+
+    Examples
+    --------
+    >>> from pairlearn import AUCClassifier, explain
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> found = explain(AUCClassifier(random_state=0).fit(X, X[:, 1] > 0), [0.0, 1.0])
+    >>> list(found.contributions)
+    ['x1', 'x0']
+    >>> bool(np.isclose(found.base + sum(found.contributions.values()), found.total))
+    True
     """
 
     contributions: dict[str, float]
@@ -112,6 +122,15 @@ def plot_shapes(
     -------
     matplotlib.figure.Figure
         The figure; all panels have one scale, that of the score.
+
+    Examples
+    --------
+    >>> from pairlearn import AUCClassifier, plot_shapes
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> model = AUCClassifier(features="hats", random_state=0).fit(X, X[:, 0] ** 2 > 1)
+    >>> figure = plot_shapes(model, X)
+    >>> [panel.get_xlabel() for panel in figure.axes]
+    ['x0', 'x1']
     """
     from matplotlib.figure import Figure
 

@@ -80,7 +80,17 @@ class FeatureMap:
     def learn(self, X: Any, rng: np.random.Generator) -> Mapping[str, Block]:
         """Return what the map keeps of the examples, arrays by name; nothing by default.
 
-        `X` is a dense array or a CSR matrix.
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n, d)
+            Examples.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        mapping of str to ndarray
+            What is then in `learned`.
         """
         return {}
 
@@ -206,7 +216,17 @@ class FeatureMap:
     ) -> Self:
         """Return the fitted map that `state` described.
 
-        `known` holds maps of one's own that a map made of maps may name.
+        Parameters
+        ----------
+        state : mapping
+            What `state` returned.
+        known : sequence of type, default=()
+            Maps of one's own that a map made of maps may name.
+
+        Returns
+        -------
+        FeatureMap
+            The fitted map.
         """
         if state.get("map") != cls.__name__:
             raise ValueError(f"the saved map is {state.get('map')!r:.60}, not {cls.__name__}.")
@@ -229,6 +249,13 @@ class FeatureMap:
         """Raise if arrays from a file are none that `learn` could have returned.
 
         A map whose arrays reach compiled code must look at their shapes and indices here.
+
+        Parameters
+        ----------
+        learned : mapping of str to ndarray
+            The arrays.
+        n_inputs : int
+            Features of a row before it is mapped.
         """
 
     # -------------------------------------------------------------------------------- graph
@@ -236,8 +263,18 @@ class FeatureMap:
     def onnx(self, graph: Any, rows: str) -> str:
         """Add the map to a graph as operators and return the name of the mapped rows.
 
-        `graph` has ``constant(array)`` and ``node(operator, inputs, **attributes)``, which return
-        names; `rows` names the double matrix of examples.
+        Parameters
+        ----------
+        graph : object
+            It has ``constant(array)`` and ``node(operator, inputs, **attributes)``, which return
+            names.
+        rows : str
+            The name of the double matrix of examples.
+
+        Returns
+        -------
+        str
+            The name of the mapped rows.
         """
         raise ValueError(
             f"{type(self).__name__} has no form in ONNX; define onnx(graph, rows), or export the "

@@ -170,7 +170,17 @@ class Hats(FeatureMap):
     def shape_of(self, feature: int, coef: Vector) -> Vector:
         """Return the function of a feature at its knots, given the coefficients of all columns.
 
-        For ramps it is zero at the first knot.
+        Parameters
+        ----------
+        feature : int
+            The number of the feature.
+        coef : ndarray of shape (n_outputs,)
+            The coefficients of the columns of mapped rows.
+
+        Returns
+        -------
+        ndarray
+            One value for each of `knots_of(feature)`; for ramps zero at the first knot.
         """
         own = coef[self.owners == feature]
         return np.concatenate([[0.0], np.cumsum(own)]) if self.cumulative else np.asarray(own)

@@ -49,6 +49,12 @@ class RocBand:
         Scores of at least so much are accepted; infinity for none.
     confidence : float
         The level of the band.
+
+    Examples
+    --------
+    >>> band = roc_band([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], confidence=0.9)
+    >>> band.fpr, band.thresholds, band.confidence
+    (array([0. , 0. , 0.5, 0.5, 1. ]), array([ inf, 0.8 , 0.4 , 0.35, 0.1 ]), 0.9)
     """
 
     fpr: Vector
@@ -75,6 +81,12 @@ class PrecisionRecallBand:
         The share of positives for which precision is meant.
     confidence : float
         The level of the band.
+
+    Examples
+    --------
+    >>> band = precision_recall_band([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> band.thresholds, band.prevalence
+    (array([0.8 , 0.4 , 0.35, 0.1 ]), 0.5)
     """
 
     recall: Vector

@@ -112,6 +112,12 @@ class CalibrationCurve:
         The calibration error: the weighted mean of |predicted - observed|.
     confidence : float
         The level at which all limits hold together.
+
+    Examples
+    --------
+    >>> curve = calibration_curve([0, 0, 1, 1], [0.1, 0.1, 0.6, 0.6], n_bins=2)
+    >>> curve.weight, curve.error
+    (array([0.5, 0.5]), 0.25)
     """
 
     predicted: Vector

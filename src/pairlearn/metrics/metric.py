@@ -57,6 +57,13 @@ class Interval:
         NaN if a class has a single example, or if there is a single group.
     confidence : float
         The level of the interval.
+
+    Examples
+    --------
+    >>> from pairlearn import BrierScore
+    >>> found = BrierScore().interval([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.8])
+    >>> round(found.value, 4), found.low < found.value < found.high
+    (0.0925, True)
     """
 
     value: float
@@ -86,6 +93,14 @@ class Comparison:
         Confidence interval of the difference.
     confidence : float
         The level of the interval.
+
+    Examples
+    --------
+    >>> from pairlearn import BrierScore
+    >>> y = [0, 0, 1, 1]
+    >>> found = BrierScore().compare(y, [0.1, 0.4, 0.6, 0.8], [0.3, 0.5, 0.4, 0.9])
+    >>> round(found.difference, 4), found.low < found.difference < found.high
+    (-0.085, True)
     """
 
     value_a: float
@@ -113,6 +128,13 @@ class Measured:
         The number of independent terms behind the value, for bounds where nothing varies.
     floor, ceiling : float
         The range of the metric on this sample.
+
+    Examples
+    --------
+    >>> from pairlearn import BrierScore
+    >>> found = BrierScore().measure(np.array([0, 1]), np.array([0.5, 1.0]), np.ones(2))
+    >>> found.value, found.influence
+    (0.125, array([ 0.0625, -0.0625]))
     """
 
     value: float
@@ -173,6 +195,22 @@ class Metric(ABC):
 
     A metric of one's own says how it is measured, see `measure`; `__call__`, `interval` and
     `compare` follow. A metric is a small frozen dataclass whose fields are its settings.
+
+    Examples
+    --------
+    The mean distance of scores between 0 and 2 from the grades 0, 1 and 2:
+
+    >>> @dataclass(frozen=True)
+    ... class MeanDistance(Metric):
+    ...     larger_is_better = False
+    ...
+    ...     def measure(self, labels, scores, weight):
+    ...         distance, total = np.abs(scores - labels), float(weight.sum())
+    ...         value = float(weight @ distance) / total
+    ...         influence = weight * (distance - value) / total
+    ...         return Measured(value, influence, len(labels), ceiling=2.0)
+    >>> MeanDistance()([0, 1, 2, 2], [0.5, 1.0, 1.0, 1.5])
+    0.5
     """
 
     #: Whether a larger value is better.
@@ -362,7 +400,21 @@ class Metric(ABC):
 
 
 class TwoClassMetric(Metric):
-    """A metric of two classes, the larger label being positive."""
+    """A metric of two classes, the larger label being positive.
+
+    A subclass defines `measure_classes`.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Accuracy(TwoClassMetric):
+    ...     def measure_classes(self, positive, scores, weight):
+    ...         right, total = (scores > 0.0) == positive, float(weight.sum())
+    ...         value = float(weight @ right) / total
+    ...         return Measured(value, weight * (right - value) / total, len(scores))
+    >>> Accuracy()([0, 0, 1, 1], [-1.0, 2.0, 1.0, 3.0])
+    0.75
+    """
 
     def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
         """Return the value and the influences."""

@@ -68,6 +68,13 @@ class Scorer:
     metric : Metric
         What is measured. A metric that is better when small, a cost, is returned with its sign
         changed, as scikit-learn's ``neg_...`` scorers do.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = [[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1]
+    >>> Scorer(PartialAUC())(GaussianNB().fit(X, y), X, y)
+    1.0
     """
 
     metric: Metric

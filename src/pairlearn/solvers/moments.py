@@ -139,8 +139,20 @@ class ClassMoments:
         return moments
 
     def scaled(self, weights: Vector) -> ClassMoments:
-        """Return the moments of columns that are multiplied by these weights.
+        """Return the moments of columns that are multiplied by weights.
 
+        Parameters
+        ----------
+        weights : ndarray of shape (d,)
+            The factor of each feature.
+
+        Returns
+        -------
+        ClassMoments
+            The moments of the multiplied features.
+
+        Examples
+        --------
         >>> ClassMoments(1).add([[0.0], [2.0]], [-1, 1]).scaled(np.array([3.0])).means[:, 0]
         array([6., 0.])
         """
@@ -160,6 +172,16 @@ class ClassMoments:
         """Return the moments of the examples that are not among those of `other`, a part of these.
 
         Folds of held-out examples need no second pass over the others.
+
+        Parameters
+        ----------
+        other : ClassMoments
+            The moments of some of these examples.
+
+        Returns
+        -------
+        ClassMoments
+            The moments of the rest.
         """
         rest = ClassMoments(self.means.shape[1])
         for kind in range(2):
