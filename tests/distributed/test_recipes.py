@@ -68,7 +68,7 @@ def test_a_recipe_gives_the_model_of_one_process(root, folder, expected, tmp_pat
     assert "passes" in done.stdout
     found, known = load_model(model).coef_, expected.coef_
     if engine == "spark":
-        # It decides itself which file is which partition: the sample, and with it the ridge, differ.
+        # It decides itself which file is which partition: sample and ridge differ.
         found, known = (coef / np.linalg.norm(coef) for coef in (found, known))
         np.testing.assert_allclose(found, known, atol=0.02)
     else:
