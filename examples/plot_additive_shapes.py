@@ -11,6 +11,7 @@ prediction can be taken apart, and a curve can be told to rise.
 # %%
 # Risk grows with the dose up to a point, is highest for the young and the old, and does not depend
 # on the third feature.
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -32,7 +33,8 @@ linear = AUCClassifier(random_state=0).fit(X[:2800], y[:2800])
 curves = AUCClassifier(features="hats", random_state=0).fit(X[:2800], y[:2800])
 for name, model in (("plane", linear), ("curves", curves)):
     print(f"{name}: test AUC {model.score(X[2800:], y[2800:]):.3f}")
-plot_shapes(curves, X[:2800])
+figure = plt.figure(figsize=(9.0, 2.6), layout="constrained")
+plot_shapes(curves, X[:2800], figure=figure)
 
 # %%
 # What one prediction is made of:

@@ -128,7 +128,11 @@ class ModelFiles(Target):
                 PrivateAUCClassifier(**private).fit(X, y),
                 PrivateMetricLearner(**private).fit(X, y),
             ]
-        self._records = [model.to_record({"rows_seen": N}) for model in models]
+        # The file of a private model takes nothing that was counted.
+        self._records = [
+            model.to_record({} if hasattr(model, "certificate_") else {"rows_seen": N})
+            for model in models
+        ]
         self._X = X[:5]
 
     def make(self, rng: Random) -> bytes:

@@ -93,4 +93,4 @@ def test_wrong_usage(capsys, arguments, message):
 
 def test_a_step_size_must_be_positive(capsys):
     assert run(program, ["bounds", "stability", "--step-size", "-1"]) == 1
-    assert "step_size" in capsys.readouterr().err
+    assert "--step-size must be a positive number, got -1.0" in capsys.readouterr().err

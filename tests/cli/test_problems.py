@@ -65,7 +65,7 @@ def test_ranking(form, ranked, capsys):
     model = folder / "m"
     columns = ["--label", "grade", "--qid", "q"] if form == "csv" else []
     out, err = call(capsys, "train", folder / f"train.{form}", "--problem", "ranking", *columns,
-                    "-o", model, "--json", "--fit", "stream")  # fmt: skip
+                    "-o", model, "--json", "--fit", "stream", "--shuffle-buffer", "0")  # fmt: skip
     assert json.loads(out)["problem"] == "ranking"
     assert err == ""
     fitted = load_model(model)
@@ -112,7 +112,8 @@ def test_entropy(features, rng, tmp_path, capsys):
     write(tmp_path / "test.csv", ["a", "b", "c", "price"], *X[2000:].T, target[2000:])
     model = tmp_path / "m"
     out, _ = call(capsys, "train", tmp_path / "train.csv", "--problem", "entropy",
-                  "--label", "price", "--fit", "stream", "-o", model)  # fmt: skip
+                  "--label", "price", "--fit", "stream", "--shuffle-buffer", "0",
+                  "-o", model)  # fmt: skip
     assert "2000 rows, 3 features\n" in out
     fitted = load_model(model)
     reader = open_reader(tmp_path / "train.csv", Schema(label="price"))
@@ -136,7 +137,7 @@ def test_metric(rng, tmp_path, capsys):
     write(tmp_path / "test.csv", ["a", "b", "kind"], *X[2000:].T, y[2000:])
     model = tmp_path / "m"
     call(capsys, "train", tmp_path / "train.csv", "--problem", "metric", "--label", "kind",
-         "--fit", "stream", "-o", model)  # fmt: skip
+         "--fit", "stream", "--shuffle-buffer", "0", "-o", model)  # fmt: skip
     fitted = load_model(model)
     reader = open_reader(tmp_path / "train.csv", Schema(label="kind"))
     learner = OnlineLearner(MetricLearner(random_state=0)).fit_stream(reader)

@@ -103,6 +103,7 @@ def plot_shapes(
     *,
     features: Sequence[str | int] | None = None,
     n_columns: int = 4,
+    figure: Any = None,
 ) -> Any:
     """Draw the function of each feature of an additive model.
 
@@ -117,6 +118,8 @@ def plot_shapes(
         Which ones to draw, by name or number; by default the 12 that vary most.
     n_columns : int, default=4
         Panels side by side.
+    figure : matplotlib.figure.Figure, optional
+        An empty figure to draw in, one of pyplot for example; by default a new one.
 
     Returns
     -------
@@ -160,7 +163,8 @@ def plot_shapes(
             raise ValueError("features must name at least one feature, got none.")
     n_columns = min(n_columns, len(chosen))
     n_rows = -(-len(chosen) // n_columns)
-    figure = Figure(figsize=(3.0 * n_columns, 2.4 * n_rows), layout="constrained")
+    if figure is None:
+        figure = Figure(figsize=(3.0 * n_columns, 2.4 * n_rows), layout="constrained")
     panels = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False).reshape(-1)
     for panel in panels[len(chosen) :]:
         panel.remove()

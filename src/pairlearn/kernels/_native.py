@@ -52,7 +52,10 @@ class _Cache(FunctionCache):
     def save_overload(self, sig, data):
         if _stamp() != _STAMP:
             return  # edited since this process began: nobody knows what it has read
-        super().save_overload(sig, data)
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            return  # a full disk: the code is compiled, the next process compiles it again
         function = self._impl.filename_base.partition("-")[0]
         for path in Path(self.cache_path).glob(f"{function}-*"):
             if _STAMP not in path.name:

@@ -51,14 +51,15 @@ def note_rows(X, counts, low, high, total, squares, jumps, n_rows, shift, last, 
             value = np.float64(X[base + k])
             low[k] = min(low[k], value)
             high[k] = max(high[k], value)
-            excess = value - shift[k]
+            # A zero counts as a value that is not stored, as in sparse rows.
+            stored = 1.0 if value != 0.0 else 0.0
+            counts[k] += stored
+            excess = stored * (value - shift[k])
             total[k] += excess
             squares[k] += excess * excess
             jump = value - last[k]
             jumps[k] += jump * jump
             last[k] = value
-    for k in range(d):
-        counts[k] += n
     n_rows[1] += n
 
 
@@ -163,7 +164,7 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
 
 
 @kernel
-def least_jump(present, n, floor):
+def least_jump(present, n, shift, floor):
     """Return the least ratio of mean squared jumps to twice the variance, and its column.
 
     Both are of the n dense rows of the present window. Independent rows have a ratio of about 1,
@@ -171,8 +172,10 @@ def least_jump(present, n, floor):
     """
     least, column = np.inf, -1
     for k in range(present.shape[1]):
-        mean = present[3, k] / n
-        square = present[4, k] / n
+        # Zeros are not among the sums.
+        zeros = n - present[0, k]
+        mean = (present[3, k] - zeros * shift[k]) / n
+        square = (present[4, k] + zeros * shift[k] * shift[k]) / n
         variance = square - mean * mean
         width = present[2, k] - present[1, k]
         if variance > (floor * width) ** 2 and variance > 1e-12 * square:

@@ -305,7 +305,7 @@ class RunningScales:
 
         for window, n in ((self._present, self._n_rows[1]), (self._before, self._n_rows[0])):
             if n >= _FEW:
-                ratio, column = least_jump(window, n, FLOOR)
+                ratio, column = least_jump(window, n, self._shift, FLOOR)
                 return float(ratio), int(column)
         return math.inf, -1
 
