@@ -68,6 +68,12 @@ def test_sparse_and_float32():
     assert roc_auc(y, X @ dense.coef_[0]) > 0.8
 
 
+def test_a_ridge_is_not_ignored_for_a_loss_with_a_kink():
+    X, y = sample()
+    with pytest.raises(ValueError, match=r"ridge=0.1 is for the exact solver.*loss='hinge'"):
+        AUCClassifier("hinge", ridge=0.1).fit(X, y)
+
+
 def test_bad_input():
     X, y = sample()
     with pytest.raises(ValueError, match='solver must be "auto", "sgd", "exact" or "moments"'):

@@ -665,7 +665,12 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 "gradient descent; leave one of them at its default, or name the solver."
             )
         known = self.loss == "auto" or is_exact(get_loss(self.loss))
-        if self.ridge != "auto" and known:
+        if self.ridge != "auto":
+            if not known:
+                raise ValueError(
+                    f"ridge={self.ridge!r} is for the exact solver, which needs a smooth convex "
+                    f'loss, got loss={self.loss!r}; use loss="squared_hinge", or leave out ridge.'
+                )
             return "exact"
         return (
             "exact" if not asked and known and is_cheap(rows, y, self._loss_for("exact")) else "sgd"
