@@ -20,6 +20,7 @@ ALLOWED = {
     "_exit": "os._exit: a child process ends without the clean-up of its parent",
     "_cache": "numba has no other way to say where compiled code is kept",
     "_replace": "public in a named tuple, whose fields must not be hidden by it",
+    "_meta": "Dask says by it alone what the parts of a collection are",
     "_get_param_names": "scikit-learn names the parameters of an estimator's class by it alone",
 }
 

@@ -118,7 +118,7 @@ class BinnedPairs:
         return value, np.tensordot(slopes, self.rows, axes=2)
 
 
-class _Binned(Statistic):
+class ByBin(Statistic):
     """Scores by class and bin; rows too, if asked for."""
 
     with_rows = False
@@ -206,7 +206,7 @@ class _Binned(Statistic):
         return scores, place + positive * (len(self.edges) + 1)
 
 
-class BinnedScores(_Binned):
+class BinnedScores(ByBin):
     """Weights and mean rows by class and bin of the score: all that a pair gradient needs.
 
     Parameters
@@ -236,7 +236,7 @@ class BinnedScores(_Binned):
         return BinnedPairs(bins, state["rows"] / safe[..., None])
 
 
-class SlopeSums(_Binned):
+class SlopeSums(ByBin):
     """The gradient of the pair risk once the slope of each bin is known, for many features.
 
     A second pass in place of the mean rows of all bins: d numbers instead of 2 B d.

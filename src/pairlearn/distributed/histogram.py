@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.distributed.base import State
-from pairlearn.distributed.binned import ScoreBins, _Binned
+from pairlearn.distributed.binned import ByBin, ScoreBins
 
 __all__ = ["HistogramAUC", "ScoreHistogram"]
 
@@ -52,7 +52,7 @@ class HistogramAUC:
         return (weight * mean).sum(axis=0) / total[kept], weight[1] / total[kept], total[kept]
 
 
-class ScoreHistogram(_Binned):
+class ScoreHistogram(ByBin):
     """Scores by class and bin: AUC with a certified half-width, ROC curve, calibration.
 
     Parameters
