@@ -41,7 +41,7 @@ class BrierScore(TwoClassMetric):
 
 @dataclass(frozen=True)
 class CalibrationError(TwoClassMetric):
-    """The mean, over bins of examples, of |mean probability - share of positives|.
+    """The mean, over bins of examples, of abs(mean probability - share of positives).
 
     Also known as expected calibration error. Chance alone makes it positive for a perfectly
     calibrated model, by about sqrt(n_bins / n) / 3, so it suits comparisons at equal n and
@@ -109,7 +109,7 @@ class CalibrationCurve:
     weight : ndarray of shape (n_bins,)
         The share of the examples in each bin.
     error : float
-        The calibration error: the weighted mean of |predicted - observed|.
+        The calibration error: the weighted mean of abs(predicted - observed).
     confidence : float
         The level at which all limits hold together.
 
