@@ -29,11 +29,13 @@ from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.sweep import Sweep
 
 if TYPE_CHECKING:
-    from pairlearn.estimators.auc_features import FeatureChoice
     from pairlearn.theory import Advice
 
 __all__ = [
+    "MOST_FEATURES",
     "Choice",
+    "FeatureChoice",
+    "JudgedFeatures",
     "Tried",
     "advice_for",
     "choose",
@@ -91,6 +93,8 @@ def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(classes)
 
 
+#: Above so many features a closed form is no cheap judge, and "auto" is linear.
+MOST_FEATURES = 2_000
 #: Relative step sizes c, half a decade apart.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
 #: Relative radii rho.
@@ -121,6 +125,48 @@ class Tried:
         n = len(aucs)
         error = float(np.std(aucs, ddof=1) / np.sqrt(n)) if n > 1 else math.nan
         return cls(values, float(np.mean(aucs)), error, n)
+
+
+@dataclass(frozen=True)
+class JudgedFeatures:
+    """A candidate and what it was worth on held-out examples."""
+
+    #: "linear", "hats" or "fourier".
+    name: str
+    #: Mean AUC over the folds, with the best ridge.
+    auc: float
+    #: Standard error of its difference to the best candidate; 0 for that one.
+    standard_error: float
+    ridge: float
+    #: Number of mapped features.
+    n_features: int
+
+
+@dataclass(frozen=True)
+class FeatureChoice:
+    """Which features a fit chose, and on what evidence."""
+
+    name: str
+    #: All candidates, from the simplest on; none where the number of features left no choice. One
+    #: that was behind on a part of the examples is left out.
+    judged: tuple[JudgedFeatures, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why, for a person."""
+        if not self.judged:
+            return f"{self.name}: more than {MOST_FEATURES:,} features, others were not tried"
+        told = ", ".join(f"{one.name} {one.auc:.4f}" for one in self.judged)
+        best = max(self.judged, key=lambda one: one.auc)
+        if best is self.judged[0]:
+            return f"{self.name} is the simplest and has the best held-out AUC ({told})"
+        if best.name == self.name:
+            return f"{self.name} has the best held-out AUC ({told}), by more than a standard error"
+        own = next(one for one in self.judged if one.name == self.name)
+        return (
+            f"{self.name} is the simplest within a standard error ({own.standard_error:.4f}) of "
+            f"{best.name} by held-out AUC ({told})"
+        )
 
 
 @dataclass(frozen=True)

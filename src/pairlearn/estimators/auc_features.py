@@ -9,14 +9,19 @@ being that of the difference of two AUCs on the same examples (DeLong): a curve 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.auc_choice import Choice, Tried
+from pairlearn.estimators.auc_choice import (
+    MOST_FEATURES,
+    Choice,
+    FeatureChoice,
+    JudgedFeatures,
+    Tried,
+)
 from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier
 from pairlearn.losses import PairLoss, Square
 from pairlearn.metrics import compare_auc, roc_auc
@@ -24,8 +29,6 @@ from pairlearn.solvers.mapped_moments import MappedMoments, RidgeProblem, block_
 from pairlearn.solvers.rows import Rows
 
 __all__ = [
-    "FeatureChoice",
-    "JudgedFeatures",
     "as_map",
     "check_named",
     "choose_features",
@@ -46,8 +49,6 @@ _RIDGES, _WIDE = (1.0, 0.1, 0.01, 1e-3, 1e-4), 512
 #: Mapped features of hats by name are at most so many, by fewer knots; "auto" leaves hats out where
 #: less than so many knots remain.
 _HAT_FEATURES, _FEWEST_KNOTS = 1024, 4
-#: Above so many features a closed form is no cheap judge, and "auto" is linear.
-_MOST_FEATURES = 2_000
 #: With fewer examples of the rarer class all folds are held out in turn; then three; then one.
 _FEW, _SOME, _SMALL = 200, 500, 3_000
 #: Where the Fourier map would cost more products than this, a small one is tried first, on so many
@@ -55,48 +56,6 @@ _FEW, _SOME, _SMALL = 200, 500, 3_000
 _DEAR, _TRIAL_FEATURES, _TRIAL_ROWS = 1e10, 512, 10_000
 #: With fewer examples of the rarer class the Fourier map has half the features.
 _RARE, _RARE_FEATURES = 100, 1024
-
-
-@dataclass(frozen=True)
-class JudgedFeatures:
-    """A candidate and what it was worth on held-out examples."""
-
-    #: "linear", "hats" or "fourier".
-    name: str
-    #: Mean AUC over the folds, with the best ridge.
-    auc: float
-    #: Standard error of its difference to the best candidate; 0 for that one.
-    standard_error: float
-    ridge: float
-    #: Number of mapped features.
-    n_features: int
-
-
-@dataclass(frozen=True)
-class FeatureChoice:
-    """Which features a fit chose, and on what evidence."""
-
-    name: str
-    #: All candidates, from the simplest on; none where the number of features left no choice. One
-    #: that was behind on a part of the examples is left out.
-    judged: tuple[JudgedFeatures, ...] = ()
-
-    @property
-    def reason(self) -> str:
-        """Why, for a person."""
-        if not self.judged:
-            return f"{self.name}: more than {_MOST_FEATURES:,} features, others were not tried"
-        told = ", ".join(f"{one.name} {one.auc:.4f}" for one in self.judged)
-        best = max(self.judged, key=lambda one: one.auc)
-        if best is self.judged[0]:
-            return f"{self.name} is the simplest and has the best held-out AUC ({told})"
-        if best.name == self.name:
-            return f"{self.name} has the best held-out AUC ({told}), by more than a standard error"
-        own = next(one for one in self.judged if one.name == self.name)
-        return (
-            f"{self.name} is the simplest within a standard error ({own.standard_error:.4f}) of "
-            f"{best.name} by held-out AUC ({told})"
-        )
 
 
 def is_linear(features: Any) -> bool:
@@ -310,7 +269,7 @@ def choose_features(
         Its moments, for `fit_moments`; None for the linear one without a comparison.
     """
     d = rows.shape[1]
-    if d > _MOST_FEATURES:
+    if d > MOST_FEATURES:
         return FeatureChoice("linear"), fit_map(Identity(), rows, rng), None
     maps = {}
     for name in _NAMES:
