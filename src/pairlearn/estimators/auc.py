@@ -20,7 +20,6 @@ from pairlearn.estimators.auc_choice import (
     Choice,
     advice_for,
     choose,
-    is_plain,
     opposite_scale,
     relative_radii,
     relative_steps,
@@ -28,7 +27,6 @@ from pairlearn.estimators.auc_choice import (
 )
 from pairlearn.estimators.auc_features import (
     as_map,
-    check_named,
     choose_features,
     fit_map,
     fit_moments,
@@ -36,27 +34,21 @@ from pairlearn.estimators.auc_features import (
     map_rows,
     signs_of,
 )
-from pairlearn.estimators.auc_moments import FIRST, MomentStream
-from pairlearn.estimators.auc_online import OnlineGrid, relative_to
+from pairlearn.estimators.auc_stream import AUCStream
 from pairlearn.estimators.by_name import (
     as_averaging,
     as_pairing,
     as_schedule,
     auto_steps,
-    is_scaled,
 )
-from pairlearn.estimators.decisions import StoredDecisions, Undecided
-from pairlearn.estimators.exact import fit_exact, is_cheap, is_exact
-from pairlearn.estimators.examples import validate_data
-from pairlearn.estimators.features_seen import see_features, seen_features
-from pairlearn.estimators.objectives import Objective, as_objective
-from pairlearn.estimators.order import RESERVOIRS, watch_order
+from pairlearn.estimators.exact import fit_exact
+from pairlearn.estimators.features_seen import see_features
 from pairlearn.estimators.published import DEFERRED, publish
 from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.shapes import Explanation, explain
 from pairlearn.estimators.storage import register_storable
 from pairlearn.estimators.weights import chunk_weights
-from pairlearn.features import FeatureMap, Hats, Identity
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss, Square, get_loss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
@@ -65,13 +57,11 @@ from pairlearn.progress import Progress
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
-from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.solution import Trace
-from pairlearn.solvers.top import TopOfList
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.validation import check_fraction, check_generator, check_positive, check_weights
+from pairlearn.validation import check_generator
 
 if TYPE_CHECKING:
     from pairlearn.theory import Advice
@@ -83,7 +73,7 @@ __all__ = ["AUCClassifier"]
 _AUTO_STEPS, _RAREST = 500_000, 0.1
 
 
-class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear classifier that maximises the area under the ROC curve.
 
     Minimises the pair risk
@@ -386,7 +376,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
                 print(found[0].reason, file=sys.stderr)
         self._record(solver, choice, len(y), data_fingerprint(given, y.astype(np.int8)))
         self.classes_ = classes
-        self._known_scales: Scaling | RunningScales | None = scaling
+        self._known_scales = scaling
         coef = (w if scaling is None else scaling.to_user(w))[np.newaxis]
         publish(self, coef_=coef, features_=features, **{DEFERRED: ()})
         self._decide_from(given, y, weight, rng)
@@ -404,7 +394,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         self.n_examples_ = n_examples
         self.data_fingerprint_: str | None = fingerprint
         self._online = None
-        self._moments: MomentStream | None = None
+        self._moments = None
         self._known_scales = None
 
     @one_at_a_time
@@ -652,500 +642,7 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             )
         return start if scaling is None else scaling.from_user(start)
 
-    def _solver_for(self, rows: Rows, y: NDArray[np.float64]) -> str:
-        """Return "sgd" or "exact"; what was asked for by name decides before the data do."""
-        if self.solver != "auto":
-            return self.solver
-        if self.objective != "auc":
-            return "exact"
-        asked = self._asks_for_sgd()
-        if asked and self.ridge != "auto":
-            raise ValueError(
-                f"ridge={self.ridge!r} is for the exact solver, but {asked[0]} asks for stochastic "
-                "gradient descent; leave one of them at its default, or name the solver."
-            )
-        known = self.loss == "auto" or is_exact(get_loss(self.loss))
-        if self.ridge != "auto":
-            if not known:
-                raise ValueError(
-                    f"ridge={self.ridge!r} is for the exact solver, which needs a smooth convex "
-                    f'loss, got loss={self.loss!r}; use loss="squared_hinge", or leave out ridge.'
-                )
-            return "exact"
-        return (
-            "exact" if not asked and known and is_cheap(rows, y, self._loss_for("exact")) else "sgd"
-        )
-
-    def _loss_for(self, solver: str) -> PairLoss:
-        if self.loss == "auto":
-            return get_loss({"exact": "squared_hinge", "moments": "square"}.get(solver, "hinge"))
-        return get_loss(self.loss)
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn from the next chunk of a stream, in order (Algorithm 2).
-
-        After `fit` the stream starts from its coefficients.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like of shape (2,), optional
-            Both labels; needed in the first call, unless the model is fitted.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
-
-        Returns
-        -------
-        self
-            The classifier. A chunk that fails leaves it as it was.
-        """
-        self.score_and_learn(X, y, classes, sample_weight)
-        return self
-
-    @one_at_a_time
-    def score_and_learn(
-        self,
-        X: Any,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        finite: bool = False,
-    ) -> NDArray[np.float64]:
-        """Learn a chunk as `partial_fit` does; return the scores that it had before."""
-        # Dense scaled streams score differences from their first example, so that scores of several
-        # chunks compare however far from zero features lie.
-        first = not hasattr(self, "classes_")
-        if self.solver == "exact":
-            raise ValueError('partial_fit needs solver="sgd", "moments" or "auto", got "exact".')
-        if self.objective != "auc":
-            raise ValueError(
-                f'partial_fit is for objective="auc", got "{self.objective}": the top of a list is '
-                "known when all of it is; call fit."
-            )
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        try:
-            return self._learn_chunk(X, y, classes, sample_weight, first=first, finite=finite)
-        except BaseException:
-            if first:
-                # Validation has noted the features of a chunk that was not learned.
-                for name in ("n_features_in_", "feature_names_in_"):
-                    self.__dict__.pop(name, None)
-            raise
-
-    def _learn_chunk(
-        self,
-        X: Any,
-        y: ArrayLike,
-        classes: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        *,
-        first: bool,
-        finite: bool,
-    ) -> NDArray[np.float64]:
-        problem = self._online_problem()
-        rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
-        if classes is not None:
-            known = np.unique(np.asarray(classes))
-            if len(known) != 2:
-                raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
-            if not first and not np.array_equal(known, self.classes_):
-                raise ValueError(
-                    f"classes={known.tolist()} differ from those of the model, "
-                    f"{self.classes_.tolist()}."
-                )
-        else:
-            known = self.classes_
-        is_positive = labels == known[1]
-        is_unknown = ~is_positive & (labels != known[0])
-        if is_unknown.any():
-            unknown = np.unique(labels[is_unknown])
-            raise ValueError(
-                f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}."
-            )
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
-            )
-        y = np.where(is_positive, 1.0, -1.0)
-        weight = self._example_weights(sample_weight, labels)
-        if self._learns_moments():
-            return self._learn_moments(rows, y, weight, known, first=first)
-        rows = self._mapped_chunk(rows)
-        online = self.__dict__.get("_online")
-        if online is None:
-            if self.step_size == "theory":
-                raise ValueError(
-                    'step_size="theory" needs the number of examples beforehand; for a stream pass '
-                    "a number (pairlearn.theory.advise gives one) or step_size='auto'."
-                )
-            step_size, radius = self._given_step_size(), self._given_radius()
-            scales = None
-            if self.scaling is not None:
-                scales = self._running_scales(rows.shape[1], first=first)
-                step_sizes: tuple[float, ...] = (step_size or STEP_SIZE,)
-            else:
-                step_sizes = relative_to(rows) if step_size is None else (step_size,)
-            online = OnlineGrid(
-                problem,
-                rows.shape[1],
-                dtype=rows.X.dtype if isinstance(rows, DenseRows) else np.float64,
-                step_sizes=step_sizes,
-                radius=np.inf if radius is None else radius,
-                start=None if first else self.coef_[0],
-                scales=scales,
-                **self._online_parts(),
-            )
-        scores = online.learn(rows, y, weight)
-        self._adopt(online, known)
-        watch_order(self, rows, y, online.best.scales, cure=RESERVOIRS)
-        return scores
-
-    def _running_scales(self, n_features: int, *, first: bool) -> RunningScales:
-        """Return the scales of a new stream, those of what was learned before if they are known."""
-        if first:
-            return RunningScales(n_features)
-        known = self.__dict__.get("_known_scales")
-        if known is None:
-            return RunningScales(n_features, start="given")
-        return known.going_on() if isinstance(known, RunningScales) else RunningScales.known(known)
-
-    def _learns_moments(self) -> bool:
-        """Whether a stream is learned by moments: if asked to, and by default if rows are mapped.
-
-        Stochastic gradient descent in one pass is weak on mapped rows.
-        """
-        if self.solver == "moments":
-            return True
-        closed = self.loss == "auto" or isinstance(get_loss(self.loss), Square)
-        mapped = not is_linear(self.features)
-        return self.solver == "auto" and mapped and closed and not self._asks_for_sgd()
-
-    def _mapped_chunk(self, rows: Rows) -> Rows:
-        """Return a chunk as stochastic gradient descent sees it."""
-        features = self.features
-        if is_linear(features):
-            return rows
-        if not isinstance(features, FeatureMap) or not features.is_fitted:
-            raise ValueError(
-                f"stochastic gradient descent on a stream needs fitted features, got {features!r}; "
-                'pass features=Hats().fit(X) of a sample X, or solver="moments", which fits the '
-                "map to the first 4,096 examples."
-            )
-        publish(self, features_=features)
-        return as_rows(map_rows(features, rows, self.max_memory, "pass smaller chunks."))
-
-    def _learn_moments(
-        self,
-        rows: Rows,
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        classes: NDArray[Any],
-        *,
-        first: bool,
-    ) -> NDArray[np.float64]:
-        stream = self.__dict__.get("_moments")
-        if stream is None:
-            if not first:
-                raise ValueError(
-                    "a stream by moments cannot go on from fit, which does not keep them; teach a "
-                    "new model by partial_fit alone."
-                )
-            stream = self._new_moments(rows.shape[1])
-        scores: NDArray[np.float64] = stream.learn(rows, y, weight)
-        self._adopt_moments(stream, classes)
-        return scores
-
-    def _new_moments(self, n_features: int) -> MomentStream:
-        if self.monotone:
-            raise ValueError("monotone functions are for fit; a stream does not constrain them.")
-        given = self.features
-        known = given if isinstance(given, FeatureMap) and given.is_fitted else None
-        if is_linear(given):
-            known = Identity().fit(np.zeros((1, n_features)))
-        if known is not None and known.n_inputs != n_features:
-            raise ValueError(
-                f"features were fitted to {known.n_inputs} features, X has {n_features}."
-            )
-        loss = self._loss_for("moments")
-        return MomentStream(
-            self._map_of_stream,
-            features=known,
-            ridge=None if self.ridge == "auto" else check_positive("ridge", self.ridge),  # type: ignore[arg-type]
-            margin=loss.parameter,
-            scaled=self.scaling is not None,
-        )
-
-    def _map_of_stream(self, rows: Rows, y: NDArray[np.float64]) -> FeatureMap:
-        """Return the map fitted to the first examples of a stream."""
-        rng = check_generator(copy.deepcopy(self.random_state))
-        if isinstance(self.features, str) and self.features == "auto":
-            # Too few to choose by: linear, until the choice is made for good.
-            if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
-                return Identity().fit(np.zeros((1, rows.shape[1])))
-            return choose_features(
-                rows,
-                y,
-                weight=np.empty(0),
-                validation_fraction=self.validation_fraction,
-                max_memory=self.max_memory,
-                rng=rng,
-            )[1]
-        return fit_map(as_map(self.features, rows, y), rows, rng)
-
-    def _adopt_moments(self, stream: MomentStream, classes: NDArray[Any]) -> None:
-        """Take over a stream; its model is found when somebody asks for it."""
-        self._moments, self.solver_ = stream, "moments"
-        self.loss_ = self._loss_for("moments")
-        self.step_size_, self.radius_ = None, np.inf
-        self.n_steps_ = self.n_gradients_ = self.n_examples_ = stream.n_examples
-        self.data_fingerprint_ = None
-        self.trace_ = Trace(n_steps=stream.n_examples, n_gradients=stream.n_examples)
-        deferred = {DEFERRED: ("coef_", "features_", "_decision")}
-        publish(self, classes_=classes, coef_=None, _decision=None, **deferred)
-
-    @one_at_a_time
-    def finish_stream(self) -> None:
-        """Find the coefficients of a stream by moments, if examples came since the last time.
-
-        Whoever reads them, or predicts, does so; call it to choose the moment.
-        """
-        stream: MomentStream | None = self.__dict__.get("_moments")
-        if stream is None:
-            return
-        model = stream.finish()
-        if model is None:
-            features: FeatureMap = Identity().fit(np.zeros((1, self.n_features_in_)))
-            coef = np.zeros(self.n_features_in_)
-            self.ridge_, self.held_out_auc_ = None, None
-        else:
-            features, coef = model.features, model.coef
-            self.ridge_, self.held_out_auc_ = model.ridge, model.auc
-        publish(
-            self,
-            coef_=coef[np.newaxis],
-            features_=features,
-            _decision=Undecided(*stream.window()),
-            **{DEFERRED: ()},
-        )
-
-    def _online_parts(self) -> dict[str, Any]:
-        return {
-            "pairing": as_pairing(self.pairing, self.buffer_size),
-            "schedule": as_schedule(self.schedule, default="inverse_sqrt"),
-            "averaging": as_averaging(self.averaging),
-            "rng": check_generator(self.random_state),
-        }
-
-    def _adopt(self, online: OnlineGrid, classes: NDArray[Any]) -> None:
-        """Take over what the streams have learned."""
-        self._online = online
-        stream = online.best
-        self.step_size_, self.radius_ = online.step_size, online.radius
-        self.held_out_auc_ = online.progressive_auc
-        self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
-        self.n_examples_, self.data_fingerprint_ = stream.n_examples, None
-        self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
-        self._publish_stream(online.average, classes, online.window())
-
-    @one_at_a_time
-    def restart_stream(self) -> None:
-        """Forget step sizes and average; the next chunk starts from the present coefficients."""
-        if self.__dict__.get("_moments") is not None:
-            raise ValueError(
-                'a stream by moments has no step sizes to start anew; use solver="sgd" to forget '
-                "the past."
-            )
-        online = self.__dict__.get("_online")
-        if online is not None:
-            self._known_scales = online.best.scales
-        self._online = None
-
-    @one_at_a_time
-    def stream_state(self) -> dict[str, Any]:
-        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
-        online, moments = self.__dict__.get("_online"), self.__dict__.get("_moments")
-        if moments is not None:
-            return {**seen_features(self), "classes": self.classes_, "moments": moments.state()}
-        if online is None:
-            return {}
-        return {**seen_features(self), "classes": self.classes_, **online.state()}
-
-    @one_at_a_time
-    def restore_stream(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that `stream_state` of an estimator made alike returned."""
-        if state:
-            see_features(self, state)
-            classes = state["classes"]
-            if not isinstance(classes, np.ndarray) or classes.shape != (2,):
-                raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")
-            self._check_parameters()
-            if ("moments" in state) != self._learns_moments():
-                raise ValueError(
-                    "the saved stream was learned by another solver; make the model alike."
-                )
-            if "moments" in state:
-                stream = self._new_moments(self.n_features_in_)
-                stream.restore(state["moments"], self.n_features_in_)
-                self._adopt_moments(stream, classes)
-                return
-            online = OnlineGrid.from_state(
-                state,
-                self._online_problem(),
-                is_scaled=self.scaling is not None,
-                **self._online_parts(),
-            )
-            if isinstance(self.features, FeatureMap) and self.features.is_fitted:
-                publish(self, features_=self.features)
-            self._adopt(online, classes)
-
     # ------------------------------------------------------------------------- parameters
-
-    def _check_parameters(self) -> None:
-        """Refuse parameters that mean nothing, alone or together."""
-        self._check_decisions()
-        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
-        if self.solver not in ("auto", "sgd", "exact", "moments"):
-            raise ValueError(
-                f'solver must be "auto", "sgd", "exact" or "moments", got {self.solver!r}.'
-            )
-        is_scaled(self.scaling)
-        top = self._objective().top
-        if top is not None:
-            self._check_top(top)
-        wrong = ["ridge"] if self.solver == "sgd" and self.ridge != "auto" else []
-        if self.solver in ("exact", "moments"):
-            wrong = self._asks_for_sgd()
-        if wrong:
-            listed = ", ".join(f"{name}={getattr(self, name)!r}" for name in wrong)
-            other = "exact" if self.solver == "sgd" else "sgd"
-            raise ValueError(
-                f'solver="{self.solver}" would ignore {listed}; leave it at its default, or pass '
-                f'solver="{other}".'
-            )
-        check_fraction("validation_fraction", self.validation_fraction)
-        if self.loss != "auto":
-            get_loss(self.loss)
-        self._check_features()
-
-    def _check_features(self) -> None:
-        check_positive("max_memory", self.max_memory, allow_infinite=True)
-        check_named(self.features)
-        by_moments = self.solver == "moments" or bool(self.monotone)
-        if by_moments and self.loss != "auto" and not isinstance(get_loss(self.loss), Square):
-            raise ValueError(
-                f"class moments are all that the square loss needs, and no other: got loss="
-                f'{self.loss!r}; use loss="square" or "auto", or solver="exact".'
-            )
-        if self.monotone:
-            if self.solver not in ("auto", "moments") or self._asks_for_sgd():
-                raise ValueError(
-                    'monotone functions are found by solver="moments"; leave the solver and the '
-                    "parameters of stochastic gradient descent at their defaults."
-                )
-            if self.features != "hats" and not isinstance(self.features, Hats):
-                raise ValueError(
-                    f"monotone constrains piecewise linear functions, got features="
-                    f'{self.features!r}; use features="hats" or Hats(...).'
-                )
-
-    def _objective(self) -> Objective:
-        return as_objective(
-            self.objective, max_fpr=self.max_fpr, min_tpr=self.min_tpr, power=self.power
-        )
-
-    def _check_top(self, top: TopOfList) -> None:
-        """Refuse what an objective for the top of the list does not go with."""
-        asked = self._asks_for_sgd()
-        if self.solver == "sgd" or asked:
-            received = 'solver="sgd"' if self.solver == "sgd" else asked[0]
-            raise ValueError(
-                f'objective="{self.objective}" is minimised by the exact solver; {received} is for '
-                'stochastic gradient descent: leave it at its default, or use objective="auc".'
-            )
-        by_moments = self.solver == "moments" or bool(self.monotone)
-        if by_moments or (self.solver == "auto" and not is_linear(self.features)):
-            raise ValueError(
-                f'objective="{self.objective}" needs more than class moments, by which mapped '
-                'features and monotone functions are learned: pass solver="exact" without '
-                'monotone, or objective="auc".'
-            )
-        if self.loss != "auto":
-            top.check_loss(get_loss(self.loss))
-
-    def _asks_for_sgd(self) -> list[str]:
-        """Return the parameters that only stochastic gradient descent looks at, if given."""
-        defaults = {
-            "step_size": "auto",
-            "radius": "auto",
-            "n_passes": "auto",
-            "schedule": "auto",
-            "averaging": "step_size",
-            "pairing": "previous",
-            "callbacks": None,
-            "warm_start": False,
-        }
-        return [
-            name
-            for name, default in defaults.items()
-            if (value := getattr(self, name)) is not default and value != default
-        ]
-
-    def _online_problem(self) -> Problem:
-        self._check_parameters()
-        return Problem(LinearScore(), self._loss_for("sgd"))
-
-    def _given_step_size(self) -> float | None:
-        if self.step_size in ("auto", "theory"):
-            return None
-        return check_positive("step_size", self.step_size)  # type: ignore[arg-type]
-
-    def _given_radius(self) -> float | None:
-        if self.radius == "auto":
-            return None
-        return check_positive("radius", self.radius, allow_infinite=True)  # type: ignore[arg-type]
-
-    def _examples(
-        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, finite: bool = False
-    ) -> tuple[Rows, NDArray[Any]]:
-        if not reset and is_plain(X, y, self):
-            return as_rows(X, finite=finite), np.asarray(y)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32] if self.dtype is None else self.dtype,
-            order="C",
-            reset=reset,
-            ensure_min_samples=minimum,
-        )
-        return as_rows(X, finite=True), np.asarray(y)
-
-    def _example_weights(
-        self, sample_weight: ArrayLike | None, labels: NDArray[Any]
-    ) -> NDArray[np.float64]:
-        if sample_weight is None and self.class_weight is None:
-            return np.empty(0)
-        weight = check_weights(
-            np.ones(len(labels)) if sample_weight is None else sample_weight, len(labels)
-        )
-        if self.class_weight is not None:
-            from sklearn.utils.class_weight import compute_sample_weight
-
-            weight = weight * compute_sample_weight(self.class_weight, labels)
-        return weight
 
     def _pair_weights(
         self,

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the parameters of an AUC classifier ask for: which go together, which solver and loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.averaging import Averaging
+from pairlearn.estimators.auc_choice import is_plain
+from pairlearn.estimators.auc_features import check_named, is_linear
+from pairlearn.estimators.by_name import is_scaled
+from pairlearn.estimators.decisions import StoredDecisions
+from pairlearn.estimators.exact import is_cheap, is_exact
+from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.objectives import Objective, as_objective
+from pairlearn.features import FeatureMap, Hats
+from pairlearn.losses import PairLoss, Square, get_loss
+from pairlearn.pairings import Pairing
+from pairlearn.schedules import Schedule
+from pairlearn.solvers.rows import Rows, as_rows
+from pairlearn.solvers.running import Callback
+from pairlearn.solvers.top import TopOfList
+from pairlearn.validation import check_fraction, check_positive, check_weights
+
+__all__ = ["AUCParameters"]
+
+
+class AUCParameters(StoredDecisions):
+    """The parameters of `AUCClassifier`, which says what each means, read and checked."""
+
+    loss: str | PairLoss
+    step_size: float | str
+    radius: float | str
+    n_passes: float | str
+    schedule: str | Schedule
+    averaging: str | Averaging
+    pairing: str | Pairing
+    buffer_size: int
+    validation_fraction: float
+    dtype: Any
+    random_state: Any
+    solver: str
+    ridge: float | str
+    scaling: str | None
+    callbacks: Sequence[Callback] | None
+    warm_start: bool
+    features: str | FeatureMap
+    max_memory: float
+    monotone: Mapping[str | int, int] | None
+    objective: str
+    max_fpr: float | None
+    min_tpr: float | None
+    power: float | None
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that mean nothing, alone or together."""
+        self._check_decisions()
+        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
+        if self.solver not in ("auto", "sgd", "exact", "moments"):
+            raise ValueError(
+                f'solver must be "auto", "sgd", "exact" or "moments", got {self.solver!r}.'
+            )
+        is_scaled(self.scaling)
+        top = self._objective().top
+        if top is not None:
+            self._check_top(top)
+        wrong = ["ridge"] if self.solver == "sgd" and self.ridge != "auto" else []
+        if self.solver in ("exact", "moments"):
+            wrong = self._asks_for_sgd()
+        if wrong:
+            listed = ", ".join(f"{name}={getattr(self, name)!r}" for name in wrong)
+            other = "exact" if self.solver == "sgd" else "sgd"
+            raise ValueError(
+                f'solver="{self.solver}" would ignore {listed}; leave it at its default, or pass '
+                f'solver="{other}".'
+            )
+        check_fraction("validation_fraction", self.validation_fraction)
+        if self.loss != "auto":
+            get_loss(self.loss)
+        self._check_features()
+
+    def _check_features(self) -> None:
+        check_positive("max_memory", self.max_memory, allow_infinite=True)
+        check_named(self.features)
+        by_moments = self.solver == "moments" or bool(self.monotone)
+        if by_moments and self.loss != "auto" and not isinstance(get_loss(self.loss), Square):
+            raise ValueError(
+                f"class moments are all that the square loss needs, and no other: got loss="
+                f'{self.loss!r}; use loss="square" or "auto", or solver="exact".'
+            )
+        if self.monotone:
+            if self.solver not in ("auto", "moments") or self._asks_for_sgd():
+                raise ValueError(
+                    'monotone functions are found by solver="moments"; leave the solver and the '
+                    "parameters of stochastic gradient descent at their defaults."
+                )
+            if self.features != "hats" and not isinstance(self.features, Hats):
+                raise ValueError(
+                    f"monotone constrains piecewise linear functions, got features="
+                    f'{self.features!r}; use features="hats" or Hats(...).'
+                )
+
+    def _objective(self) -> Objective:
+        return as_objective(
+            self.objective, max_fpr=self.max_fpr, min_tpr=self.min_tpr, power=self.power
+        )
+
+    def _check_top(self, top: TopOfList) -> None:
+        """Refuse what an objective for the top of the list does not go with."""
+        asked = self._asks_for_sgd()
+        if self.solver == "sgd" or asked:
+            received = 'solver="sgd"' if self.solver == "sgd" else asked[0]
+            raise ValueError(
+                f'objective="{self.objective}" is minimised by the exact solver; {received} is for '
+                'stochastic gradient descent: leave it at its default, or use objective="auc".'
+            )
+        by_moments = self.solver == "moments" or bool(self.monotone)
+        if by_moments or (self.solver == "auto" and not is_linear(self.features)):
+            raise ValueError(
+                f'objective="{self.objective}" needs more than class moments, by which mapped '
+                'features and monotone functions are learned: pass solver="exact" without '
+                'monotone, or objective="auc".'
+            )
+        if self.loss != "auto":
+            top.check_loss(get_loss(self.loss))
+
+    def _asks_for_sgd(self) -> list[str]:
+        """Return the parameters that only stochastic gradient descent looks at, if given."""
+        defaults = {
+            "step_size": "auto",
+            "radius": "auto",
+            "n_passes": "auto",
+            "schedule": "auto",
+            "averaging": "step_size",
+            "pairing": "previous",
+            "callbacks": None,
+            "warm_start": False,
+        }
+        return [
+            name
+            for name, default in defaults.items()
+            if (value := getattr(self, name)) is not default and value != default
+        ]
+
+    def _solver_for(self, rows: Rows, y: NDArray[np.float64]) -> str:
+        """Return "sgd" or "exact"; what was asked for by name decides before the data do."""
+        if self.solver != "auto":
+            return self.solver
+        if self.objective != "auc":
+            return "exact"
+        asked = self._asks_for_sgd()
+        if asked and self.ridge != "auto":
+            raise ValueError(
+                f"ridge={self.ridge!r} is for the exact solver, but {asked[0]} asks for stochastic "
+                "gradient descent; leave one of them at its default, or name the solver."
+            )
+        known = self.loss == "auto" or is_exact(get_loss(self.loss))
+        if self.ridge != "auto":
+            if not known:
+                raise ValueError(
+                    f"ridge={self.ridge!r} is for the exact solver, which needs a smooth convex "
+                    f'loss, got loss={self.loss!r}; use loss="squared_hinge", or leave out ridge.'
+                )
+            return "exact"
+        return (
+            "exact" if not asked and known and is_cheap(rows, y, self._loss_for("exact")) else "sgd"
+        )
+
+    def _loss_for(self, solver: str) -> PairLoss:
+        if self.loss == "auto":
+            return get_loss({"exact": "squared_hinge", "moments": "square"}.get(solver, "hinge"))
+        return get_loss(self.loss)
+
+    def _given_step_size(self) -> float | None:
+        if self.step_size in ("auto", "theory"):
+            return None
+        return check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+
+    def _given_radius(self) -> float | None:
+        if self.radius == "auto":
+            return None
+        return check_positive("radius", self.radius, allow_infinite=True)  # type: ignore[arg-type]
+
+    def _examples(
+        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, finite: bool = False
+    ) -> tuple[Rows, NDArray[Any]]:
+        if not reset and is_plain(X, y, self):
+            return as_rows(X, finite=finite), np.asarray(y)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32] if self.dtype is None else self.dtype,
+            order="C",
+            reset=reset,
+            ensure_min_samples=minimum,
+        )
+        return as_rows(X, finite=True), np.asarray(y)
+
+    def _example_weights(
+        self, sample_weight: ArrayLike | None, labels: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        if sample_weight is None and self.class_weight is None:
+            return np.empty(0)
+        weight = check_weights(
+            np.ones(len(labels)) if sample_weight is None else sample_weight, len(labels)
+        )
+        if self.class_weight is not None:
+            from sklearn.utils.class_weight import compute_sample_weight
+
+            weight = weight * compute_sample_weight(self.class_weight, labels)
+        return weight

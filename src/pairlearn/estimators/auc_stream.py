@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How an AUC classifier learns a stream, chunk by chunk: by Algorithm 2 or by class moments."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.estimators.auc_features import as_map, choose_features, fit_map, is_linear, map_rows
+from pairlearn.estimators.auc_moments import FIRST, MomentStream
+from pairlearn.estimators.auc_online import OnlineGrid, relative_to
+from pairlearn.estimators.auc_parameters import AUCParameters
+from pairlearn.estimators.by_name import as_averaging, as_pairing, as_schedule
+from pairlearn.estimators.decisions import Undecided
+from pairlearn.estimators.features_seen import see_features, seen_features
+from pairlearn.estimators.order import RESERVOIRS, watch_order
+from pairlearn.estimators.published import DEFERRED, publish
+from pairlearn.estimators.scaling import Scaling
+from pairlearn.features import FeatureMap, Identity
+from pairlearn.losses import Square, get_loss
+from pairlearn.problem import Problem
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
+from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.validation import check_generator, check_positive
+
+__all__ = ["AUCStream"]
+
+
+class AUCStream(AUCParameters):
+    """The streams of `AUCClassifier`: learning by chunks, and a state to go on from."""
+
+    n_features_in_: int
+    _online: OnlineGrid | None
+    _moments: MomentStream | None
+    _known_scales: Scaling | RunningScales | None
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from the next chunk of a stream, in order (Algorithm 2).
+
+        After `fit` the stream starts from its coefficients.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (2,), optional
+            Both labels; needed in the first call, unless the model is fitted.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
+
+        Returns
+        -------
+        self
+            The classifier. A chunk that fails leaves it as it was.
+        """
+        self.score_and_learn(X, y, classes, sample_weight)
+        return self
+
+    @one_at_a_time
+    def score_and_learn(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        finite: bool = False,
+    ) -> NDArray[np.float64]:
+        """Learn a chunk as `partial_fit` does; return the scores that it had before."""
+        # Dense scaled streams score differences from their first example, so that scores of several
+        # chunks compare however far from zero features lie.
+        first = not hasattr(self, "classes_")
+        if self.solver == "exact":
+            raise ValueError('partial_fit needs solver="sgd", "moments" or "auto", got "exact".')
+        if self.objective != "auc":
+            raise ValueError(
+                f'partial_fit is for objective="auc", got "{self.objective}": the top of a list is '
+                "known when all of it is; call fit."
+            )
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        try:
+            return self._learn_chunk(X, y, classes, sample_weight, first=first, finite=finite)
+        except BaseException:
+            if first:
+                # Validation has noted the features of a chunk that was not learned.
+                for name in ("n_features_in_", "feature_names_in_"):
+                    self.__dict__.pop(name, None)
+            raise
+
+    def _learn_chunk(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        *,
+        first: bool,
+        finite: bool,
+    ) -> NDArray[np.float64]:
+        problem = self._online_problem()
+        rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
+        if classes is not None:
+            known = np.unique(np.asarray(classes))
+            if len(known) != 2:
+                raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
+            if not first and not np.array_equal(known, self.classes_):
+                raise ValueError(
+                    f"classes={known.tolist()} differ from those of the model, "
+                    f"{self.classes_.tolist()}."
+                )
+        else:
+            known = self.classes_
+        is_positive = labels == known[1]
+        is_unknown = ~is_positive & (labels != known[0])
+        if is_unknown.any():
+            unknown = np.unique(labels[is_unknown])
+            raise ValueError(
+                f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}."
+            )
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
+            )
+        y = np.where(is_positive, 1.0, -1.0)
+        weight = self._example_weights(sample_weight, labels)
+        if self._learns_moments():
+            return self._learn_moments(rows, y, weight, known, first=first)
+        rows = self._mapped_chunk(rows)
+        online = self.__dict__.get("_online")
+        if online is None:
+            if self.step_size == "theory":
+                raise ValueError(
+                    'step_size="theory" needs the number of examples beforehand; for a stream pass '
+                    "a number (pairlearn.theory.advise gives one) or step_size='auto'."
+                )
+            step_size, radius = self._given_step_size(), self._given_radius()
+            scales = None
+            if self.scaling is not None:
+                scales = self._running_scales(rows.shape[1], first=first)
+                step_sizes: tuple[float, ...] = (step_size or STEP_SIZE,)
+            else:
+                step_sizes = relative_to(rows) if step_size is None else (step_size,)
+            online = OnlineGrid(
+                problem,
+                rows.shape[1],
+                dtype=rows.X.dtype if isinstance(rows, DenseRows) else np.float64,
+                step_sizes=step_sizes,
+                radius=np.inf if radius is None else radius,
+                start=None if first else self.coef_[0],
+                scales=scales,
+                **self._online_parts(),
+            )
+        scores = online.learn(rows, y, weight)
+        self._adopt(online, known)
+        watch_order(self, rows, y, online.best.scales, cure=RESERVOIRS)
+        return scores
+
+    def _running_scales(self, n_features: int, *, first: bool) -> RunningScales:
+        """Return the scales of a new stream, those of what was learned before if they are known."""
+        if first:
+            return RunningScales(n_features)
+        known = self.__dict__.get("_known_scales")
+        if known is None:
+            return RunningScales(n_features, start="given")
+        return known.going_on() if isinstance(known, RunningScales) else RunningScales.known(known)
+
+    def _mapped_chunk(self, rows: Rows) -> Rows:
+        """Return a chunk as stochastic gradient descent sees it."""
+        features = self.features
+        if is_linear(features):
+            return rows
+        if not isinstance(features, FeatureMap) or not features.is_fitted:
+            raise ValueError(
+                f"stochastic gradient descent on a stream needs fitted features, got {features!r}; "
+                'pass features=Hats().fit(X) of a sample X, or solver="moments", which fits the '
+                "map to the first 4,096 examples."
+            )
+        publish(self, features_=features)
+        return as_rows(map_rows(features, rows, self.max_memory, "pass smaller chunks."))
+
+    def _adopt(self, online: OnlineGrid, classes: NDArray[Any]) -> None:
+        """Take over what the streams have learned."""
+        self._online = online
+        stream = online.best
+        self.step_size_, self.radius_ = online.step_size, online.radius
+        self.held_out_auc_ = online.progressive_auc
+        self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
+        self.n_examples_, self.data_fingerprint_ = stream.n_examples, None
+        self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
+        self._publish_stream(online.average, classes, online.window())
+
+    def _online_parts(self) -> dict[str, Any]:
+        return {
+            "pairing": as_pairing(self.pairing, self.buffer_size),
+            "schedule": as_schedule(self.schedule, default="inverse_sqrt"),
+            "averaging": as_averaging(self.averaging),
+            "rng": check_generator(self.random_state),
+        }
+
+    def _online_problem(self) -> Problem:
+        self._check_parameters()
+        return Problem(LinearScore(), self._loss_for("sgd"))
+
+    @one_at_a_time
+    def restart_stream(self) -> None:
+        """Forget step sizes and average; the next chunk starts from the present coefficients."""
+        if self.__dict__.get("_moments") is not None:
+            raise ValueError(
+                'a stream by moments has no step sizes to start anew; use solver="sgd" to forget '
+                "the past."
+            )
+        online = self.__dict__.get("_online")
+        if online is not None:
+            self._known_scales = online.best.scales
+        self._online = None
+
+    def _learns_moments(self) -> bool:
+        """Whether a stream is learned by moments: if asked to, and by default if rows are mapped.
+
+        Stochastic gradient descent in one pass is weak on mapped rows.
+        """
+        if self.solver == "moments":
+            return True
+        closed = self.loss == "auto" or isinstance(get_loss(self.loss), Square)
+        mapped = not is_linear(self.features)
+        return self.solver == "auto" and mapped and closed and not self._asks_for_sgd()
+
+    def _learn_moments(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        classes: NDArray[Any],
+        *,
+        first: bool,
+    ) -> NDArray[np.float64]:
+        stream = self.__dict__.get("_moments")
+        if stream is None:
+            if not first:
+                raise ValueError(
+                    "a stream by moments cannot go on from fit, which does not keep them; teach a "
+                    "new model by partial_fit alone."
+                )
+            stream = self._new_moments(rows.shape[1])
+        scores: NDArray[np.float64] = stream.learn(rows, y, weight)
+        self._adopt_moments(stream, classes)
+        return scores
+
+    def _new_moments(self, n_features: int) -> MomentStream:
+        if self.monotone:
+            raise ValueError("monotone functions are for fit; a stream does not constrain them.")
+        given = self.features
+        known = given if isinstance(given, FeatureMap) and given.is_fitted else None
+        if is_linear(given):
+            known = Identity().fit(np.zeros((1, n_features)))
+        if known is not None and known.n_inputs != n_features:
+            raise ValueError(
+                f"features were fitted to {known.n_inputs} features, X has {n_features}."
+            )
+        loss = self._loss_for("moments")
+        return MomentStream(
+            self._map_of_stream,
+            features=known,
+            ridge=None if self.ridge == "auto" else check_positive("ridge", self.ridge),  # type: ignore[arg-type]
+            margin=loss.parameter,
+            scaled=self.scaling is not None,
+        )
+
+    def _map_of_stream(self, rows: Rows, y: NDArray[np.float64]) -> FeatureMap:
+        """Return the map fitted to the first examples of a stream."""
+        rng = check_generator(copy.deepcopy(self.random_state))
+        if isinstance(self.features, str) and self.features == "auto":
+            # Too few to choose by: linear, until the choice is made for good.
+            if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
+                return Identity().fit(np.zeros((1, rows.shape[1])))
+            return choose_features(
+                rows,
+                y,
+                weight=np.empty(0),
+                validation_fraction=self.validation_fraction,
+                max_memory=self.max_memory,
+                rng=rng,
+            )[1]
+        return fit_map(as_map(self.features, rows, y), rows, rng)
+
+    def _adopt_moments(self, stream: MomentStream, classes: NDArray[Any]) -> None:
+        """Take over a stream; its model is found when somebody asks for it."""
+        self._moments, self.solver_ = stream, "moments"
+        self.loss_ = self._loss_for("moments")
+        self.step_size_, self.radius_ = None, np.inf
+        self.n_steps_ = self.n_gradients_ = self.n_examples_ = stream.n_examples
+        self.data_fingerprint_ = None
+        self.trace_ = Trace(n_steps=stream.n_examples, n_gradients=stream.n_examples)
+        deferred = {DEFERRED: ("coef_", "features_", "_decision")}
+        publish(self, classes_=classes, coef_=None, _decision=None, **deferred)
+
+    @one_at_a_time
+    def finish_stream(self) -> None:
+        """Find the coefficients of a stream by moments, if examples came since the last time.
+
+        Whoever reads them, or predicts, does so; call it to choose the moment.
+        """
+        stream: MomentStream | None = self.__dict__.get("_moments")
+        if stream is None:
+            return
+        model = stream.finish()
+        if model is None:
+            features: FeatureMap = Identity().fit(np.zeros((1, self.n_features_in_)))
+            coef = np.zeros(self.n_features_in_)
+            self.ridge_, self.held_out_auc_ = None, None
+        else:
+            features, coef = model.features, model.coef
+            self.ridge_, self.held_out_auc_ = model.ridge, model.auc
+        publish(
+            self,
+            coef_=coef[np.newaxis],
+            features_=features,
+            _decision=Undecided(*stream.window()),
+            **{DEFERRED: ()},
+        )
+
+    @one_at_a_time
+    def stream_state(self) -> dict[str, Any]:
+        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        online, moments = self.__dict__.get("_online"), self.__dict__.get("_moments")
+        if moments is not None:
+            return {**seen_features(self), "classes": self.classes_, "moments": moments.state()}
+        if online is None:
+            return {}
+        return {**seen_features(self), "classes": self.classes_, **online.state()}
+
+    @one_at_a_time
+    def restore_stream(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        if state:
+            see_features(self, state)
+            classes = state["classes"]
+            if not isinstance(classes, np.ndarray) or classes.shape != (2,):
+                raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")
+            self._check_parameters()
+            if ("moments" in state) != self._learns_moments():
+                raise ValueError(
+                    "the saved stream was learned by another solver; make the model alike."
+                )
+            if "moments" in state:
+                stream = self._new_moments(self.n_features_in_)
+                stream.restore(state["moments"], self.n_features_in_)
+                self._adopt_moments(stream, classes)
+                return
+            online = OnlineGrid.from_state(
+                state,
+                self._online_problem(),
+                is_scaled=self.scaling is not None,
+                **self._online_parts(),
+            )
+            if isinstance(self.features, FeatureMap) and self.features.is_fitted:
+                publish(self, features_=self.features)
+            self._adopt(online, classes)
