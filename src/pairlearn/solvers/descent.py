@@ -58,12 +58,13 @@ class Parts:
 
 
 def as_function(kernel: Any) -> Callable[..., Any]:
-    """Return a plain function that calls a kernel.
+    """Return what calls a kernel and shows nothing of it.
 
-    What walks over the objects that a model holds, as River does to measure its memory, stops at a
-    function; a kernel would lead it into the compiler.
+    What walks over the objects that a model holds, as River does to measure its memory, stops
+    there; a kernel would lead it into the compiler.
     """
-    return lambda *arguments: kernel(*arguments)
+    called: Callable[..., Any] = kernel.__call__
+    return called
 
 
 def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[Callable[..., Any], Any]:
@@ -194,10 +195,12 @@ class Descent:
         self.left_iterate, self._other_left = self._other_left, left_before
         sum_before[:] = self.weighted_sum
         now = slice(first, first + 1)
-        steps = (plan.left, plan.right, self._step_sizes[now], self._paid[now], plan.active, 1)
-        iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
-        loss = (self._pair_address, self._parameter)
-        status = self._descend(flat, y, *steps, *iterates, self._radius, *loss)
+        # Arguments one by one: to join tuples takes as long as the step.
+        status = self._descend(
+            flat, y, plan.left, plan.right, self._step_sizes[now], self._paid[now], plan.active, 1,
+            self.w, self.weighted_sum, self.left_iterate, self._room, self.state, self._radius,
+            self._pair_address, self._parameter,
+        )  # fmt: skip
         if status:
             self.w[:], self.weighted_sum[:] = self.left_iterate, sum_before
             self.left_iterate, self._other_left = left_before, self.left_iterate

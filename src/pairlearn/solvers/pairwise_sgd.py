@@ -284,10 +284,11 @@ class Stream:
         self._turn_rows = tuple(self._turns.X)
         self._seen_rows = tuple(self._seen.X)
         self._seen_flat = self._seen.flat
+        self._turn_dtype, self._turn_shape = self._turns.X.dtype, self._turns.X.shape[1:]
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy of a view would be an array of its own.
-        views = ("_turn_rows", "_seen_rows", "_seen_flat")
+        views = ("_turn_rows", "_seen_rows", "_seen_flat", "_turn_dtype", "_turn_shape")
         return {name: value for name, value in self.__dict__.items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -330,43 +331,47 @@ class Stream:
     def learn_one(self, x: ArrayLike, y: float) -> Stream:
         """Learn from one dense example, a vector and its label; return the stream itself."""
         with self._learning:
-            self._learn_one(x, y)
-        return self
-
-    def _learn_one(self, x: ArrayLike, y: float) -> None:
-        descent = self._descent
-        x = real_array("x", x)
-        if x.shape != (descent.n_features,):
-            raise ValueError(f"x must have shape ({descent.n_features},), got {x.shape}.")
-        if not self._meets_previous or not self._take_turns():
-            self._learn_many(x[np.newaxis], np.array([y], dtype=np.float64), None, None)
-            return
-        # The other row holds the example before the previous one, which nobody needs any more.
-        turn = 1 - self._turn if self._turn >= 0 else 0
-        row = self._turn_rows[turn]
-        row[:] = x
-        label = float(y)
-        if not isfinite(label + row.dot(row)) and not (
-            isfinite(label) and bool(np.isfinite(row).all())
-        ):
-            raise ValueError("The example contains NaN or infinity; skip it or impute the values.")
-        self._turn_y[turn] = label
-        if self.scales is not None:
-            if self.scales.is_due:
-                # Scales may change with this example, and a step that fails must not change them.
-                self._learn_many(row[np.newaxis].copy(), np.array([label]), None, None)
-                return
-            self.scales.apply_to(row, self._seen_rows[turn])
-        if self._turn >= 0:
-            previous = self._turn_y[1 - turn]
-            if label > previous or (label < previous and not self._one_sided) or self._all_pairs:
-                descent.step_pair(self._seen_flat, self._turn_y, self._plans[turn])
-            else:
-                descent.step_nothing()
-        if self.scales is not None:
-            self.scales.note(row)
-        self._turn = turn
-        self.n_examples += 1
+            descent = self._descent
+            if type(x) is not np.ndarray or x.dtype is not self._turn_dtype:
+                x = real_array("x", x)
+            if x.shape != self._turn_shape:
+                raise ValueError(f"x must have shape ({descent.n_features},), got {x.shape}.")
+            if not self._meets_previous or not (self._turn >= 0 or self._take_turns()):
+                self._learn_many(x[np.newaxis], np.array([y], dtype=np.float64), None, None)
+                return self
+            # The other row holds the example before the previous one, which nobody needs any more.
+            turn = 1 - self._turn if self._turn >= 0 else 0
+            row = self._turn_rows[turn]
+            row[:] = x
+            label = float(y)
+            if not isfinite(label + row.dot(row)) and not (
+                isfinite(label) and bool(np.isfinite(row).all())
+            ):
+                raise ValueError(
+                    "The example contains NaN or infinity; skip it or impute the values."
+                )
+            self._turn_y[turn] = label
+            if self.scales is not None:
+                if self.scales.is_due:
+                    # Scales may change with this example; a step that fails must not change them.
+                    self._learn_many(row[np.newaxis].copy(), np.array([label]), None, None)
+                    return self
+                self.scales.apply_to(row, self._seen_rows[turn])
+            if self._turn >= 0:
+                previous = self._turn_y[1 - turn]
+                if (
+                    label > previous
+                    or (label < previous and not self._one_sided)
+                    or self._all_pairs
+                ):
+                    descent.step_pair(self._seen_flat, self._turn_y, self._plans[turn])
+                else:
+                    descent.step_nothing()
+            if self.scales is not None:
+                self.scales.note(row)
+            self._turn = turn
+            self.n_examples += 1
+            return self
 
     def learn_many(
         self,
@@ -575,7 +580,7 @@ class Stream:
 
     def _take_turns(self) -> bool:
         """Move the last example of `learn_many` to the two rows of `learn_one`, if it fits."""
-        if self._turn < 0 and self._buffer is not None:
+        if self._buffer is not None:
             if not isinstance(self._buffer, DenseRows) or len(self._buffer_weight):
                 return False
             self._turns.X[0], self._turn_y[0] = self._buffer.X[0], self._buffer_y[0]
