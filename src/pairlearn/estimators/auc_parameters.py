@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,7 +58,19 @@ class AUCParameters(StoredDecisions):
     power: float | None
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that mean nothing, alone or together."""
+        """Refuse parameters that mean nothing, alone or together.
+
+        Those of the last time are not looked at again: for a chunk of a stream it would take as
+        long as to learn from it.
+        """
+        given = _PARAMETERS(self)
+        before = self.__dict__.get("_checked_parameters", ())
+        if len(before) == len(given) and all(map(operator.is_, given, before)):
+            return
+        self._check_all_parameters()
+        self._checked_parameters = given
+
+    def _check_all_parameters(self) -> None:
         self._check_decisions()
         if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
@@ -216,3 +229,8 @@ class AUCParameters(StoredDecisions):
 
             weight = weight * compute_sample_weight(self.class_weight, labels)
         return weight
+
+
+_PARAMETERS = operator.attrgetter(
+    "threshold", "calibrate", "class_weight", *AUCParameters.__annotations__
+)

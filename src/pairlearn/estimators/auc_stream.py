@@ -115,7 +115,7 @@ class AUCStream(AUCParameters):
     ) -> NDArray[np.float64]:
         problem = self._online_problem()
         rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
-        if classes is not None:
+        if classes is not None and (first or not np.array_equal(classes, self.classes_)):
             known = np.unique(np.asarray(classes))
             if len(known) != 2:
                 raise ValueError(f"classes must hold two labels, got {known.tolist()}.")

@@ -33,8 +33,8 @@ NARROWEST, _WIDEST = 1e-50, 1e300
 @kernel
 def note_rows(X, counts, low, high, total, squares, jumps, n_rows, shift, last, is_first):
     """Add dense rows to the present window, whose moments are arrays of their own."""
-    d = len(shift)
-    n = len(X) // d
+    d = np.uintp(len(shift))
+    n = np.uintp(len(X)) // d
     if n == 0:
         return
     if is_first:
@@ -49,8 +49,9 @@ def note_rows(X, counts, low, high, total, squares, jumps, n_rows, shift, last, 
         base = i * d
         for k in range(d):
             value = np.float64(X[base + k])
-            low[k] = min(low[k], value)
-            high[k] = max(high[k], value)
+            lowest, highest = low[k], high[k]
+            low[k] = value if value < lowest else lowest
+            high[k] = value if value > highest else highest
             # A zero counts as a value that is not stored, as in sparse rows.
             stored = 1.0 if value != 0.0 else 0.0
             counts[k] += stored
@@ -188,12 +189,13 @@ def least_jump(present, n, shift, floor):
 @kernel
 def scale_within(X, centre, factor, bound, scaled):
     """Fill `scaled` with (x - centre) * factor, but from -bound to bound."""
-    d = len(centre)
-    for i in range(len(X) // d):
+    d = np.uintp(len(centre))
+    for i in range(np.uintp(len(X)) // d):
         base = i * d
         for k in range(d):
             value = (np.float64(X[base + k]) - centre[k]) * factor[k]
-            scaled[base + k] = min(max(value, -bound), bound)
+            value = value if value > -bound else -bound
+            scaled[base + k] = value if value < bound else bound
 
 
 @kernel

@@ -24,6 +24,7 @@ atom, votes : float64, shape (d,)
 import numpy as np
 
 from pairlearn.kernels._native import kernel, part
+from pairlearn.kernels.dense import AHEAD, ask_for_row
 
 
 @part
@@ -35,9 +36,9 @@ def vote(value, w, k, atom, votes):
 
 
 @kernel
-def column_sums(X, weight, inverse, low, high, shift, total, squares, atom, votes):
+def column_sums(X, weight, inverse, low, high, shift, total, squares):
     """Fill the sums of dense columns in one pass; values are multiplied by `inverse` first."""
-    d = len(low)
+    d = np.uintp(len(low))
     for k in range(d):
         value = np.float64(X[k]) * inverse[k]
         shift[k] = value
@@ -45,28 +46,33 @@ def column_sums(X, weight, inverse, low, high, shift, total, squares, atom, vote
         high[k] = value
         total[k] = 0.0
         squares[k] = 0.0
-        atom[k] = value
-        votes[k] = weight[0]
-    for i in range(1, len(weight)):
+    for i in range(np.uintp(1), np.uintp(len(weight))):
         base = i * d
         w = weight[i]
         for k in range(d):
             value = np.float64(X[base + k]) * inverse[k]
-            low[k] = min(low[k], value)
-            high[k] = max(high[k], value)
+            lowest, highest = low[k], high[k]
+            low[k] = value if value < lowest else lowest
+            high[k] = value if value > highest else highest
             excess = value - shift[k]
             total[k] += w * excess
             squares[k] += w * excess * excess
-            vote(value, w, k, atom, votes)
 
 
 @kernel
-def column_counts(X, weight, inverse, atom, count):
-    """Fill `count` with the weight of the examples whose value is the atom of their column."""
-    d = len(atom)
+def column_counts(X, weight, inverse, atom, votes, count):
+    """Fill `count` with the weight of the examples whose value is that of the majority, if any."""
+    d = np.uintp(len(atom))
     for k in range(d):
+        atom[k] = np.float64(X[k]) * inverse[k]
+        votes[k] = 0.0
         count[k] = 0.0
-    for i in range(len(weight)):
+    for i in range(np.uintp(len(weight))):
+        base = i * d
+        w = weight[i]
+        for k in range(d):
+            vote(np.float64(X[base + k]) * inverse[k], w, k, atom, votes)
+    for i in range(np.uintp(len(weight))):
         base = i * d
         w = weight[i]
         for k in range(d):
@@ -113,8 +119,21 @@ def csr_column_squares(data, indices, indptr, weight, inverse, mean, atom, squar
 @kernel
 def scale_rows(X, inverse, centre, factor, scaled):
     """Fill `scaled` with (x * inverse - centre) * factor, computed in double precision."""
-    d = len(centre)
-    for i in range(len(X) // d):
+    d = np.uintp(len(centre))
+    for i in range(np.uintp(len(X)) // d):
         base = i * d
         for k in range(d):
             scaled[base + k] = (np.float64(X[base + k]) * inverse[k] - centre[k]) * factor[k]
+
+
+@kernel
+def scale_some(X, index, inverse, centre, factor, scaled):
+    """Fill `scaled` with the rows that `index` names, scaled; they may lie anywhere in memory."""
+    d = np.uintp(len(centre))
+    n = len(index)
+    for r in range(n):
+        if r + AHEAD < n:
+            ask_for_row(X, np.uintp(index[r + AHEAD]) * d, d)
+        base, place = np.uintp(index[r]) * d, np.uintp(r) * d
+        for k in range(d):
+            scaled[place + k] = (np.float64(X[base + k]) * inverse[k] - centre[k]) * factor[k]

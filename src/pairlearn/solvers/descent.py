@@ -22,7 +22,7 @@ from pairlearn.losses import Hinge
 from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.rows import CsrRows, DenseRows, LaterRows, Rows
 from pairlearn.solvers.support import check_parts
 from pairlearn.validation import DivergenceError, check_vector
 
@@ -238,6 +238,8 @@ class Descent:
         n_active = find_active(left, right, y, self._one_sided, self._all_pairs, self._active)
         self._moved_last = bool(n_active) and int(self._active[n_active - 1]) == count - 1
         self.n_gradients += int(n_active)
+        if isinstance(rows, LaterRows) and not rows.is_made:
+            rows, y, left, right = _made(rows, y, left, right, self._active[:n_active])
         pairs = (y, left, right, step_sizes, self._paid[now], self._active, int(n_active))
         if isinstance(rows, CsrRows):
             status = self._descend_csr(rows, pairs, now)
@@ -470,6 +472,17 @@ class Descent:
 
             add_rows(rows.data, rows.indices, rows.indptr, self._coefficients, self.weighted_sum)
             self._pending_rows = None
+
+
+def _made(
+    rows: LaterRows, y: Vector, left: Any, right: Any, active: NDArray[np.int32]
+) -> tuple[DenseRows, Vector, Any, Any]:
+    """Return the rows of active pairs, their labels, and where in them each step finds its pair."""
+    m = len(active)
+    both = np.concatenate([left[active], right[active]])
+    near = np.zeros((2, len(left)), dtype=np.int32)
+    near[0, active], near[1, active] = np.arange(m), np.arange(m, 2 * m)
+    return rows.some(both), y[both], near[0], near[1]
 
 
 class _Lowered:

@@ -96,7 +96,8 @@ class OrderWatch:
             return
         self._waiting.append(y)
         self._n_waiting += len(y)
-        if self._n_waiting >= _WAITING:
+        # Later ones wait for more: a look takes longer than a chunk of a thousand is learned in.
+        if self._n_waiting >= max(_WAITING, self._n // 8):
             labels = np.concatenate(self._waiting).astype(np.float64)
             self._waiting, self._n_waiting = [], 0
             self._look_at(labels, scales)

@@ -24,7 +24,7 @@ from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.coordinatewise import CoordinatewiseDescent
 from pairlearn.solvers.descent import BLOCK, Descent, PairPlan, Parts
 from pairlearn.solvers.mahalanobis import MahalanobisDescent
-from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.rows import DenseRows, LaterRows, Rows, as_rows
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.solution import Solution
@@ -43,6 +43,8 @@ __all__ = ["PairwiseSGD", "Stream"]
 #: Copying so many numbers takes less time than a step of its own.
 _SMALL = 1 << 15
 _NO_WEIGHTS = np.empty(0)
+#: The order of a chunk of a usual size.
+_ORDER = np.arange(1 << 14, dtype=np.int32)
 #: How many pairs of a block the running risk is estimated from.
 _RISK_PAIRS = 1024
 
@@ -155,6 +157,8 @@ class PairwiseSGD:
         n_steps = check_count("n_steps", n_steps, minimum=0)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
+        if isinstance(rows, LaterRows) and n_steps > n:
+            rows = DenseRows(rows.X).checked()
         descent = _descent_for(
             parts, rows.shape[1], dtype=_iterate_dtype(rows), w_start=w_start, horizon=n_steps
         )
@@ -564,14 +568,15 @@ class Stream:
         assert self.scales is not None
         buffer, b = self._buffer, 0
         if buffer is not None:
-            buffer, b = as_rows(buffer), len(self._buffer_y)
-            y = np.concatenate([self._buffer_y, y])
-            weight = np.concatenate([self._buffer_weight, weight])
+            buffer, b = buffer.checked(), len(self._buffer_y)
+            y = np.concatenate((self._buffer_y, y))
+            if len(weight):
+                weight = np.concatenate((self._buffer_weight, weight))
         if plan is None or keep is None:
             plan, keep = _in_order(len(y)), np.array([len(y) - 1])
         self._descent.advance(self.scales.apply(rows, buffer), y, plan, weight)
         self._descent.settle()
-        if b == 0 or not len(keep) or keep.min() >= b:
+        if b == 0 or not len(keep) or keep[0] >= b or keep.min() >= b:
             self._buffer = rows.take(keep - b)
         else:
             self._buffer = buffer.followed_by(rows).take(keep)  # type: ignore[union-attr]
@@ -599,12 +604,12 @@ class Stream:
 
 def _in_order(m: int) -> Plan:
     """Return the plan in which each of m rows meets the one before it."""
-    order = np.arange(m, dtype=np.int32)
-    return Plan(order[1:], order[:-1])
+    order = _ORDER if m <= len(_ORDER) else np.arange(m, dtype=np.int32)
+    return Plan(order[1:m], order[: m - 1])
 
 
 def _iterate_dtype(rows: Rows) -> Any:
-    return rows.X.dtype if isinstance(rows, DenseRows) else np.float64
+    return rows.dtype if isinstance(rows, DenseRows) else np.float64
 
 
 def _running_risk(

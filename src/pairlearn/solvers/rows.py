@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from pairlearn.validation import real_array
 __all__ = [
     "CsrRows",
     "DenseRows",
+    "LaterRows",
     "Rows",
     "as_rows",
     "check_sparse",
@@ -40,6 +41,15 @@ class DenseRows:
     def shape(self) -> tuple[int, int]:
         """Number of rows and of features."""
         return (self.X.shape[0], self.X.shape[1])
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the numbers."""
+        return self.X.dtype
+
+    def made_later(self, maker: Maker) -> LaterRows:
+        """Return the rows that somebody makes of these when they are needed."""
+        return _as_sound_as(LaterRows(self, maker), self)
 
     def checked(self) -> DenseRows:
         """Return the rows themselves; raise if a kernel could not read them."""
@@ -90,6 +100,58 @@ class DenseRows:
     def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return w X' for one parameter or for several in rows."""
         return np.asarray(w.astype(self.X.dtype, copy=False) @ self.X.T, dtype=np.float64)
+
+
+class Maker(Protocol):
+    """Makes rows of rows, each of one of them, in their type."""
+
+    def apply(self, rows: DenseRows) -> Any:
+        """Return all of them."""
+
+    def apply_some(self, rows: DenseRows, index: NDArray[Any], scaled: NDArray[Any]) -> DenseRows:
+        """Return some of them, written over a vector."""
+
+
+class LaterRows(DenseRows):
+    """Rows that are made of others: all of them when somebody asks for the array, or a few.
+
+    One pass of stochastic gradient descent reads the rows of active pairs only, and an array of
+    all would be written to memory and read again for it.
+    """
+
+    source: DenseRows
+    maker: Maker
+
+    def __init__(self, source: DenseRows, maker: Maker) -> None:
+        vars(self).update(source=source, maker=maker, room=np.empty(0, source.dtype))
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "X":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        vars(self)["X"] = made = self.maker.apply(self.source).X
+        return made
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the array is there."""
+        return "X" in vars(self)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of features."""
+        return self.source.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the numbers."""
+        return self.source.dtype
+
+    def some(self, index: NDArray[Any]) -> DenseRows:
+        """Return some of the rows, which the next call may overwrite."""
+        size = len(index) * self.shape[1]
+        if len(vars(self)["room"]) < size:
+            vars(self)["room"] = np.empty(size, self.dtype)
+        return _as_sound_as(self.maker.apply_some(self.source, index, vars(self)["room"]), self)
 
 
 @dataclass(frozen=True)
@@ -181,7 +243,7 @@ class CsrRows:
 
 
 Rows = DenseRows | CsrRows
-R = TypeVar("R", DenseRows, CsrRows)
+R = TypeVar("R", DenseRows, LaterRows, CsrRows)
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
