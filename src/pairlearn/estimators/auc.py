@@ -354,11 +354,13 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             The fitted classifier.
         """
         self._check_parameters()
-        given, labels = self._examples(X, y, reset=True, minimum=2)
+        given, labels = self._examples(X, y, reset=True, minimum=2, finite=None)
         classes = two_classes(labels)
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
         weight = self._pair_weights(sample_weight, labels, classes, y)
+        if not is_linear(self.features):
+            given.checked()  # else the scaling, which reads every value, looks for NaN on the way
         features, found = self._features_for(given, y, weight, rng)
         source, solver = self._source_for(features, given)
         bare = self.scaling is None or self.step_size == "theory" or solver == "moments"
@@ -1117,8 +1119,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
         return check_positive("radius", self.radius, allow_infinite=True)  # type: ignore[arg-type]
 
     def _examples(
-        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, finite: bool = False
+        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, finite: bool | None = False
     ) -> tuple[Rows, NDArray[Any]]:
+        """Return rows and labels; whether they are finite is left to others if `finite` is None."""
         if not reset and is_plain(X, y, self):
             return as_rows(X, finite=finite), np.asarray(y)
         X, y = validate_data(
@@ -1130,8 +1133,9 @@ class AUCClassifier(StoredDecisions, ClassifierMixin, BaseEstimator):  # type: i
             order="C",
             reset=reset,
             ensure_min_samples=minimum,
+            ensure_all_finite=finite is not None,
         )
-        return as_rows(X, finite=True), np.asarray(y)
+        return as_rows(X, finite=None if finite is None else True), np.asarray(y)
 
     def _example_weights(
         self, sample_weight: ArrayLike | None, labels: NDArray[Any]
