@@ -6,9 +6,9 @@ import pytest
 import scipy.sparse
 from sklearn.preprocessing import StandardScaler
 
-from pairlearn import AUCClassifier
-from pairlearn.estimators.scaling import fit_scaling
-from pairlearn.solvers.rows import DenseRows, as_rows
+from pairlearn import AUCClassifier, Hinge, LinearScore, PairwiseSGD, Problem
+from pairlearn.estimators.scaling import fit_scaling, scaled_rows
+from pairlearn.solvers.rows import DenseRows, LaterRows, as_rows
 
 #: What a change of units may move the test AUC by.
 LAW = 0.002
@@ -227,3 +227,36 @@ def test_what_would_be_ignored_is_refused(given, message):
     X, y = sample(n=60)
     with pytest.raises(ValueError, match=message):
         AUCClassifier(**given).fit(X, y)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_are_made_later_give_the_same_bits(weighted):
+    rng = np.random.default_rng(3)
+    X = 10.0 ** rng.uniform(-3, 3, 30) * rng.normal(size=(9_000, 30)) + 5.0
+    y = np.where(rng.random(9_000) < 0.2, 1.0, -1.0)
+    weight = rng.random(9_000) + 0.5 if weighted else None
+    scaling, later = scaled_rows("auto", as_rows(X))
+    assert isinstance(later, LaterRows)
+    at_once = scaling.apply(as_rows(X))
+    solver, problem = PairwiseSGD(), Problem(LinearScore(), Hinge())
+    found = [
+        solver.solve(problem, rows, y, n_steps=9_000, rng=0, example_weight=weight)
+        for rows in (later, at_once)
+    ]
+    np.testing.assert_array_equal(found[0].average, found[1].average)
+    assert not later.is_made
+    # Several passes ask for all of them.
+    solver.solve(problem, later, y, n_steps=18_000, rng=0)
+    assert later.is_made
+    np.testing.assert_array_equal(later.X, at_once.X)
+
+
+def test_large_dense_text_is_told_from_a_table():
+    rng = np.random.default_rng(0)
+    texts = np.where(rng.random((5_000, 50)) < 0.02, rng.random((5_000, 50)), 0.0)
+    dense, sparse = (fit_scaling(as_rows(X)) for X in (texts, scipy.sparse.csr_array(texts)))
+    np.testing.assert_allclose(dense.factor, sparse.factor, rtol=1e-10)
+    table = rng.normal(size=(5_000, 50))
+    table[:, :5] = texts[:, :5]
+    large, small = fit_scaling(as_rows(table)), fit_scaling(as_rows(table[:3_000]))
+    np.testing.assert_allclose(large.factor, small.factor, rtol=0.2)

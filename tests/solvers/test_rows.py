@@ -175,6 +175,77 @@ def test_rows_are_looked_at_once(monkeypatch):
         assert len(looks) == 1
 
 
+@pytest.mark.parametrize("storage", ["dense", "sparse", "no scaling"])
+def test_a_fit_that_reads_every_value_anyway_takes_no_look_of_its_own(monkeypatch, storage):
+    from sklearn.utils import validation
+
+    from pairlearn.solvers import rows as module
+
+    looked_at = {"ours": 0, "scikit-learn's": 0, "arrays": 0}
+
+    def count(name, true_check):
+        def check(X, *arguments, **options):
+            looked_at[name] += X.size if name != "scikit-learn's" or np.ndim(X) == 2 else 0
+            return true_check(X, *arguments, **options)
+
+        return check
+
+    monkeypatch.setattr(module, "_check_finite", count("ours", module._check_finite))
+    monkeypatch.setattr(module, "_check_compressed", count("arrays", module._check_compressed))
+    looked = count("scikit-learn's", validation._assert_all_finite)
+    monkeypatch.setattr(validation, "_assert_all_finite", looked)
+    X = sp.csr_array(DENSE) if storage == "sparse" else DENSE
+    options = {"scaling": None} if storage == "no scaling" else {}
+    AUCClassifier(step_size=0.1, n_passes=1, **options).fit(X, Y)
+    assert looked_at == {
+        "ours": X.size if storage == "no scaling" else 0,
+        "scikit-learn's": 0,
+        "arrays": X.size if storage == "sparse" else 0,
+    }
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("place", [(0, 0), (17, 3), (N - 1, D - 1)])
+@pytest.mark.parametrize("few", [0, 10**9])
+def test_sums_over_the_columns_notice_what_is_not_finite(monkeypatch, value, place, few):
+    from pairlearn.estimators import scaling
+
+    monkeypatch.setattr(scaling, "_SMALL", few)
+    X = DENSE.copy()
+    X[place] = value
+    weights = [None, np.arange(N) % 3 + 0.5, np.where(np.arange(N) == place[0], 0.0, 1.0)]
+    for given in (X, X.astype(np.float32), sp.csr_array(X)):
+        for weight in weights:
+            with pytest.raises(ValueError, match="NaN or infinity"):
+                AUCClassifier(step_size=0.1).fit(given, Y, weight)
+
+
+def test_norms_that_solvers_need_say_whether_all_values_are_finite(monkeypatch):
+    from pairlearn.solvers import rows as module
+
+    monkeypatch.setattr(module, "_FEW", 0)
+    matrix = sp.csr_array(DENSE)
+    assert "norms" in vars(as_rows(matrix))
+    assert as_rows(matrix * 1e200).norms.max() == math.inf  # large, and finite
+    for value in (math.nan, math.inf):
+        matrix.data[7] = value
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            as_rows(matrix)
+
+
+def test_rows_without_weight_may_be_too_far_out_for_the_scales_of_the_others():
+    from pairlearn.estimators.scaling import scaled_rows
+
+    X, weight = DENSE * 1e-10, np.ones(N)
+    X[4] = 1e300
+    _, scaled = scaled_rows("auto", as_rows(X), weight)
+    assert np.isfinite(scaled.checked().X).all()
+    weight[4] = 0.0
+    _, scaled = scaled_rows("auto", as_rows(X), weight)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        scaled.checked()
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -344,11 +344,13 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
             The fitted classifier.
         """
         self._check_parameters()
-        given, labels = self._examples(X, y, reset=True, minimum=2)
+        given, labels = self._examples(X, y, reset=True, minimum=2, finite=None)
         classes = two_classes(labels)
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
         weight = self._pair_weights(sample_weight, labels, classes, y)
+        if not is_linear(self.features):
+            given.checked()  # else the scaling, which reads every value, looks for NaN on the way
         features, found = self._features_for(given, y, weight, rng)
         source, solver = self._source_for(features, given)
         bare = self.scaling is None or self.step_size == "theory" or solver == "moments"

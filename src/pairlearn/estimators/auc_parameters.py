@@ -200,8 +200,9 @@ class AUCParameters(StoredDecisions):
         return check_positive("radius", self.radius, allow_infinite=True)  # type: ignore[arg-type]
 
     def _examples(
-        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, finite: bool = False
+        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, finite: bool | None = False
     ) -> tuple[Rows, NDArray[Any]]:
+        """Return rows and labels; whether they are finite is left to others if `finite` is None."""
         if not reset and is_plain(X, y, self):
             return as_rows(X, finite=finite), np.asarray(y)
         X, y = validate_data(
@@ -213,8 +214,9 @@ class AUCParameters(StoredDecisions):
             order="C",
             reset=reset,
             ensure_min_samples=minimum,
+            ensure_all_finite=finite is not None,
         )
-        return as_rows(X, finite=True), np.asarray(y)
+        return as_rows(X, finite=None if finite is None else True), np.asarray(y)
 
     def _example_weights(
         self, sample_weight: ArrayLike | None, labels: NDArray[Any]

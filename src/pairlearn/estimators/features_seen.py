@@ -24,7 +24,7 @@ def rows_and_targets(
     X, y = validate_data(
         model, X, y, **kinds, order="C", reset=reset, ensure_min_samples=minimum, y_numeric=True
     )
-    return as_rows(X), np.asarray(y, dtype=np.float64)
+    return as_rows(X, finite=True), np.asarray(y, dtype=np.float64)
 
 
 def seen_features(model: Any) -> dict[str, Any]:

@@ -90,12 +90,14 @@ class Scaling:
 
     def apply(self, rows: Rows) -> Rows:
         """Return scaled rows in the storage and the type of the given ones."""
-        if isinstance(rows, CsrRows):
-            data = (rows.data * self.inverse[rows.indices]) * self.factor[rows.indices]
-            return CsrRows(data.astype(rows.data.dtype), rows.indices, rows.indptr, rows.n_features)
-        if rows.X.size <= _SMALL:
-            values = (rows.X.astype(np.float64) * self.inverse - self.centre) * self.factor
-            return DenseRows(values.astype(rows.X.dtype, copy=False))
+        # Rows that the scales do not come from may overflow; they are looked at where they go.
+        with np.errstate(over="ignore"):
+            if isinstance(rows, CsrRows):
+                data = (rows.data * self.inverse[rows.indices]) * self.factor[rows.indices]
+                return rows.with_values(data.astype(rows.data.dtype), finite=False)
+            if rows.X.size <= _SMALL:
+                values = (rows.X.astype(np.float64) * self.inverse - self.centre) * self.factor
+                return DenseRows(values.astype(rows.X.dtype, copy=False))
         from pairlearn.kernels.scales import scale_rows
 
         scaled = np.empty_like(rows.X)
@@ -124,16 +126,20 @@ class Scaling:
 def scaled_rows(
     scaling: str | None, rows: Rows, weight: Vector | None = None, *, mapped: bool = False
 ) -> tuple[Scaling | None, Rows]:
-    """Return the scaling that a parameter asks for, None for none, and the rows in its units.
+    """Return the scaling that a parameter asks for, None for none, and sound rows in its units.
 
     Nobody is told of outliers among `mapped` features, which the user cannot clip.
     """
     if not is_scaled(scaling):
-        return None, rows
+        return None, rows.checked()
     fitted = fit_scaling(rows, weight, mapped=mapped)
+    if weight is not None and np.any(weight == 0.0):
+        return fitted, fitted.apply(rows)
+    # A column that varies does so by 1e-10 of its largest value at least, and its scale is no less
+    # than a tenth of its range: no value that was counted leaves 1e-30 to 1e30.
     if isinstance(rows, DenseRows) and rows.X.size > _SMALL:
-        return fitted, rows.made_later(fitted)
-    return fitted, fitted.apply(rows)
+        return fitted, rows.made_later(fitted).known_finite()
+    return fitted, fitted.apply(rows).known_finite()
 
 
 def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = False) -> Scaling:
@@ -142,7 +148,7 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
     Parameters
     ----------
     rows : DenseRows or CsrRows
-        Examples, finite.
+        Examples, as `as_rows` gives them; they are known to be finite afterwards.
     weight : ndarray of shape (n,) or (0,), optional
         How often each one counts, none if all count the same.
     mapped : bool, default=False
@@ -152,6 +158,11 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
     -------
     Scaling
         Centres and scales.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN or infinite.
 
     Warns
     -----
@@ -169,8 +180,10 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
         weight = np.ones(rows.shape[0])
     elif (weight == 0.0).any():
         kept = np.flatnonzero(weight)
-        rows, weight = rows.take(kept), weight[kept]
+        rows, weight = rows.checked().take(kept), weight[kept]
     columns = _columns(rows, weight, np.ones(rows.shape[1]))
+    # NaN and infinity stay in a sum; if one overflows, the values are looked at.
+    rows.known_finite() if np.isfinite(columns.mean).all() else rows.checked()
     inverse = inverse_of(columns.size)
     if (inverse != 1.0).any():
         columns = _columns(rows, weight, inverse)
@@ -310,7 +323,8 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
             np.where(zero, np.maximum(high, 0.0), high),
         )
         count = np.where(atom == 0.0, count + absent, np.maximum(count, absent))
-        variance = (squares + absent * mean**2) / n
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = (squares + absent * mean**2) / n
     else:
         shift = np.empty(d)
         with np.errstate(over="ignore", invalid="ignore"):

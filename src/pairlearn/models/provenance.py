@@ -41,7 +41,7 @@ def data_fingerprint(X: Any, y: ArrayLike) -> str:
     """
     from pairlearn.solvers.rows import DenseRows, as_rows
 
-    rows = as_rows(X, finite=True)
+    rows = as_rows(X, finite=None)
     n, d = rows.shape
     chosen = np.unique(np.linspace(0, max(n - 1, 0), min(n, _ROWS)).astype(np.int64))
     some = rows.take(chosen)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pairlearn.domains import CoordinatewiseDomain
 from pairlearn.pairings import Plan, SlotPlan
-from pairlearn.solvers.descent import NO_WEIGHTS, Descent, PairPlan, Vector, as_function
+from pairlearn.solvers.descent import NO_WEIGHTS, Descent, PairPlan, Vector, known
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.validation import DivergenceError
 
@@ -32,7 +32,7 @@ class CoordinatewiseDescent(Descent):
         from pairlearn.kernels.coordinatewise import descend_coordinatewise
 
         super()._prepare()
-        self._descend, self._room = as_function(descend_coordinatewise), np.empty_like(self.w)
+        self._kernel, self._room = known(descend_coordinatewise), np.empty_like(self.w)
         # Only the plain kernels have the hinge built in.
         self._pair_address = self._address
         self._proximal_address = self._domain.proximal.row_address(self.w.dtype)

@@ -9,7 +9,6 @@ whatever the sizes of its chunks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +25,7 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, LaterRows, Rows
 from pairlearn.solvers.support import check_parts
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "as_function", "dense_kernel"]
+__all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "dense_kernel", "known"]
 
 #: Steps per block.
 BLOCK = 32768
@@ -37,8 +36,10 @@ BY_LABEL_FROM = 64
 
 Vector = NDArray[np.float64]
 NO_WEIGHTS = np.empty(0)
+#: The kernels in use.
+KERNELS: list[Any] = []
 #: Addresses, which mean nothing in another process, and scratch space.
-_ADDRESSES = {"_descend", "_address", "_dense_address", "_pair_address", "_proximal_address"}
+_ADDRESSES = {"_kernel", "_address", "_dense_address", "_pair_address", "_proximal_address"}
 _ROOM = {"_room", "_other_left", "_sum_before", "_active", "_scratch", "_slots"}
 _NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, "_step_sizes", "_paid", "_block_of"})
 
@@ -57,26 +58,27 @@ class Parts:
         check_parts("PairwiseSGD", score=problem.score, loss=problem.loss, domain=self.domain)
 
 
-def as_function(kernel: Any) -> Callable[..., Any]:
-    """Return what calls a kernel and shows nothing of it.
+def known(kernel: Any) -> int:
+    """Return the place of a kernel in `KERNELS`, for a model to hold instead of the kernel.
 
-    What walks over the objects that a model holds, as River does to measure its memory, stops
-    there; a kernel would lead it into the compiler.
+    What walks over the objects that a model holds, as River does to measure its memory, would be
+    led into the compiler.
     """
-    called: Callable[..., Any] = kernel.__call__
-    return called
+    if kernel not in KERNELS:
+        KERNELS.append(kernel)
+    return KERNELS.index(kernel)
 
 
-def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[Callable[..., Any], Any]:
-    """Return the kernel for dense rows of d numbers, and what it takes as scratch space."""
+def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[int, Any]:
+    """Return the place of the kernel for dense rows of d numbers, and its scratch space."""
     if hinge and dtype == np.float64:
         from pairlearn.kernels.short_rows import LANES, LONGEST, SHORTEST, descend_short
 
         if SHORTEST <= d <= LONGEST:
-            return as_function(descend_short), (0,) * -(-d // LANES)
+            return known(descend_short), (0,) * -(-d // LANES)
     from pairlearn.kernels.dense import descend
 
-    return as_function(descend), np.empty(d, dtype=dtype)
+    return known(descend), np.empty(d, dtype=dtype)
 
 
 class Descent:
@@ -143,7 +145,7 @@ class Descent:
         #: The dense kernels have the hinge built in, under an address that no function has.
         self._dense_address = 0 if type(loss) is Hinge else self._address
         self._pair_address = self._dense_address
-        self._descend, self._room = dense_kernel(
+        self._kernel, self._room = dense_kernel(
             len(self.w), self.w.dtype, hinge=type(loss) is Hinge
         )
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
@@ -196,7 +198,7 @@ class Descent:
         sum_before[:] = self.weighted_sum
         now = slice(first, first + 1)
         # Arguments one by one: to join tuples takes as long as the step.
-        status = self._descend(
+        status = KERNELS[self._kernel](
             flat, y, plan.left, plan.right, self._step_sizes[now], self._paid[now], plan.active, 1,
             self.w, self.weighted_sum, self.left_iterate, self._room, self.state, self._radius,
             self._pair_address, self._parameter,
@@ -246,7 +248,7 @@ class Descent:
         else:
             iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
             loss = (self._pair_address, self._parameter)
-            status = self._descend(rows.flat, *pairs, *iterates, self._bound(now), *loss)
+            status = KERNELS[self._kernel](rows.flat, *pairs, *iterates, self._bound(now), *loss)
         if status:
             self._fail(int(status))
 

@@ -576,7 +576,7 @@ class Stream:
             plan, keep = _in_order(len(y)), np.array([len(y) - 1])
         self._descent.advance(self.scales.apply(rows, buffer), y, plan, weight)
         self._descent.settle()
-        if b == 0 or not len(keep) or keep[0] >= b or keep.min() >= b:
+        if b == 0 or not len(keep) or keep.min() >= b:
             self._buffer = rows.take(keep - b)
         else:
             self._buffer = buffer.followed_by(rows).take(keep)  # type: ignore[union-attr]

@@ -4,7 +4,8 @@
 Kernels look at nothing: a row that does not exist is read from wherever it would be. So rows are
 *sound* before they reach one: finite, and with indices that stay inside. That is a linear scan,
 done once for each object (`checked` remembers it), and not at all for rows that are made of sound
-ones.
+ones. Reading all values from memory is a large part of a single pass, so where another loop reads
+them anyway and its sums tell (`known_finite`), there is no second look.
 """
 
 from __future__ import annotations
@@ -49,20 +50,26 @@ class DenseRows:
 
     def made_later(self, maker: Maker) -> LaterRows:
         """Return the rows that somebody makes of these when they are needed."""
-        return _as_sound_as(LaterRows(self, maker), self)
+        return _note(LaterRows(self, maker), _INSIDE)
 
     def checked(self) -> DenseRows:
         """Return the rows themselves; raise if a kernel could not read them."""
-        if not _is_sound(self):
+        if not _knows(self, _INSIDE):
             X = self.X
             if X.ndim != 2 or X.dtype not in _FLOATS or not X.flags.c_contiguous:
                 raise ValueError(
                     f"Rows must be a C-contiguous table of float32 or float64, got {X.dtype} of "
                     f"shape {X.shape}."
                 )
-            _check_finite(X)
-            _mark_sound(self)
+            _note(self, _INSIDE)
+        if not _knows(self, _FINITE):
+            _check_finite(self.X)
+            _note(self, _FINITE)
         return self
+
+    def known_finite(self) -> DenseRows:
+        """Return the rows themselves, whose values somebody has seen to be finite."""
+        return _note(self, _FINITE)
 
     @property
     def flat(self) -> NDArray[Any]:
@@ -83,19 +90,19 @@ class DenseRows:
 
     def take(self, index: NDArray[np.int64]) -> DenseRows:
         """Return a copy of some rows."""
-        return _as_sound_as(DenseRows(self.X[index]), self)
+        return _as_known_as(DenseRows(self.X[index]), self)
 
     def part(self, rows: slice) -> DenseRows:
         """Return consecutive rows, not copied."""
-        return _as_sound_as(DenseRows(self.X[rows]), self)
+        return _as_known_as(DenseRows(self.X[rows]), self)
 
     def with_values(self, X: NDArray[Any]) -> DenseRows:
-        """Return rows of the same form with other values, as sound as these."""
-        return _as_sound_as(DenseRows(X), self)
+        """Return rows of the same form with other values, finite where these are."""
+        return _as_known_as(DenseRows(X), self)
 
     def followed_by(self, other: DenseRows) -> DenseRows:
         """Return these rows with others below them."""
-        return _as_sound_as(DenseRows(np.concatenate([self.X, other.X])), self, other)
+        return _as_known_as(DenseRows(np.concatenate([self.X, other.X])), self, other)
 
     def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return w X' for one parameter or for several in rows."""
@@ -151,7 +158,7 @@ class LaterRows(DenseRows):
         size = len(index) * self.shape[1]
         if len(vars(self)["room"]) < size:
             vars(self)["room"] = np.empty(size, self.dtype)
-        return _as_sound_as(self.maker.apply_some(self.source, index, vars(self)["room"]), self)
+        return _as_known_as(self.maker.apply_some(self.source, index, vars(self)["room"]), self)
 
 
 @dataclass(frozen=True)
@@ -176,13 +183,22 @@ class CsrRows:
 
     def checked(self) -> CsrRows:
         """Return the rows themselves; raise if a kernel could not read them."""
-        if not _is_sound(self):
+        if not _knows(self, _INSIDE):
             if self.data.dtype not in _FLOATS:
                 raise ValueError(f"Rows must hold float32 or float64, got {self.data.dtype}.")
             _check_compressed(self.data, self.indices, self.indptr, *self.shape)
-            _check_finite(self.data)
-            _mark_sound(self)
+            _note(self, _INSIDE)
+        if not _knows(self, _FINITE):
+            # Solvers need the norms, which are sums of squares of all values; where there are
+            # few values, loading their kernel takes longer than a look of its own.
+            if len(self.data) <= _FEW or not np.isfinite(self.norms.sum()):
+                _check_finite(self.data)
+            _note(self, _FINITE)
         return self
+
+    def known_finite(self) -> CsrRows:
+        """Return the rows themselves, whose values somebody has seen to be finite."""
+        return _note(self, _FINITE)
 
     @cached_property
     def norms(self) -> NDArray[np.float64]:
@@ -209,7 +225,7 @@ class CsrRows:
         indptr = np.concatenate([[0], np.cumsum(counts)])
         position = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1][index] - indptr[:-1], counts)
         taken = CsrRows(self.data[position], self.indices[position], indptr, self.n_features)
-        return _as_sound_as(taken, self)
+        return _as_known_as(taken, self)
 
     def part(self, rows: slice) -> CsrRows:
         """Return consecutive rows, whose values are not copied."""
@@ -218,11 +234,12 @@ class CsrRows:
         taken = CsrRows(
             self.data[values], self.indices[values], indptr - indptr[0], self.n_features
         )
-        return _as_sound_as(taken, self)
+        return _as_known_as(taken, self)
 
-    def with_values(self, data: NDArray[Any]) -> CsrRows:
-        """Return rows of the same form with other values, as sound as these."""
-        return _as_sound_as(CsrRows(data, self.indices, self.indptr, self.n_features), self)
+    def with_values(self, data: NDArray[Any], *, finite: bool = True) -> CsrRows:
+        """Return rows of the same form with other values, which may be infinite or not."""
+        rows = CsrRows(data, self.indices, self.indptr, self.n_features)
+        return _as_known_as(rows, self, facts=(_INSIDE, _FINITE) if finite else (_INSIDE,))
 
     def followed_by(self, other: CsrRows) -> CsrRows:
         """Return these rows with others below them."""
@@ -232,7 +249,7 @@ class CsrRows:
             np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]),
             self.n_features,
         )
-        return _as_sound_as(joined, self, other)
+        return _as_known_as(joined, self, other)
 
     def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return w X' for one parameter or for several in rows."""
@@ -246,6 +263,10 @@ Rows = DenseRows | CsrRows
 R = TypeVar("R", DenseRows, LaterRows, CsrRows)
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+#: What is known of rows: a kernel stays inside of their arrays; their values are finite.
+_INSIDE, _FINITE = "_inside", "_finite"
+#: Up to so many values NumPy is done before a kernel would be loaded.
+_FEW = 200_000
 
 
 def is_sparse(X: Any) -> bool:
@@ -253,12 +274,13 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr")
 
 
-def as_rows(X: Any, *, dtype: Any = None, finite: bool = False) -> Rows:
+def as_rows(X: Any, *, dtype: Any = None, finite: bool | None = False) -> Rows:
     """Return X as sound rows, copying only when it must: the door before the kernels.
 
     float32 and float64 stay what they are, unless `dtype` says otherwise, everything else becomes
     float64; rows are returned as they are. NaN and infinity are refused, without a look if X is
-    known to be `finite`, and so are complex numbers and sparse arrays that point outside.
+    known to be `finite`, and so are complex numbers and sparse arrays that point outside. With
+    ``finite=None`` the caller looks for NaN and infinity, by `checked` or `known_finite`.
     """
     rows: Rows
     if isinstance(X, Rows):
@@ -273,17 +295,15 @@ def as_rows(X: Any, *, dtype: Any = None, finite: bool = False) -> Rows:
         rows = CsrRows(
             _real(matrix.data[used], dtype), matrix.indices[used], matrix.indptr, matrix.shape[1]
         )
-        if not finite:
-            _check_finite(rows.data)
-        _mark_sound(rows)
+        _note(rows, _INSIDE)
     else:
         array = np.ascontiguousarray(_real(np.asarray(X), dtype))
         if array.ndim != 2:
             raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")
         rows = DenseRows(array)
-        if finite:
-            _mark_sound(rows)
-    return rows.checked()
+    if finite:
+        rows.known_finite()
+    return rows if finite is None else rows.checked()
 
 
 def check_sparse(X: Any) -> None:
@@ -369,20 +389,22 @@ def mean_pair_distance(rows: Rows) -> float:
     return scale if scale > 0 else 1.0
 
 
-def _as_sound_as(rows: R, *origins: Rows) -> R:
-    """Return rows, known to be sound if those are that they are made of."""
-    if all(map(_is_sound, origins)):
-        _mark_sound(rows)
+def _as_known_as(rows: R, *origins: Rows, facts: tuple[str, ...] = (_INSIDE, _FINITE)) -> R:
+    """Return rows of which is known what is known of all those that they are made of."""
+    for fact in facts:
+        if all(_knows(origin, fact) for origin in origins):
+            _note(rows, fact)
     return rows
 
 
-def _is_sound(rows: Rows) -> bool:
-    return "_sound" in vars(rows)
+def _knows(rows: Rows, fact: str) -> bool:
+    return fact in vars(rows)
 
 
-def _mark_sound(rows: Rows) -> None:
+def _note(rows: R, fact: str) -> R:
     # The rows are frozen: what they are does not change by having been looked at.
-    vars(rows)["_sound"] = True
+    vars(rows)[fact] = True
+    return rows
 
 
 def _as_indices(name: str, array: NDArray[Any], dtype: Any) -> NDArray[Any]:
