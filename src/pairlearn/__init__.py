@@ -29,6 +29,8 @@ _HOME = {
     "estimators.entropy": ("EntropyRegressor",),
     "estimators.metric": ("MetricLearner",),
     "estimators.multiclass": ("MulticlassAUCClassifier",),
+    "estimators.multilabel": ("MultilabelAUCClassifier",),
+    "estimators.ordinal": ("OrdinalAUCClassifier",),
     "estimators.private_mixin": ("PrivacyWarning",),
     "estimators.private_audit": ("PublicAudit", "audit_estimator"),
     "estimators.private_auc": ("PrivateAUCClassifier",),

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
+from pairlearn import AUCClassifier, ExpectedCost
 from pairlearn.estimators.calibration import (
     THRESHOLDS,
     Isotonic,
@@ -143,3 +144,50 @@ def test_a_sigmoid_of_scores_whose_squares_overflow():
     small, large = (fit_sigmoid(s, positive, weight) for s in (scores, 1e200 * scores))
     assert np.allclose(large(1e200 * scores), small(scores), rtol=1e-9)
     assert large.slope > 0
+
+
+@pytest.mark.parametrize("costs", [(1.0, 1.0), (1.0, 10.0), (30.0, 1.0)])
+def test_threshold_of_least_cost(rng, costs, tmp_path):
+    X = rng.normal(size=(300, 2))
+    y = (X[:, 0] + 0.7 * rng.normal(size=300) > 0.8).astype(int)
+    clf = AUCClassifier(solver="exact", ridge=0.1, threshold="cost", costs=costs).fit(X, y)
+    scores = X @ clf.coef_[0]
+
+    def cost(cut):
+        return ExpectedCost(*costs, threshold=cut)(y, scores)
+
+    cuts = np.append(np.sort(scores), scores.min() - 1.0)
+    assert cost(clf.threshold_) == pytest.approx(min(map(cost, cuts)), abs=1e-12)
+    said = clf.predict(X) == 1
+    assert cost(clf.threshold_) == pytest.approx(
+        (costs[0] * (said & (y == 0)).sum() + costs[1] * (~said & (y == 1)).sum()) / 300
+    )
+    clf.save(tmp_path / "m")
+    again = AUCClassifier.load(tmp_path / "m")
+    assert (again.costs, again.threshold_) == (costs, clf.threshold_)
+
+
+def test_a_stream_finds_the_threshold_of_least_cost(rng):
+    X = rng.normal(size=(600, 2))
+    y = (X[:, 0] + 0.7 * rng.normal(size=600) > 0.8).astype(int)
+    careful, bold = (
+        AUCClassifier(threshold="cost", costs=costs, random_state=0).partial_fit(X, y, [0, 1])
+        for costs in ((1.0, 20.0), (20.0, 1.0))
+    )
+    assert careful.threshold_ < bold.threshold_
+    assert careful.predict(X).mean() > bold.predict(X).mean()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"threshold": "cost"}, r'threshold="cost" needs costs=\(false_positive, false_negative\)'),
+        ({"costs": (1.0, 2.0)}, r'costs=\(1.0, 2.0\) are for threshold="cost"'),
+        ({"threshold": "cost", "costs": 3.0}, "costs must be two numbers.*got 3.0"),
+        ({"threshold": "cost", "costs": (1.0, 0.0)}, r"costs\[1\].*0.0"),
+        ({"threshold": "cost", "costs": (float("nan"), 1.0)}, r"costs\[0\].*nan"),
+    ],
+)
+def test_costs_that_mean_nothing(settings, message):
+    with pytest.raises(ValueError, match=message):
+        AUCClassifier(**settings).fit([[0.0], [1.0]], [0, 1])

@@ -17,13 +17,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from pairlearn import HandTill, MulticlassAUCClassifier, solve_square_auc
-from pairlearn.estimators.multiclass import couple
+from pairlearn.estimators.coupling import couple, find_power, raise_to
+from pairlearn.losses import SquaredHinge
+from pairlearn.solvers.batch import PairObjective
+from pairlearn.solvers.rows import DenseRows
 
 
 def test_each_pair_is_the_closed_form_of_two_classes():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    model = MulticlassAUCClassifier(ridge=0.3, scaling=None).fit(X, y)
+    model = MulticlassAUCClassifier(loss="square", ridge=0.3, scaling=None).fit(X, y)
     for row, (a, b) in zip(model.coef_, combinations(range(3), 2), strict=True):
         some = (y == a) | (y == b)
         wanted = solve_square_auc(X[some], np.where(y[some] == b, 1.0, -1.0), ridge=0.3)
@@ -40,12 +43,14 @@ def test_units_storage_weights_and_labels_do_not_matter(tmp_path):
         X * [1.0, 1e3, 1e-3, 7.0] + 5.0, names
     )
     np.testing.assert_allclose(units.predict_proba(X * [1.0, 1e3, 1e-3, 7.0] + 5.0), p, atol=1e-8)
-    more = MulticlassAUCClassifier(ridge=0.01, scaling=None).fit(
+    more = MulticlassAUCClassifier(loss="square", ridge=0.01, scaling=None).fit(
         np.vstack((X, X[:5] + 9.0)), np.append(names, names[:5]), np.r_[np.ones(150), np.zeros(5)]
     )
-    plain = MulticlassAUCClassifier(ridge=0.01, scaling=None).fit(X, names)
+    plain = MulticlassAUCClassifier(loss="square", ridge=0.01, scaling=None).fit(X, names)
     np.testing.assert_allclose(more.coef_, plain.coef_)
-    sparse = MulticlassAUCClassifier(ridge=0.01, scaling=None).fit(scipy.sparse.csr_array(X), names)
+    sparse = MulticlassAUCClassifier(loss="square", ridge=0.01, scaling=None).fit(
+        scipy.sparse.csr_array(X), names
+    )
     np.testing.assert_allclose(sparse.coef_, plain.coef_, rtol=1e-8)
     model.save(tmp_path / "model")
     loaded = MulticlassAUCClassifier.load(tmp_path / "model")
@@ -101,24 +106,26 @@ def against_logistic(X, y, seed):
 
 def test_as_good_as_multinomial_regression_on_digits():
     m, accuracy, loss = against_logistic(*load_digits(return_X_y=True), seed=0)
-    assert m > -0.002
-    assert accuracy > -0.02
-    assert loss < 0.15
+    assert m > -0.001
+    assert accuracy > -0.01
+    assert loss < 0.01
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["vehicle_scale", "segment.scale", "dna.scale"])
+@pytest.mark.parametrize("name", ["vehicle_scale", "segment.scale", "dna.scale", "letter.scale"])
 def test_as_good_as_multinomial_regression(name):
     from pairlearn.data import read_libsvm
 
-    folder = Path(os.environ.get("PAIRLEARN_DATA", "../shared/data")) / "league"
-    paths = sorted(folder.glob(f"{name}.libsvm*"))
+    folder = Path(os.environ.get("PAIRLEARN_DATA", "../shared/data"))
+    paths = sorted([*folder.glob(f"{name}.libsvm*"), *folder.glob(f"league/{name}.libsvm*")])
     if not paths:
         pytest.skip(f"{name} is not in {folder}")
     X, y = read_libsvm(paths[0], dense=True)
-    m, accuracy, _ = np.mean([against_logistic(X, y, seed) for seed in range(3)], axis=0)
-    assert m > -0.002
-    assert accuracy > -0.02
+    n = min(len(y), 5_000)
+    m, accuracy, loss = np.mean([against_logistic(X[:n], y[:n], k) for k in range(3)], axis=0)
+    assert m > 0.0
+    assert accuracy > -0.01
+    assert loss < 0.01
 
 
 def test_degenerate_classes():
@@ -160,3 +167,33 @@ def test_scikit_learns_checks(check):
             check(MulticlassAUCClassifier())
     else:
         check(MulticlassAUCClassifier())
+
+
+def test_power_of_probabilities_has_the_largest_likelihood(rng):
+    p = rng.dirichlet(np.ones(4), 500)
+    sharp = raise_to(p, 2.0)
+    codes = np.array([rng.choice(4, p=row) for row in sharp])
+    weight = rng.uniform(0.5, 1.5, 500)
+
+    def loss(power):
+        return -weight @ np.log(raise_to(p, power)[np.arange(500), codes])
+
+    found = find_power(p, codes, weight)
+    assert found == pytest.approx(2.0, abs=0.3)
+    assert loss(found) <= min(loss(found - 0.01), loss(found + 0.01))
+
+
+def test_squared_hinge_is_minimised_for_each_pair():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    settings = {"loss": "squared_hinge", "ridge": 0.1, "scaling": None, "random_state": 0}
+    model = MulticlassAUCClassifier(**settings).fit(X, y)
+    for row, (a, b) in zip(model.coef_, combinations(range(3), 2), strict=True):
+        some = (y == a) | (y == b)
+        signs = np.where(y[some] == b, 1.0, -1.0)
+        objective = PairObjective(DenseRows(X[some]), signs, SquaredHinge())
+        np.testing.assert_allclose(row, objective.minimise(0.1)[0], rtol=1e-3, atol=1e-5)
+    chosen = MulticlassAUCClassifier(ridge=0.1, random_state=0).fit(X, y)
+    assert chosen.loss_ in ("square", "squared_hinge")
+    with pytest.raises(ValueError, match=r"loss must be one of .* got 'hinge'"):
+        MulticlassAUCClassifier(loss="hinge").fit(X, y)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pairlearn.cli.scoring import Scored
+    from pairlearn.experiments.report.evaluation import Evidence
 
 __all__ = ["command"]
 
@@ -36,6 +37,10 @@ _RATES = (0.01, 0.05, 0.1, 0.2, 0.5)
               default=0.95, show_default=True, help="Level of the interval.")  # fmt: skip
 @click.option("--plot", type=click.Path(file_okay=False), metavar="FOLDER",
               help="Write roc.png and scores.png into this folder.")  # fmt: skip
+@click.option("--report", type=click.Path(file_okay=False), metavar="FOLDER",
+              help="Measure all that suits; write a page with curves and CSV files.")  # fmt: skip
+@click.option("--costs", type=click.FloatRange(0, min_open=True), nargs=2, metavar="FP FN",
+              help="What a false positive and a false negative cost, for --report.")  # fmt: skip
 @private_options(bounds=False)
 @reading_options
 @json_option
@@ -46,6 +51,8 @@ def command(
     privacy: PrivateOptions,
     confidence: float,
     plot: str | None,
+    report: str | None,
+    costs: tuple[float, float] | None,
     as_json: bool,
 ) -> None:
     r"""Evaluate a model on labelled data that it was not trained on.
@@ -53,12 +60,15 @@ def command(
     Prints the AUC with DeLong's confidence interval and, for the model's own threshold and for
     some false-positive rates, what a decision at that threshold would do. For a ranking it prints
     pair accuracy and NDCG, for a regression the errors and their entropy, for a metric the AUC of
-    distances: how often two examples of one label are nearer than two of different labels.
+    distances: how often two examples of one label are nearer than two of different labels. With
+    --report it prints partial AUC, average precision, the top of the list, costs and calibration
+    as well, each with its interval, and draws curves with bands into one self-contained page.
 
     \b
     Examples:
       pairlearn evaluate model.safetensors test.csv
       pairlearn evaluate model.safetensors test.csv --plot figures --json
+      pairlearn evaluate model.safetensors test.csv --report pages --costs 1 20
       pairlearn evaluate model.safetensors test.csv --private --epsilon 1 --delta 1e-6
     """
     if privacy.private:
@@ -70,21 +80,31 @@ def command(
     import numpy as np
 
     from pairlearn.cli.light_imports import import_scikit_learn
-    from pairlearn.cli.scoring import open_for
+    from pairlearn.cli.scoring import open_for, probabilities_of
     from pairlearn.metrics import roc_auc_interval
     from pairlearn.models import load_model
     from pairlearn.streams import ReadError
 
+    if costs is not None and report is None:
+        raise click.UsageError("--costs are for --report FOLDER; name a folder for the page.")
     import_scikit_learn()
     fitted = load_model(model)
     reader = open_for(fitted, data, reading, labelled=True)
-    if kind_of(fitted).name != "auc":
-        _measure(model, fitted, data, reader, plot, as_json)
+    if kind_of(fitted).name != "auc" or len(getattr(fitted, "classes_", ())) > 2:
+        wanted = {"--plot": plot, "--report": report}
+        _measure(model, fitted, data, reader, wanted, as_json)
         return
     positive = _positive_code(fitted, reader)
-    parts = [(chunk.scores, chunk.y == positive) for chunk in _scored(fitted, data, reader)]
-    scores = np.concatenate([part[0] for part in parts])
-    labels = np.concatenate([part[1] for part in parts])
+    probable = report is not None and hasattr(fitted, "predict_proba")
+    parts = [
+        (
+            chunk.scores,
+            chunk.y == positive,
+            probabilities_of(fitted, chunk)[:, 1] if probable else chunk.scores[:0],
+        )
+        for chunk in _scored(fitted, data, reader)
+    ]
+    scores, labels, probabilities = (np.concatenate(column) for column in zip(*parts, strict=True))
     if labels.all() or not labels.any():
         raise ReadError(
             f"{data[0]} has examples of one class only; an AUC needs both (check --label and "
@@ -107,6 +127,13 @@ def command(
     }
     if plot is not None:
         values["plots"] = _plot(Path(plot), scores, labels, values)
+    if report is not None:
+        from pairlearn.experiments.report.evaluation import Evidence
+
+        evidence = Evidence(
+            labels, scores, probabilities if probable else None, costs or (1.0, 1.0), confidence
+        )
+        _report(Path(report), evidence, values, data)
     emit(values, _text(values), as_json=as_json)
     _say_refused(reader, as_json)
 
@@ -121,13 +148,21 @@ def _say_refused(reader: Any, as_json: bool) -> None:
 
 
 def _measure(
-    path: str, model: Any, data: tuple[str, ...], reader: Any, plot: str | None, as_json: bool
+    path: str,
+    model: Any,
+    data: tuple[str, ...],
+    reader: Any,
+    wanted: dict[str, str | None],
+    as_json: bool,
 ) -> None:
     """Print the measures of a problem other than AUC."""
     from pairlearn.cli.measures import measure
 
-    if plot is not None:
-        raise click.UsageError(f"--plot is for AUC; {path} is a {type(model).__name__}.")
+    for option, folder in wanted.items():
+        if folder is not None:
+            raise click.UsageError(
+                f"{option} is for AUC of two classes; {path} is a {type(model).__name__}."
+            )
     chunks = [replace(chunk, X=None) for chunk in _scored(model, data, reader)]
     rows = sum(len(chunk.scores) for chunk in chunks)
     found = measure(model, chunks)
@@ -207,8 +242,45 @@ def _text(values: dict[str, Any]) -> str:
             f"{row['at']:<10} {row['threshold']:>12.6g} {row['recall']:>8.4f} "
             f"{row['false_positive_rate']:>8.4f} {precision:>10} {row['accuracy']:>9.4f}"
         )
+    if "measures" in values:
+        lines.append(f"{'measure':<40} {'value':>8} {'low':>8} {'high':>8}")
+        lines += [
+            f"{one['name']:<40} {one['value']:>8.4f} {one['low']:>8.4f} {one['high']:>8.4f}"
+            for one in values["measures"]
+        ]
     lines += [f"plot: {path}" for path in values.get("plots", ())]
+    if "page" in values:
+        lines.append(f"page: {values['page']}")
     return "\n".join(lines)
+
+
+def _report(
+    folder: Path, evidence: Evidence, values: dict[str, Any], data: tuple[str, ...]
+) -> None:
+    """Add the measures and the path of the page to the values."""
+    from pairlearn.experiments.report.evaluation import evaluation_page, measures_of
+    from pairlearn.experiments.report.page import write_page
+
+    _need_matplotlib()
+    measures = measures_of(evidence)
+    facts = {"model": values["model"], "data": ", ".join(data), "rows": str(values["rows"]),
+             "refused rows": str(values["refused"])}  # fmt: skip
+    page = evaluation_page(
+        evidence,
+        measures,
+        title=f"{Path(values['model']).name} on {Path(data[0]).name}",
+        facts=facts,
+        thresholds=values["thresholds"],
+    )
+    values["measures"] = [one.plain() for one in measures]
+    values["page"] = str(write_page(page, folder))
+
+
+def _need_matplotlib() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise click.UsageError("plots need matplotlib; install pairlearn[plot].")
 
 
 def _plot(
@@ -216,11 +288,10 @@ def _plot(
 ) -> list[str]:
     import numpy as np
 
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise click.UsageError("plots need matplotlib; install pairlearn[plot].") from None
+    _need_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     folder.mkdir(parents=True, exist_ok=True)
     order = np.argsort(-scores, kind="stable")
     last = np.append(np.diff(scores[order]) != 0, True)

@@ -8,7 +8,6 @@ import io
 import json
 import math
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -126,6 +125,8 @@ def _json_line(entry: dict[str, Any]) -> str:
 
 
 def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
+    from pairlearn.cli.scoring import probabilities_of
+
     name = kind_of(model).result
     columns: dict[str, Any] = {"line": scored.lines.tolist()}
     if scored.scores.ndim == 1:
@@ -133,8 +134,14 @@ def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
     else:
         for k, column in enumerate(scored.scores.T.tolist()):
             columns[f"{name}{k}"] = column
+    many = len(getattr(model, "classes_", ())) > 2
+    if many:
+        # The scores are logarithms of the probabilities of the classes.
+        columns["label"] = model.classes_[scored.scores.argmax(axis=1)].tolist()
+        yield from _rows(columns)
+        return
     if hasattr(model, "predict_proba"):
-        columns["probability"] = _proba(model, scored)[:, 1].tolist()
+        columns["probability"] = probabilities_of(model, scored)[:, 1].tolist()
     # A private model without a threshold does not predict labels.
     if hasattr(model, "classes_") and hasattr(model, "predict"):
         columns["label"] = model.classes_[(scored.scores > 0).astype(int)].tolist()
@@ -142,18 +149,13 @@ def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
 
 
 def _probabilities(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
-    found = _proba(model, scored)
+    from pairlearn.cli.scoring import probabilities_of
+
+    found = probabilities_of(model, scored)
     columns: dict[str, Any] = {"line": scored.lines.tolist()}
     for k, label in enumerate(model.classes_.tolist()):
         columns[str(label)] = found[:, k].tolist()
     yield from _rows(columns)
-
-
-def _proba(model: Any, scored: Scored) -> Any:
-    with warnings.catch_warnings():
-        # the names have been compared once for all
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return model.predict_proba(scored.X)
 
 
 def _rows(columns: dict[str, Any]) -> Iterator[dict[str, Any]]:

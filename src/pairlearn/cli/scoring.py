@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pairlearn.streams import Reader
 
-__all__ = ["Scored", "odd_lines", "open_for", "score_chunks"]
+__all__ = ["Scored", "odd_lines", "open_for", "probabilities_of", "score_chunks"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,14 @@ def score_chunks(model: Any, reader: Reader) -> Iterator[Scored]:
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             scores = score(chunk.X)
         yield Scored(chunk.lines, scores, chunk.y, chunk.qid, chunk.X, chunk.position.offset)
+
+
+def probabilities_of(model: Any, scored: Scored) -> Any:
+    """Return the probabilities of the classes for the rows of a chunk."""
+    with warnings.catch_warnings():
+        # the names have been compared once for all
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return model.predict_proba(scored.X)
 
 
 def odd_lines(reader: Reader) -> list[str]:

@@ -78,6 +78,7 @@ def train_auc(
     sample_size: int = 2_500,
     validation_fraction: float = 0.2,
     threshold: float | str = "balanced_accuracy",
+    costs: tuple[float, float] | None = None,
     calibrate: str = "sigmoid",
     random_state: Any = None,
     feature_names: list[str] | None = None,
@@ -105,7 +106,7 @@ def train_auc(
         Most passes of the search.
     sample_size : int, default=2500
         Examples of each class that come to the client.
-    validation_fraction, threshold, calibrate
+    validation_fraction, threshold, costs, calibrate
         As of `AUCClassifier`.
     random_state : int, Generator or None, default=None
         Decides on the sample and its folds.
@@ -211,6 +212,7 @@ def train_auc(
         ridge=ridge,
         scaling=scaling,
         threshold=threshold,
+        costs=costs,
         calibrate=calibrate,
         validation_fraction=validation_fraction,
     ).adopt_solution(

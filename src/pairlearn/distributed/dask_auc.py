@@ -43,7 +43,7 @@ class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
         As of `AUCClassifier`; chosen on a sample of each class.
     scaling : "auto" or None, default="auto"
         As of `AUCClassifier`.
-    threshold, calibrate, validation_fraction
+    threshold, costs, calibrate, validation_fraction
         As of `AUCClassifier`; threshold and probabilities are found from the scores of all
         training examples.
     n_bins : int, default=512
@@ -88,6 +88,7 @@ class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
         ridge: float | str = "auto",
         scaling: str | None = "auto",
         threshold: float | str = "balanced_accuracy",
+        costs: tuple[float, float] | None = None,
         calibrate: str = "sigmoid",
         validation_fraction: float = 0.2,
         n_bins: int = 512,
@@ -103,6 +104,7 @@ class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
         self.ridge = ridge
         self.scaling = scaling
         self.threshold = threshold
+        self.costs = costs
         self.calibrate = calibrate
         self.validation_fraction = validation_fraction
         self.n_bins = n_bins
@@ -146,6 +148,7 @@ class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
             sample_size=self.sample_size,
             validation_fraction=self.validation_fraction,
             threshold=self.threshold,
+            costs=self.costs,
             calibrate=self.calibrate,
             random_state=self.random_state,
             feature_names=parts.feature_names,

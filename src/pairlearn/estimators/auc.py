@@ -121,8 +121,8 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         Number of examples that each one meets with "fifo", "reservoir" and "class_reservoirs".
     threshold : float or str, default="balanced_accuracy"
         Scores above the threshold are predicted positive. A criterion ("balanced_accuracy",
-        "accuracy", "f1") is maximised on training scores; "probability" cuts where
-        `predict_proba` crosses 1/2.
+        "accuracy", "f1") is maximised on training scores; "cost" makes decisions on them as cheap
+        as can be, with `costs`; "probability" cuts where `predict_proba` crosses 1/2.
     calibrate : {"sigmoid", "isotonic"}, default="sigmoid"
         How `predict_proba` maps scores to probabilities: fitted on training scores and monotone.
     validation_fraction : float, default=0.2
@@ -197,6 +197,9 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         For ``objective="partial_auc"``.
     power : float or None, default=None
         For ``objective="push"``: the larger, the more the highest negatives count; 8 if None.
+    costs : tuple of two floats or None, default=None
+        For ``threshold="cost"``: what a false positive and a false negative cost. Weights of
+        examples multiply them.
 
     Attributes
     ----------
@@ -286,6 +289,7 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         max_fpr: float | None = None,
         min_tpr: float | None = None,
         power: float | None = None,
+        costs: tuple[float, float] | None = None,
     ) -> None:
         self.loss = loss
         self.step_size = step_size
@@ -315,6 +319,7 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         self.max_fpr = max_fpr
         self.min_tpr = min_tpr
         self.power = power
+        self.costs = costs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -22,12 +22,13 @@ from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.published import Part, publish, published
 from pairlearn.estimators.storage import Storable
 from pairlearn.features import Identity
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics import cheapest_threshold, roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.mapped_moments import score_mapped
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Trace
+from pairlearn.validation import check_positive
 
 __all__ = ["ScoreDecisions", "StoredDecisions", "Undecided"]
 
@@ -57,13 +58,14 @@ class Undecided:
 class ScoreDecisions:
     """What a classifier says of scores ``X @ coef_[0]``, found from training scores.
 
-    A mixin: the class that it is mixed into has the parameters `threshold`, `calibrate` and
-    `class_weight`, sets `coef_` and `classes_`, and calls `_decide_from` after a fit. After a
+    A mixin: the class that it is mixed into has the parameters `threshold`, `costs`, `calibrate`
+    and `class_weight`, sets `coef_` and `classes_`, and calls `_decide_from` after a fit. After a
     chunk of a stream it calls `_publish_stream`, and decisions are found when they are needed.
     Coefficients, classes and decisions stand in one record, so that they belong together.
     """
 
     threshold: float | str
+    costs: tuple[float, float] | None
     calibrate: str
     class_weight: Any
     coef_: Any = Part()
@@ -74,7 +76,8 @@ class ScoreDecisions:
         """Refuse parameters that name no threshold and no calibration."""
         if self.calibrate not in ("sigmoid", "isotonic"):
             raise ValueError(f'calibrate must be "sigmoid" or "isotonic", got {self.calibrate!r}.')
-        names = (*THRESHOLDS, "probability")
+        self._checked_costs()
+        names = (*THRESHOLDS, "cost", "probability")
         if isinstance(self.threshold, str):
             if self.threshold not in names:
                 raise ValueError(
@@ -82,6 +85,31 @@ class ScoreDecisions:
                 )
         elif not np.isfinite(float(self.threshold)):
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
+
+    def _checked_costs(self) -> tuple[float, float]:
+        """Return the costs of a false positive and a false negative, if the threshold needs them.
+
+        Costs without the threshold that they are for are refused, and the other way round.
+        """
+        if self.threshold != "cost":
+            if self.costs is not None:
+                raise ValueError(
+                    f'costs={self.costs!r} are for threshold="cost", but threshold='
+                    f"{self.threshold!r} would ignore them; leave costs at None."
+                )
+            return 1.0, 1.0
+        if self.costs is None:
+            raise ValueError(
+                'threshold="cost" needs costs=(false_positive, false_negative), for example '
+                "costs=(1.0, 20.0)."
+            )
+        if not isinstance(self.costs, (tuple, list)) or len(self.costs) != 2:
+            raise ValueError(
+                "costs must be two numbers, of a false positive and a false negative, got "
+                f"{self.costs!r}."
+            )
+        first, second = self.costs
+        return check_positive("costs[0]", first), check_positive("costs[1]", second)
 
     def _decide_from(
         self, rows: Rows, y: NDArray[np.float64], example_weight: NDArray[np.float64], rng: Any
@@ -130,6 +158,16 @@ class ScoreDecisions:
             calibrator = fit_sigmoid(scores, positive, weight)
         if self.threshold == "probability":
             return calibrator.score_of_half(), calibrator
+        if self.threshold == "cost":
+            false_positive, false_negative = self._checked_costs()
+            cut = cheapest_threshold(
+                positive,
+                scores,
+                false_positive=false_positive,
+                false_negative=false_negative,
+                sample_weight=weight,
+            )
+            return cut, calibrator
         if isinstance(self.threshold, str):
             cut = choose_threshold(
                 scores, positive, weight, self.threshold, importance=self._importance()

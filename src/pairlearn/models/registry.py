@@ -92,6 +92,8 @@ _HOMES = {
     "EntropyRegressor": "pairlearn.estimators.entropy",
     "MetricLearner": "pairlearn.estimators.metric",
     "MulticlassAUCClassifier": "pairlearn.estimators.multiclass",
+    "MultilabelAUCClassifier": "pairlearn.estimators.multilabel",
+    "OrdinalAUCClassifier": "pairlearn.estimators.ordinal",
     "PairwiseRanker": "pairlearn.estimators.ranker",
     "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
     "PrivateAUCStream": "pairlearn.estimators.private_stream",

@@ -14,12 +14,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pairlearn.experiments.comparison.curves import Band
 from pairlearn.experiments.comparison.statistics import Interval
 
 __all__ = [
-    "auc_figure", "bands_figure", "curves_figure", "difference_figure", "new_figure", "svg_text",
-    "time_figure",
+    "auc_figure", "bands_figure", "curves_figure", "difference_figure", "histogram_figure",
+    "limits_figure", "new_figure", "svg_text", "time_figure",
 ]  # fmt: skip
 
 _INK = "#010203"
@@ -243,6 +246,53 @@ def bands_figure(
         ncols=min(3, len(handles)), frameon=False, fontsize=9,
     )  # fmt: skip
     for text in legend.get_texts():
+        text.set_color(_INK)
+    return svg_text(figure, name=name)
+
+
+def limits_figure(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    *,
+    name: str,
+    xlabel: str,
+    ylabel: str,
+    diagonal: bool = False,
+    points: bool = False,
+) -> str:
+    """Draw one curve between its limits on the unit square; bars for the limits of `points`."""
+    figure, (ax,) = new_figure(_WIDTH, 3.9)
+    if diagonal:
+        ax.plot([0, 1], [0, 1], color=_INK, linewidth=1, linestyle=(0, (4, 3)))
+    if points:
+        ax.errorbar(x, y, yerr=(y - low, high - y), linewidth=1.2, markersize=5, **_style(0))
+    else:
+        ax.fill_between(x, low, high, color=_COLOURS[0], alpha=0.18, linewidth=0)
+        ax.plot(x, y, color=_COLOURS[0], linewidth=1.6)
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=xlabel, ylabel=ylabel)
+    return svg_text(figure, name=name)
+
+
+def histogram_figure(
+    edges: NDArray[np.float64],
+    shares: Sequence[NDArray[np.float64]],
+    labels: Sequence[str],
+    *,
+    name: str,
+    xlabel: str,
+) -> str:
+    """Draw the share of each class in each bin, as outlines with a shade."""
+    figure, (ax,) = new_figure(_WIDTH, 3.2)
+    for index, (label, heights) in enumerate(zip(labels, shares, strict=True)):
+        colour, line = _COLOURS[1 - index], "-" if index else (0, (5, 2))
+        ax.stairs(heights, edges, fill=True, color=colour, alpha=0.2)
+        ax.stairs(heights, edges, color=colour, linewidth=1.5, linestyle=line, label=label)
+    if edges[0] < 0.0 < edges[-1]:
+        ax.axvline(0.0, color=_INK, linewidth=1)
+    ax.set(xlabel=xlabel, ylabel="share of the class")
+    for text in ax.legend(frameon=False, fontsize=9).get_texts():
         text.set_color(_INK)
     return svg_text(figure, name=name)
 

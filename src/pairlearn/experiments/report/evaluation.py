@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A page about one model on one test set: every metric that suits, with intervals, and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.experiments.report.figures import histogram_figure, limits_figure
+from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Table
+from pairlearn.metrics import (
+    AveragePrecision,
+    BrierScore,
+    CalibrationError,
+    EnrichmentFactor,
+    ExpectedCost,
+    Metric,
+    PartialAUC,
+    PrecisionAt,
+    RecallAt,
+    calibration_curve,
+    precision_recall_band,
+    roc_band,
+)
+
+__all__ = ["Evidence", "Measure", "evaluation_page", "measures_of"]
+
+Vector = NDArray[np.float64]
+
+#: Where the top of the list ends: false positive rates, counts, and shares of all examples.
+_RATES, _COUNTS, _SHARES = (0.05, 0.1), (10, 100), (0.01, 0.05)
+#: Points of a drawn curve, at most.
+_POINTS = 400
+_N_BINS = 40
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Labelled examples that a model has scored.
+
+    Parameters
+    ----------
+    positive : ndarray of shape (n,)
+        Whether each example is positive; both kinds are there.
+    scores : ndarray of shape (n,)
+        Scores; the model says positive above 0.
+    probabilities : ndarray of shape (n,) or None
+        Probabilities of the positive class, if the model has them.
+    costs : tuple of two floats, default=(1.0, 1.0)
+        What a false positive and a false negative cost.
+    confidence : float, default=0.95
+        The level of all intervals and bands.
+    """
+
+    positive: NDArray[np.bool_]
+    scores: Vector
+    probabilities: Vector | None
+    costs: tuple[float, float] = (1.0, 1.0)
+    confidence: float = 0.95
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One metric of a model: name, value, interval, and which way is better."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    larger_is_better: bool
+
+    def plain(self) -> dict[str, Any]:
+        """Return the measure for JSON."""
+        return {"name": self.name, "value": self.value, "low": self.low, "high": self.high}
+
+
+def measures_of(evidence: Evidence) -> list[Measure]:
+    """Return every metric that suits, with its interval.
+
+    Counts of the top of the list appear where there are at least twice as many examples, shares
+    where they hold at least ten, and metrics of probabilities if there are probabilities.
+
+    >>> y = np.arange(40) >= 20
+    >>> found = measures_of(Evidence(y, np.arange(40.0), None))
+    >>> found[0].name, found[0].value, found[0].high
+    ('AUC', 1.0, 1.0)
+    """
+    n = len(evidence.scores)
+    wanted: list[tuple[str, Metric]] = [("AUC", PartialAUC())]
+    wanted += [(f"partial AUC, fpr <= {rate:g}", PartialAUC(rate)) for rate in _RATES]
+    wanted.append(("average precision", AveragePrecision()))
+    for k in _COUNTS:
+        if 2 * k <= n:
+            wanted += [(f"precision at {k}", PrecisionAt(k)), (f"recall at {k}", RecallAt(k))]
+    wanted += [
+        (f"enrichment of the top {100 * share:g} %", EnrichmentFactor(share))
+        for share in _SHARES
+        if share * n >= 10
+    ]
+    false_positive, false_negative = evidence.costs
+    title = f"cost at the model's threshold ({false_positive:g}, {false_negative:g})"
+    wanted.append((title, ExpectedCost(false_positive, false_negative, 0.0)))
+    measured = [(name, metric, evidence.scores) for name, metric in wanted]
+    if evidence.probabilities is not None:
+        for name, metric in (("Brier score", BrierScore()), ("calibration error",
+                                                             CalibrationError())):  # fmt: skip
+            measured.append((name, metric, evidence.probabilities))
+    found = []
+    for name, metric, values in measured:
+        one = metric.interval(evidence.positive, values, confidence=evidence.confidence)
+        found.append(Measure(name, one.value, one.low, one.high, metric.larger_is_better))
+    return found
+
+
+def evaluation_page(
+    evidence: Evidence,
+    measures: Sequence[Measure],
+    *,
+    title: str,
+    facts: Mapping[str, str],
+    thresholds: Sequence[Mapping[str, Any]],
+) -> Page:
+    """Return the page: measures, decisions at some thresholds, curves with bands, histograms.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What the model said.
+    measures : sequence of Measure
+        What `measures_of` found.
+    title : str
+        The title of the page.
+    facts : mapping
+        What model and data were, by name.
+    thresholds : sequence of mapping
+        Rows of what decisions do, as ``pairlearn evaluate`` prints them.
+
+    Returns
+    -------
+    Page
+        To be written by `write_page`.
+    """
+    level = f"{100 * evidence.confidence:g} %"
+    auc = measures[0]
+    rows = [
+        [
+            one.name,
+            Cell(f"{one.value:.4f}", one.value, strong=True),
+            Cell(f"{one.low:.4f}", one.low),
+            Cell(f"{one.high:.4f}", one.high),
+            "larger" if one.larger_is_better else "smaller",
+        ]
+        for one in measures
+    ]
+    table = Table(
+        "Measures", ("measure", "value", "low", "high", "better is"), rows, "measures",
+        note=f"Each with its {level} interval, on the examples of this page alone.",
+    )  # fmt: skip
+    decisions = Table(
+        "Decisions", list(thresholds[0]), [[_cell(v) for v in row.values()] for row in thresholds],
+        "decisions", note="What saying positive above a threshold does, on these examples.",
+    )  # fmt: skip
+    parts = [table, decisions, *_curves(evidence, level)]
+    return Page(
+        title,
+        f"{len(evidence.scores)} examples, {int(evidence.positive.sum())} of them positive. "
+        "Figures hold for examples like these, if the model has not seen them in training.",
+        [*parts, Facts("What was measured", tuple(facts.items()))],
+        headline=f"AUC {auc.value:.4f}, {level} interval [{auc.low:.4f}, {auc.high:.4f}]",
+    )
+
+
+def _cell(value: Any) -> str | Cell:
+    if value is None:
+        return Cell("-", float("nan"))
+    return value if isinstance(value, str) else Cell(f"{value:.4g}", float(value))
+
+
+def _curves(evidence: Evidence, level: str) -> list[Figure]:
+    y, scores = evidence.positive, evidence.scores
+    roc = roc_band(y, scores, confidence=evidence.confidence)
+    kept = _thinned(roc.fpr + roc.tpr)
+    figures = [
+        _curve(
+            "ROC curve", "roc", ("false positive rate", "true positive rate"),
+            (roc.fpr[kept], roc.tpr[kept], roc.low[kept], roc.high[kept]), level, diagonal=True,
+        )
+    ]  # fmt: skip
+    precision = precision_recall_band(y, scores, confidence=evidence.confidence)
+    kept = _thinned(precision.recall + np.linspace(0.0, 1.0, len(precision.recall)))
+    figures.append(
+        _curve(
+            "Precision and recall", "precision-recall", ("recall", "precision"),
+            (precision.recall[kept], precision.precision[kept], precision.low[kept],
+             precision.high[kept]), level,
+        )
+    )  # fmt: skip
+    if evidence.probabilities is not None:
+        found = calibration_curve(y, evidence.probabilities, confidence=evidence.confidence)
+        figures.append(
+            _curve(
+                "Calibration", "calibration", ("probability", "share of positives"),
+                (found.predicted, found.observed, found.low, found.high), level,
+                diagonal=True, points=True,
+            )
+        )  # fmt: skip
+    edges = np.histogram_bin_edges(scores, bins=_N_BINS)
+    shares = [np.histogram(scores[y == label], edges)[0] / (y == label).sum()
+              for label in (False, True)]  # fmt: skip
+    figures.append(
+        Figure(
+            "Scores", histogram_figure(edges, shares, ("negative", "positive"), name="scores",
+                                       xlabel="score; the model says positive above 0"),
+            "scores", ("from", "to", "share of negatives", "share of positives"),
+            np.column_stack([edges[:-1], edges[1:], *shares]).tolist(),
+            "Histograms of the scores of both classes.",
+        )
+    )  # fmt: skip
+    return figures
+
+
+def _curve(
+    title: str,
+    name: str,
+    axes: tuple[str, str],
+    columns: tuple[Vector, Vector, Vector, Vector],
+    level: str,
+    *,
+    diagonal: bool = False,
+    points: bool = False,
+) -> Figure:
+    x, y, low, high = columns
+    drawing = limits_figure(
+        x, y, low, high, name=name, xlabel=axes[0], ylabel=axes[1], diagonal=diagonal, points=points
+    )
+    return Figure(
+        title, drawing, name, (*axes, "low", "high"), np.column_stack(columns).tolist(),
+        f"{title} with its {level} band.",
+        note=f"The band holds everywhere at once with {level} confidence.",
+    )  # fmt: skip
+
+
+def _thinned(path: Vector) -> NDArray[np.intp]:
+    """Return the places of at most so many points along a rising path, both ends among them."""
+    if len(path) <= _POINTS:
+        return np.arange(len(path))
+    places = np.searchsorted(path, np.linspace(path[0], path[-1], _POINTS))
+    return np.unique(np.append(places, len(path) - 1).clip(0, len(path) - 1))

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One score for each label."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+
+from pairlearn import MultilabelAUCClassifier, roc_auc, solve_square_auc
+
+
+@pytest.fixture
+def labelled(rng):
+    X = rng.normal(size=(300, 5))
+    Y = (X @ rng.normal(size=(5, 3)) + rng.normal(size=(300, 3)) > [0.0, 1.0, 3.0]).astype(int)
+    return X, Y
+
+
+def test_each_label_is_the_closed_form_of_two_classes(labelled):
+    X, Y = labelled
+    model = MultilabelAUCClassifier(ridge=0.3, scaling=None, random_state=0).fit(X, Y)
+    for k in range(3):
+        wanted = solve_square_auc(X, np.where(Y[:, k], 1.0, -1.0), ridge=0.3)
+        np.testing.assert_allclose(model.coef_[k], wanted, rtol=1e-8)
+    scores = X @ model.coef_.T
+    assert model.score(X, Y) == pytest.approx(np.mean([roc_auc(Y[:, k], scores[:, k])
+                                                       for k in range(3)]))  # fmt: skip
+    assert ((model.decision_function(X) > 0) == model.predict(X)).all()
+
+
+def test_storage_weights_and_units_do_not_matter(labelled, tmp_path, rng):
+    X, Y = labelled
+    model = MultilabelAUCClassifier(random_state=0).fit(X, Y)
+    p = model.predict_proba(X)
+    units = np.array([1.0, 1e3, 1e-3, 7.0, 2.0])
+    other = MultilabelAUCClassifier(random_state=0).fit(X * units + 3.0, scipy.sparse.csr_array(Y))
+    np.testing.assert_allclose(other.predict_proba(X * units + 3.0), p, atol=1e-7)
+    np.testing.assert_array_equal(other.predict(X * units + 3.0), model.predict(X))
+    bare = MultilabelAUCClassifier(ridge=0.1, scaling=None, random_state=0)
+    dense = bare.fit(X, Y).coef_
+    np.testing.assert_allclose(bare.fit(scipy.sparse.csr_array(X), Y).coef_, dense, rtol=1e-8)
+    weight = rng.integers(0, 3, 300)
+    weighted = bare.fit(X, Y, weight).coef_
+    repeated = np.repeat(np.arange(300), weight)
+    np.testing.assert_allclose(bare.fit(X[repeated], Y[repeated]).coef_, weighted, rtol=1e-7)
+    model.save(tmp_path / "m")
+    again = MultilabelAUCClassifier.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict_proba(X), p)
+
+
+def test_as_good_as_a_logistic_regression_for_each_label(labelled):
+    X, Y = labelled
+    model = MultilabelAUCClassifier(random_state=0).fit(X[:200], Y[:200])
+    rivals = [
+        roc_auc(
+            Y[200:, k], LogisticRegression().fit(X[:200], Y[:200, k]).decision_function(X[200:])
+        )
+        for k in range(3)
+    ]
+    assert model.score(X[200:], Y[200:]) > np.mean(rivals) - 0.01
+    p = model.predict_proba(X[:200])
+    np.testing.assert_allclose(p.mean(axis=0), Y[:200].mean(axis=0), atol=0.03)
+
+
+def test_rare_labels_and_refusals(labelled):
+    X, Y = labelled
+    lonely = np.zeros((300, 1), dtype=int)
+    lonely[7] = 1
+    model = MultilabelAUCClassifier(random_state=0).fit(X, np.hstack((Y, lonely)))
+    assert model.ridges_[3] == 100.0
+    assert model.predict_proba(X).shape == (300, 4)
+    for y, message in (
+        (Y[:, 0], "a column for each label, got shape"),
+        (Y * 2, "must hold 1 where an example has a label"),
+        (np.hstack((Y, np.zeros((300, 1)))), "no example .* has label 3"),
+        (np.hstack((np.ones((300, 1)), Y)), "every example .* has label 0"),
+        (Y[:50], "X has 300 examples and y has 50 rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            MultilabelAUCClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="threshold must be a number or one of"):
+        MultilabelAUCClassifier(threshold="best").fit(X, Y)
+    # A label that is missing in a part of the examples is left out of the mean.
+    some = Y[:, 0] == 1
+    part = MultilabelAUCClassifier(random_state=0).fit(X, Y)
+    assert 0.0 < part.score(X[some], Y[some]) <= 1.0

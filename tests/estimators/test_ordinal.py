@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ordered grades, one score."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.optimize import approx_fprime, minimize
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from pairlearn import OrdinalAUCClassifier, pair_accuracy, roc_auc
+from pairlearn.estimators.ordinal import fit_cuts, share_in_order
+
+
+@pytest.fixture
+def graded(rng):
+    X = rng.normal(size=(400, 4))
+    latent = X @ [2.0, -1.0, 0.0, 0.5] + rng.logistic(size=400)
+    return X, np.digitize(latent, [-1.5, 0.5, 3.0])
+
+
+def test_score_minimises_the_square_loss_over_all_pairs_of_grades(graded):
+    X, y = graded
+    X, y = X[:60], y[:60]
+    model = OrdinalAUCClassifier(ridge=0.2, scaling=None).fit(X, y)
+
+    def risk(w):
+        pairs = [
+            (y[j] - y[i] - w @ (X[j] - X[i])) ** 2
+            for i in range(60)
+            for j in range(60)
+            if y[i] < y[j]
+        ]
+        return np.mean(pairs) + 0.2 * w @ w
+
+    slope = approx_fprime(model.coef_, risk, 1e-6)
+    assert np.abs(slope).max() < 1e-4
+
+
+def test_units_storage_and_names_do_not_matter(graded, tmp_path):
+    X, y = graded
+    names = np.array(["none", "little", "more", "most"])
+    model = OrdinalAUCClassifier(ridge=0.1, random_state=0).fit(X, y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (p > 0.0).all()
+    named = OrdinalAUCClassifier(grades=names.tolist(), ridge=0.1, random_state=0)
+    named.fit(X * [1.0, 1e3, 1e-3, 7.0] + 5.0, names[y])
+    np.testing.assert_allclose(named.predict_proba(X * [1.0, 1e3, 1e-3, 7.0] + 5.0), p, atol=1e-7)
+    assert named.classes_.tolist() == names.tolist()
+    sparse = OrdinalAUCClassifier(ridge=0.1, scaling=None).fit(scipy.sparse.csr_array(X), y)
+    dense = OrdinalAUCClassifier(ridge=0.1, scaling=None).fit(X, y)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-8)
+    named.save(tmp_path / "m")
+    again = OrdinalAUCClassifier.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(X), named.predict(X))
+
+
+def test_score_is_the_share_of_pairs_in_order(graded, rng):
+    X, y = graded
+    model = OrdinalAUCClassifier(random_state=0).fit(X, y)
+    assert model.score(X, y) == pytest.approx(pair_accuracy(y, model.decision_function(X)))
+    assert model.score(X, y) > 0.85
+    weight = rng.integers(0, 3, 400).astype(float)
+    repeated = np.repeat(np.arange(400), weight.astype(int))
+    assert model.score(X, y, weight) == pytest.approx(model.score(X[repeated], y[repeated]))
+    two = OrdinalAUCClassifier(random_state=0).fit(X, y > 1)
+    assert two.score(X, y > 1) == pytest.approx(roc_auc(y > 1, two.decision_function(X)))
+    assert ((two.decision_function(X) > 0) == two.predict(X)).all()
+
+
+def test_cuts_have_the_largest_likelihood(rng):
+    scores = rng.normal(3.0, 2.0, size=500)
+    codes = np.digitize(1.5 * scores + rng.logistic(size=500), [2.0, 4.0, 7.0])
+    weight = rng.uniform(0.5, 2.0, 500)
+    slope, cuts = fit_cuts(scores, codes, weight)
+
+    def loss(parameters):
+        t = parameters[0] * scores[:, None] - parameters[1:]
+        ends = np.ones((500, 1)), np.zeros((500, 1))
+        above = np.hstack((ends[0], 1.0 / (1.0 + np.exp(-t)), ends[1]))
+        rows = np.arange(500)
+        p = above[rows, codes] - above[rows, codes + 1]
+        return -(weight @ np.log(np.maximum(p, 1e-12))) / weight.sum()
+
+    best = minimize(loss, np.append(slope, cuts), method="Nelder-Mead",
+                    options={"maxiter": 4000, "xatol": 1e-8, "fatol": 1e-12})  # fmt: skip
+    assert loss(np.append(slope, cuts)) < best.fun + 1e-3
+    np.testing.assert_allclose(np.append(slope, cuts), best.x, rtol=0.02, atol=0.02)
+    assert slope == pytest.approx(1.5, abs=0.25)
+
+
+def test_grades_are_found_nearly_as_often_as_with_the_true_model(graded):
+    X, y = graded
+    model = OrdinalAUCClassifier(random_state=0).fit(X[:300], y[:300])
+    t = X[300:] @ [2.0, -1.0, 0.0, 0.5]
+    above = 1.0 / (1.0 + np.exp(np.array([-1.5, 0.5, 3.0]) - t[:, None]))
+    truth = -np.diff(np.hstack((np.ones((100, 1)), above, np.zeros((100, 1)))), axis=1)
+    right = (truth.argmax(axis=1) == y[300:]).mean()
+    assert (model.predict(X[300:]) == y[300:]).mean() > right - 0.08
+    rows = np.arange(100)
+    best = -np.log(truth[rows, y[300:]]).mean()
+    assert -np.log(model.predict_proba(X[300:])[rows, y[300:]]).mean() < best + 0.1
+    assert share_in_order(np.array([0, 0, 1]), np.zeros(3), np.ones(3)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("settings", "y", "message"),
+    [
+        ({}, ["a", "b", "c", "a"], r"y holds texts.*pass grades=\[lowest"),
+        ({"grades": [0, 1]}, [0, 1, 2, 1], r"y holds 2, which is not in grades=\[0, 1\]"),
+        ({"grades": [0, 1, 1]}, [0, 1, 0, 1], "list of different grades"),
+        ({"grades": [0, 1, 2]}, [0, 1, 0, 1], "weight of all examples of the grade 2 is zero"),
+        ({}, [1, 1, 1, 1], "at least two grades, got 1 class"),
+        ({"ridge": -1}, [0, 1, 0, 1], 'ridge must be at least 0 or "auto", got -1'),
+    ],
+)
+def test_refusals(settings, y, message):
+    with pytest.raises(ValueError, match=message):
+        OrdinalAUCClassifier(**settings).fit(np.arange(4.0)[:, None], y)
+
+
+FOLDS = "A repeated row also changes how the folds are dealt that choose the ridge."
+# The checks name their classes by texts in no order, which is refused on purpose.
+TEXTS = {"check_classifiers_classes"}
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": FOLDS,
+    "check_sample_weight_equivalence_on_sparse_data": FOLDS,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks():
+    for model, check in estimator_checks_generator(OrdinalAUCClassifier()):
+        name = check.func.__name__
+        if name in EXPECTED_FAILURES:
+            with pytest.raises(AssertionError):
+                check(model)
+        elif name in TEXTS:
+            with pytest.raises((AssertionError, ValueError)):
+                check(model)
+        else:
+            check(model)
