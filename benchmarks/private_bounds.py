@@ -3,8 +3,8 @@
 
 Data sets of the folder named by ``--data`` (or PAIRLEARN_DATA), and Gaussian classes without it.
 Bounds are the range of each feature, rounded outwards to two digits, made 1, 3, 10 and 100 times as
-wide about a point that is not their middle. Printed is the mean test AUC over splits, with bounds as
-they are, with `PrivateBounds` inside them, and with ``bounds="private"``, which knows no range;
+wide about a point that is not their middle. Printed is the mean test AUC over splits, with bounds
+as they are, with `PrivateBounds` inside them, and with ``bounds="private"``, which knows no range;
 delta = 1/n, one example replaced.
 """
 
