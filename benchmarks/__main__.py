@@ -31,6 +31,7 @@ NAMES = (
     "startup",
     "rivals",
     "authors",
+    "private_fit",
     "distributed",
 )
 #: "files" needs long files: choosing a step size takes as long as tens of thousands of rows;

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private AUC on many data sets: ``python -m benchmarks.private_auc [--data DIR]``.
 
-The tasks are those of `benchmarks.league` with 60 features or fewer: each file ``*.libsvm`` of the
-folders. Public are the bounds of each feature, for which its smallest and largest value in the
-whole set stand, rounded outwards to two digits, as a documented range would be; nothing else. A
-split has 70 % of the rows for training, at most ``--rows`` of them, stratified; delta = 1/n, one
-example replaced. Printed are mean test AUC over splits and seeds for each epsilon, for the default
-of `PrivateAUCClassifier`, the same without its belief about rare classes, and a rival with the same
-bounds and the same accounting: noisy gradient descent on the logistic loss of single examples (20
-steps, rows clipped). Sets with fewer than 10 % of one class are averaged apart from the others.
+The tasks are those of `pairlearn.experiments.league` with 60 features or fewer. Public are the
+bounds of each feature, for which its smallest and largest value in the whole set stand, rounded
+outwards to two digits, as a documented range would be; nothing else. A split has 70 % of the rows
+for training, at most ``--rows`` of them, stratified; delta = 1/n, one example replaced. Printed are
+mean test AUC over splits and seeds for each epsilon, for the default of `PrivateAUCClassifier`, the
+same without its belief about rare classes, and a rival with the same bounds and the same
+accounting: noisy gradient descent on the logistic loss of single examples (20 steps, rows clipped).
+Sets with fewer than 10 % of one class are averaged apart from the others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.league import Task, read_folders, shipped
+from pairlearn.experiments.league import Task, read_folders, shipped
 
 Vector = NDArray[np.float64]
 

@@ -111,6 +111,7 @@ _HOME = {
     "privacy.accounting.ledger": ("BudgetExceededError", "PrivacyLedger"),
     "privacy.audit.check": ("check_mechanism",),
     "privacy.evaluation": ("PrivateAUC", "PrivateROC", "private_roc_auc", "private_roc_curve"),
+    "privacy.quartiles": ("PrivateBounds",),
     "problem": ("Problem",),
     "recipes": ("RECIPES", "Recipe"),
     "schedules": ("Constant", "InverseSqrt", "InverseTime", "StronglyConvex"),

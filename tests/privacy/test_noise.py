@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy import stats
 
+import pairlearn.privacy.noise as noise_module
 from pairlearn.privacy.noise import NoiseSource, _Bits, discrete_gaussian
 
 
@@ -16,6 +20,31 @@ def discrete(source):
 
 def seeded(seed):
     return _Bits(np.random.Generator(np.random.PCG64(seed)))
+
+
+def test_noise_is_given_out_once(monkeypatch):
+    # Releases share a draw, and no number of it is seen twice.
+    drawn = []
+
+    def counted(scale, size, *, bits=None):
+        drawn.append(size)
+        return np.arange(sum(drawn) - size, sum(drawn))
+
+    monkeypatch.setattr(noise_module, "discrete_gaussian", counted)
+    source = NoiseSource()
+    given = [
+        source.protect_integers(np.zeros(size, dtype=np.int64), scale)
+        for size, scale in ((18, 9), (18, 9), (0, 9), (54, 9), (5, 7), (300, 9), (1, 9))
+    ]
+    numbers = np.concatenate(given)
+    assert len(np.unique(numbers)) == len(numbers)
+    assert len(drawn) == 4
+    # A fork must not give out what its parent gives out.
+    source._process = -1
+    assert source.protect_integers(np.zeros(1, dtype=np.int64), 9)[0] == sum(drawn) - 128
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="not copied or pickled"):
+            copied(source)
 
 
 @pytest.mark.parametrize("scale", [1, 2, 7])

@@ -10,6 +10,7 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.planner import expected_auc, plan, simulated_auc
+from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.selection import pair_utility, select_privately
 
 
@@ -22,6 +23,28 @@ def test_the_model_agrees_with_the_mechanism(n, d, epsilon, positives):
     assert found == pytest.approx(
         expected_auc(n, d, epsilon=epsilon, positives=positives), abs=0.03
     )
+
+
+@pytest.mark.parametrize(("width", "search"), [(10.0, False), (10.0, True), (100.0, True)])
+def test_the_model_knows_what_wide_bounds_cost(width, search):
+    # Standard errors of the simulation are about .01.
+    found = simulated_auc(1000, 8, epsilon=1.0, width=width, search=search, n_runs=30)
+    chosen = PrivateBounds(0, 1) if search else None
+    expected = expected_auc(1000, 8, epsilon=1.0, width=width, search=chosen)
+    assert found == pytest.approx(expected, abs=0.04)
+
+
+def test_the_plan_says_whether_private_bounds_pay():
+    assert plan(1000, 8, epsilon=1.0).searched_auc is None
+    narrow, wide = plan(1000, 8, epsilon=1.0, width=2.0), plan(1000, 8, epsilon=1.0, width=50.0)
+    assert not narrow.private_bounds_pay
+    assert "that does not pay" in narrow.statement()
+    assert wide.private_bounds_pay
+    assert "50 times too wide" in wide.statement()
+    # With little budget the counts are noise.
+    assert not plan(256, 30, epsilon=0.1, width=7.0).private_bounds_pay
+    with pytest.raises(ValueError, match="width must be 1 or more"):
+        plan(1000, 8, epsilon=1.0, width=0.5)
 
 
 def test_more_of_everything_helps():

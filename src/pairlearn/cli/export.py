@@ -83,7 +83,7 @@ def as_json(model: Any) -> dict[str, Any]:
     if sigmoid is not None:
         found["probability"] = {"slope": sigmoid[0], "offset": sigmoid[1]}
     if hasattr(model, "certificate_"):
-        lower, upper = model.public_bounds(model.n_features_in_)
+        lower, upper = model.bounds_
         found["bounds"] = {"lower": lower.tolist(), "upper": upper.tolist()}
         found["certificate"] = model.certificate_.to_dict()
     return found
@@ -181,7 +181,7 @@ def as_onnx(model: Any) -> bytes:
     rows = "X"
     if hasattr(model, "certificate_"):
         # a private model clips to its public bounds, and an absent value is the middle of them
-        lower, upper = model.public_bounds(width)
+        lower, upper = model.bounds_
         constants |= {"lower": lower, "upper": upper, "middle": 0.5 * (lower + upper)}
         nodes += [
             helper.make_node("IsNaN", ["X"], ["absent"]),

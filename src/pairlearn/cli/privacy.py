@@ -44,6 +44,9 @@ def _above_zero(most: float | None = None) -> click.FloatRange:
               help="Share of positive examples, a guess.")  # fmt: skip
 @click.option("--tolerance", type=_above_zero(), default=0.02, show_default=True,
               help="Loss of AUC that is still useful.")  # fmt: skip
+@click.option("--width", type=click.FloatRange(1), default=1.0, show_default=True,
+              help="How many times too wide the bounds are, a guess; says whether it pays to find "
+                   "better ones privately.")  # fmt: skip
 @json_option
 def plan_command(
     rows: int,
@@ -53,6 +56,7 @@ def plan_command(
     best_auc: float,
     positives: float,
     tolerance: float,
+    width: float,
     as_json: bool,
 ) -> None:
     r"""Say what privacy will cost, before any data are touched.
@@ -61,12 +65,13 @@ def plan_command(
     Examples:
       pairlearn privacy plan --n 20000 --d 30 --epsilon 1
       pairlearn privacy plan --n 5000 --d 10 --epsilon 0.5 --best-auc 0.9 --json
+      pairlearn privacy plan --n 5000 --d 10 --epsilon 1 --width 20
     """
     from pairlearn.privacy.planner import plan
 
     found = plan(
         rows, features, epsilon=epsilon, delta=delta, best_auc=best_auc, positives=positives,
-        tolerance=tolerance,
+        tolerance=tolerance, width=width,
     )  # fmt: skip
     emit({**asdict(found), "loss": found.loss}, found.statement(), as_json=as_json)
 

@@ -6,6 +6,8 @@ A file of TOML says what is public, before the data are touched::
     label = "churned"
     labels = ["no", "yes"]          # the negative and the positive one
     user = "customer"               # optional: whose row it is; the promise is then about users
+    private_bounds = true           # optional: bounds are found, with a fifth of the budget, inside
+                                    # those given, which may then be far too wide
 
     [features]
     age = [18, 100]                 # bounds
@@ -25,7 +27,7 @@ from typing import Any
 
 __all__ = ["PublicFacts", "Rows", "read_facts", "read_rows"]
 
-_KEYS = ("label", "labels", "user", "delimiter", "features")
+_KEYS = ("label", "labels", "user", "delimiter", "private_bounds", "features")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class PublicFacts:
         Column that says whose row it is.
     delimiter : str
         Between fields.
+    private_bounds : bool
+        Whether the bounds are a range in which to find others with a part of the budget.
     """
 
     features: tuple[str, ...]
@@ -58,6 +62,7 @@ class PublicFacts:
     labels: tuple[Any, Any]
     user: str | None = None
     delimiter: str = ","
+    private_bounds: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,9 @@ def read_facts(path: str) -> PublicFacts:
         )
     if not isinstance(labels, list) or len(labels) != 2:
         raise ValueError(f"{path}: labels must be [negative, positive], got {labels!r}.")
+    private_bounds = plain.get("private_bounds", False)
+    if not isinstance(private_bounds, bool):
+        raise ValueError(f"{path}: private_bounds must be true or false, got {private_bounds!r}.")
     bounds, levels = [], []
     for name, given in features.items():
         pair = given.get("bounds") if isinstance(given, dict) else given
@@ -107,7 +115,7 @@ def read_facts(path: str) -> PublicFacts:
     lower, upper = zip(*bounds, strict=True)
     return PublicFacts(
         tuple(features), lower, upper, tuple(levels), plain["label"], tuple(labels),
-        plain.get("user"), plain.get("delimiter", ","),
+        plain.get("user"), plain.get("delimiter", ","), private_bounds,
     )  # fmt: skip
 
 

@@ -116,6 +116,7 @@ def train_privately(
     from pairlearn.estimators.private_auc import PrivateAUCClassifier
     from pairlearn.models import write_model
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
+    from pairlearn.privacy.quartiles import PrivateBounds
     from pairlearn.streams import Schema
 
     if len(data) != 1 or data[0] == "-":
@@ -124,8 +125,10 @@ def train_privately(
     facts = read_facts(privacy.bounds)
     rows = read_rows(data[0], facts)
     assert privacy.epsilon is not None
+    bounds = (facts.lower, facts.upper)
     model = PrivateAUCClassifier(
-        privacy.epsilon, privacy.delta, bounds=(facts.lower, facts.upper), levels=facts.levels,
+        privacy.epsilon, privacy.delta,
+        bounds=PrivateBounds(*bounds) if facts.private_bounds else bounds, levels=facts.levels,
         labels=facts.labels, ledger=privacy.open_ledger(),
     )  # fmt: skip
     try:
@@ -135,7 +138,7 @@ def train_privately(
     model.feature_names_in_ = np.array(facts.features, dtype=object)
     middle: dict[str | int, str | float] = {
         name: 0.5 * (low + high)
-        for name, low, high in zip(facts.features, facts.lower, facts.upper, strict=True)
+        for name, low, high in zip(facts.features, *model.bounds_.tolist(), strict=True)
     }
     schema = Schema(
         label=facts.label, features=facts.features, classes=facts.labels, missing=middle

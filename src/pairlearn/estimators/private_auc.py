@@ -20,6 +20,7 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 
 __all__ = ["PrivacyWarning", "PrivateAUCClassifier"]
@@ -63,8 +64,11 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     delta : float, optional
         The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default. A value of 1/n
         or more gets a warning: at 1/n, publishing one random record would be allowed.
-    bounds : tuple (lower, upper)
+    bounds : tuple (lower, upper), PrivateBounds or "private"
         Public bounds of the features, each a number or one number for each feature. Required.
+        Where nobody knows them, `PrivateBounds` finds some inside a public range with a fifth of
+        the budget, and "private" does so without a range; ask `privacy.planner.plan` whether it
+        pays.
     levels : array-like of int, optional
         0 for a continuous feature, k for a code of k equally spaced levels.
     labels : tuple (negative, positive), default=(0, 1)
@@ -102,6 +106,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         the same releases; None where the mechanism gives none.
     classes_ : ndarray of shape (2,)
         The public labels.
+    bounds_ : ndarray of shape (2, d)
+        Lower and upper bounds that examples are clipped to: the public ones, or those released.
     certificate_ : Certificate
         What is promised, and on which facts it rests.
     n_features_in_ : int
@@ -124,7 +130,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         epsilon: float = 1.0,
         delta: float | None = None,
         *,
-        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        bounds: tuple[ArrayLike, ArrayLike] | PrivateBounds | str | None = None,
         levels: ArrayLike | None = None,
         labels: tuple[Any, Any] = (0, 1),
         mechanism: str | Mechanism = "statistics",
@@ -158,7 +164,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     }
 
     def _pack(self) -> dict[str, NDArray[Any]]:
-        lower, upper = self.public_bounds(self.n_features_in_)
+        lower, upper = self.bounds_
         intercept = self.intercept_[0]
         arrays = {"coef": self.coef_[0], "intercept": intercept, "lower": lower, "upper": upper}
         return arrays if self.log_odds_ is None else {**arrays, "log_odds": self.log_odds_}
@@ -168,6 +174,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.certificate_ = self._certificate_of(record)
         self.mechanism = self._stored_mechanism()
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
+        self.bounds_ = np.stack(self.bounds)
         self.coef_ = arrays["coef"].copy()[None, :]
         self.intercept_ = arrays["intercept"].copy().reshape(1)
         self.log_odds_ = arrays["log_odds"].copy() if "log_odds" in arrays else None
@@ -222,7 +229,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             mechanism.name,
             setting=setting,
             noise=noise,
-            public={
+            public=self._bounds_fact()
+            | {
                 "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
                 "threshold": _NO_THRESHOLD if fit.threshold is None else "from the releases",
             },

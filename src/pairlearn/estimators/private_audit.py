@@ -244,8 +244,7 @@ def check_estimator_exactly(
     estimator: PrivateEstimator, *, n: int = 64, n_features: int = 4
 ) -> ExactCheck:
     """Record fits and play them back on neighbouring tables; see the module."""
-    width = next((len(b) for b in estimator.bounds or () if np.ndim(b) == 1), n_features)  # type: ignore[arg-type]
-    lower, upper = estimator.public_bounds(width)
+    lower, upper = estimator.public_bounds(estimator.public_width() or n_features)
     if estimator.n_examples is None and estimator.neighbours == "add_remove":
         estimator = clone(estimator).set_params(n_examples=n)
     pairs = public_neighbours(

@@ -19,6 +19,7 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import certify
 from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
+from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import check_public_labels, read_labels
 from pairlearn.scores import MahalanobisScore
 
@@ -57,8 +58,9 @@ class PrivateMetricLearner(
         The privacy parameter.
     delta : float, optional
         The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default.
-    bounds : tuple (lower, upper)
-        Public bounds of the features, each a number or one number for each feature. Required.
+    bounds : tuple (lower, upper), PrivateBounds or "private"
+        Public bounds of the features, each a number or one number for each feature. Required; see
+        `PrivateAUCClassifier` for bounds that are found with a part of the budget.
     levels : array-like of int, optional
         0 for a continuous feature, k for a code of k equally spaced levels.
     labels : tuple, default=(0, 1)
@@ -91,6 +93,8 @@ class PrivateMetricLearner(
         L with W = L' L: the map of `transform`, for features inside the bounds.
     certificate_ : Certificate
         What is promised, and on which facts it rests.
+    bounds_ : ndarray of shape (2, d)
+        Lower and upper bounds that examples are clipped to: the public ones, or those released.
     n_features_in_ : int
         Number of features.
 
@@ -120,7 +124,7 @@ class PrivateMetricLearner(
         epsilon: float = 1.0,
         delta: float | None = None,
         *,
-        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        bounds: tuple[ArrayLike, ArrayLike] | PrivateBounds | str | None = None,
         levels: ArrayLike | None = None,
         labels: tuple[Any, ...] = (0, 1),
         n_steps: int = 1,
@@ -159,7 +163,7 @@ class PrivateMetricLearner(
         return tags
 
     def _pack(self) -> dict[str, NDArray[Any]]:
-        lower, upper = self.public_bounds(self.n_features_in_)
+        lower, upper = self.bounds_
         return {"components": self.components_, "lower": lower, "upper": upper}
 
     def _unpack(self, record: ModelRecord) -> None:
@@ -171,6 +175,7 @@ class PrivateMetricLearner(
                 f"{self.certificate_.mechanism[:60]!r}."
             )
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
+        self.bounds_ = np.stack(self.bounds)
         self.components_ = arrays["components"].copy()
         self._n_features_out = len(self.components_)
 
@@ -198,7 +203,8 @@ class PrivateMetricLearner(
             mechanism.name,
             setting=setting,
             noise=noise,
-            public={"labels": ", ".join(repr(label) for label in self.labels)},
+            public=self._bounds_fact()
+            | {"labels": ", ".join(repr(label) for label in self.labels)},
             warnings=cautions,
         )
         self.n_features_in_ = setting.n_features

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,10 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.estimators.storage import Storable
 from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.privacy.accounting.certificate import Certificate, Release
+from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.privacy.records import read_table, read_users
 from pairlearn.validation import check_count
 
@@ -41,7 +45,7 @@ class PrivateMixin(Storable):
 
     epsilon: float
     delta: float | None
-    bounds: tuple[ArrayLike, ArrayLike] | None
+    bounds: tuple[ArrayLike, ArrayLike] | PrivateBounds | str | None
     levels: ArrayLike | None
     neighbours: str
     n_examples: int | None
@@ -49,6 +53,7 @@ class PrivateMixin(Storable):
     random_state: Any
     ledger: PrivacyLedger | None
     certificate_: Certificate
+    bounds_: Vector
     n_features_in_: int
     #: A typical value of each feature, for mechanisms that have a use for it.
     public_centre: ArrayLike | None = None
@@ -74,20 +79,96 @@ class PrivateMixin(Storable):
         setting = self._setting(self._public_number(n_units), rows.shape[1])
         noise = NoiseSource.made_from(self.random_state, secure=self.secure)
         cautions = self._cautions(setting)
-        mechanism.check(setting, noise)
+        search = self._search()
+        within = setting
+        if search is not None:
+            if search.lower is None and setting.levels.any():
+                raise ValueError(
+                    "levels says that some features are codes, whose bounds are known with them; "
+                    "give PrivateBounds(lower, upper), exact for those."
+                )
+            # Both parts are kept a little below their share, so that rounding does not add up.
+            left = setting.mu * math.sqrt(1.0 - search.share) * (1.0 - 1e-12)
+            within = replace(setting, budget=left)
+        mechanism.check(within, noise)
         if self.ledger is not None:
             # Entered before the data are read, so that a failing run is paid for as well.
             units = "users" if options else "n"
             name = f"fit of {mechanism.name}, {units} = {setting.n_examples}"
             self.ledger.spend(name, **mechanism.cost(setting), neighbours=setting.neighbours)
-        fit = mechanism.fit(setting.to_standard(rows), y, setting=setting, noise=noise, **options)
-        return fit, setting, noise, cautions
+        releases: list[Release] = []
+        if search is not None:
+            within, releases = self._searched(rows, search, within, noise, **options)
+        fit = mechanism.fit(within.to_standard(rows), y, setting=within, noise=noise, **options)
+        if releases:
+            fit = fit.after(releases)
+        self.bounds_ = np.stack([within.lower, within.upper])
+        return fit, within, noise, cautions
+
+    def _search(self) -> PrivateBounds | None:
+        """Return how bounds are to be found, None where they are public."""
+        if isinstance(self.bounds, str):
+            if self.bounds != "private":
+                raise ValueError(
+                    f'bounds must be (lower, upper), "private" or a PrivateBounds, got '
+                    f"{self.bounds!r}."
+                )
+            return PrivateBounds()
+        return self.bounds if isinstance(self.bounds, PrivateBounds) else None
+
+    def _searched(
+        self,
+        rows: Vector,
+        search: PrivateBounds,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        users: NDArray[np.int64] | None = None,
+    ) -> tuple[PublicSetting, list[Release]]:
+        """Return the setting with bounds that were found, and what was released for them."""
+        lower, upper, releases = find_bounds(
+            rows,
+            search,
+            # Codes are spread evenly over a range that is known with them.
+            searched=setting.levels == 0,
+            mu=mu_of(setting.epsilon, setting.delta) * math.sqrt(search.share) * (1.0 - 1e-12),
+            neighbours=setting.neighbours,
+            noise=noise,
+            n_examples=setting.n_examples,
+            users=users,
+        )
+        found = PublicSetting.make(
+            setting.n_examples,
+            lower=lower,
+            upper=upper,
+            epsilon=setting.epsilon,
+            delta=setting.delta,
+            levels=setting.levels,
+            neighbours=setting.neighbours,
+            centre=setting.centre,
+        )
+        return replace(found, budget=setting.budget), releases
+
+    def _bounds_fact(self) -> dict[str, str]:
+        """Return what a certificate says of the bounds where they were not given."""
+        search = self._search()
+        if search is None:
+            return {}
+        return {
+            "bounds": f"found by {search.levels} levels of bisection, released with "
+            f"{search.share:g} of mu^2, inside a range given by the caller or by the library"
+        }
 
     def _table(self, X: Any) -> Vector:
         """Return examples as numbers, read cell by cell (`privacy.records`)."""
-        given = [*(self.bounds or ()), self.levels, self.public_centre]
+        return read_table(X, n_features=self.public_width())
+
+    def public_width(self) -> int | None:
+        """Return the number of features where public arguments say it."""
+        search = self._search()
+        ends: Any = (self.bounds or ()) if search is None else (search.lower, search.upper)
+        given = [*ends, self.levels, self.public_centre]
         widths = {len(np.asarray(fact)) for fact in given if np.ndim(fact) == 1}
-        return read_table(X, n_features=widths.pop() if len(widths) == 1 else None)
+        return widths.pop() if len(widths) == 1 else None
 
     def _public_number(self, n_rows: int) -> int:
         """Return the number of examples that scales a release: public, whatever the relation."""
@@ -117,11 +198,14 @@ class PrivateMixin(Storable):
             warnings.warn(caution, PrivacyWarning, stacklevel=3)
 
     def public_bounds(self, d: int) -> tuple[Vector, Vector]:
-        """Return the public bounds of d features, which rows are clipped to."""
+        """Return the public bounds of d features; with private ones, the range they lie in."""
+        search = self._search()
+        if search is not None:
+            return search.range_of(d)
         if self.bounds is None or len(tuple(self.bounds)) != 2:
             raise ValueError(
                 f"bounds must be the public pair (lower, upper), got {self.bounds!r}; they "
-                "cannot be read from the data without spending privacy."
+                'cannot be read from the data without spending privacy (bounds="private").'
             )
         lower, upper = (np.asarray(bound, dtype=np.float64) for bound in self.bounds)
         for bound in (lower, upper):
@@ -139,7 +223,7 @@ class PrivateMixin(Storable):
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        lower, upper = self.public_bounds(rows.shape[1])
+        lower, upper = self.bounds_
         return np.clip(np.where(np.isnan(rows), 0.5 * (lower + upper), rows), lower, upper)
 
     def _setting(self, n: int, d: int) -> PublicSetting:

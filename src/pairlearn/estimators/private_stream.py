@@ -20,6 +20,7 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.single_pass import Pass, SinglePass
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count
 
@@ -69,7 +70,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
 
     Attributes
     ----------
-    coef_, intercept_, classes_, certificate_, n_features_in_
+    coef_, intercept_, classes_, bounds_, certificate_, n_features_in_
         As for `PrivateAUCClassifier`, after the release.
 
     Examples
@@ -208,6 +209,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         fit = mechanism.finish(state, setting=setting, noise=noise)
         self._warn(cautions)
         self._state = self._frozen = None
+        self.bounds_ = np.stack([setting.lower, setting.upper])
         self._publish(fit, mechanism, setting, noise, cautions)
         return self
 
@@ -348,6 +350,14 @@ class PrivateAUCStream(PrivateAUCClassifier):
                 "or begin a new PrivateAUCStream."
             )
         return state, setting
+
+    def _search(self) -> PrivateBounds | None:
+        if super()._search() is not None:
+            raise ValueError(
+                "a stream sees each example once, and bounds would have to be found before the "
+                "first; give public bounds, or use PrivateAUCClassifier."
+            )
+        return None
 
     def _most_examples(self) -> int:
         return check_count("n_examples", self.n_examples)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ A source made with a seed is reproducible and therefore not private; it says so.
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ __all__ = ["NoiseSource", "discrete_gaussian"]
 # Keeps every intermediate below 2^63 while |X| < 2^13 scale, an event of probability
 # 1 - exp(-2^13) or more for the proposal.
 _LARGEST_SCALE = 1 << 24
+
+_NOTHING = np.empty(0, dtype=np.int64)
+#: Numbers that are drawn together; see `NoiseSource._discrete`.
+_DRAWN_AT_ONCE = 128
 
 
 class _Bits:
@@ -221,6 +226,9 @@ class NoiseSource:
             # PCG64DXSM and not the default of NumPy: no stream is shared with other generators.
             generator = np.random.Generator(np.random.PCG64DXSM(seed))
         self._bits = _Bits(generator)
+        #: Noise that was drawn and not yet given out, by scale.
+        self._spare: dict[int, NDArray[np.int64]] = {}
+        self._process, self._lock = os.getpid(), threading.Lock()
 
     @property
     def description(self) -> str:
@@ -245,8 +253,30 @@ class NoiseSource:
 
     def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
         """Return whole numbers plus the discrete Gaussian with the whole number `scale`."""
-        noisy: NDArray[np.int64] = values + discrete_gaussian(scale, values.size, bits=self._bits)
+        noisy: NDArray[np.int64] = values + self._discrete(scale, values.size)
         return noisy
+
+    def _discrete(self, scale: int, size: int) -> NDArray[np.int64]:
+        """Return discrete noise, each number once.
+
+        Drawing costs the same for ten numbers as for a hundred, and the releases of a fit are
+        small and of one scale: so they share a draw. What is left dies with the source, which is
+        that of one fit; neither threads nor a process and its fork get the same numbers.
+        """
+        with self._lock:
+            if os.getpid() != self._process:
+                self._process, self._spare = os.getpid(), {}
+            spare = self._spare.get(scale, _NOTHING)
+            if len(spare) < size:
+                wanted = max(size - len(spare), _DRAWN_AT_ONCE)
+                spare = np.concatenate([spare, discrete_gaussian(scale, wanted, bits=self._bits)])
+            self._spare[scale] = spare[size:]
+            return spare[:size]
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a source of noise is not copied or pickled: two copies would give out the same noise."
+        )
 
     def draw_indices(self, n: int, size: int) -> NDArray[np.int64]:
         """Return secret indices, exactly uniform on 0, ..., n - 1.

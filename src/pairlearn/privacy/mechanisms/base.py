@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,9 @@ class PublicSetting:
         "replace" or "add_remove".
     centre : ndarray, optional
         Public guess of a typical value of each feature; the middle of the range by default.
+    budget : float, optional
+        The Gaussian-DP parameter that is left to the learner, where a part of that of
+        (epsilon, delta) was spent before; all of it by default.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class PublicSetting:
     delta: float
     neighbours: str = "replace"
     centre: Vector | None = None
+    budget: float | None = None
 
     @classmethod
     def make(
@@ -132,8 +136,8 @@ class PublicSetting:
 
     @property
     def mu(self) -> float:
-        """The Gaussian-DP budget of (epsilon, delta)."""
-        return mu_of(self.epsilon, self.delta)
+        """The Gaussian-DP budget: that of (epsilon, delta), or what is left of it."""
+        return mu_of(self.epsilon, self.delta) if self.budget is None else self.budget
 
     @property
     def middle(self) -> Vector:
@@ -237,6 +241,13 @@ class PrivateFit:
         mu = compose(release.mu for release in releases)
         return cls(direction, threshold, tuple(releases), mu, how, noise.secure, log_odds=log_odds)
 
+    def after(self, releases: list[Release]) -> PrivateFit:
+        """Return the same with releases that came before it, and that it may depend on."""
+        both = [*releases, *self.releases]
+        how = "adaptive composition of Gaussian-DP, converted exactly"
+        mu = compose(release.mu for release in both)
+        return replace(self, releases=tuple(both), mu=mu, accounting=how)
+
     @classmethod
     def of_stages(
         cls, direction: Vector, releases: list[Release], noise: NoiseSource
@@ -269,6 +280,9 @@ class Mechanism(ABC):
     offers_secure: bool = True
     #: Whether `fit` takes `users`, to protect all rows of a user together.
     offers_users: bool = False
+    #: Whether its price is one mu, within `setting.mu`, whose square adds up with those of other
+    #: releases in one certificate.
+    composes: bool = True
     #: Whether secret random choices of examples are part of the protection. An auditor must then
     #: not look at them.
     secret_draws: bool = False
@@ -305,6 +319,11 @@ class Mechanism(ABC):
 
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
         """Refuse a setting outside of what is proved."""
+        if setting.budget is not None and not self.composes:
+            raise ValueError(
+                f"{self.name} takes the whole budget for each of its stages and does not add up "
+                "with other releases; give public bounds, or use the mechanism 'statistics'."
+            )
         if setting.neighbours not in self.relations:
             raise ValueError(
                 f"{self.name} is proved for neighbours in {self.relations}, got "

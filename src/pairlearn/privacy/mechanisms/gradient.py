@@ -169,6 +169,7 @@ class LocalizedGradient(Mechanism):
     step: float = 16.0
 
     name = "localized_gradient"
+    composes = False
     relations = ("replace",)
     missing_relation = (
         "Stages are blocks of rows: adding or removing one shifts the rows of every stage."

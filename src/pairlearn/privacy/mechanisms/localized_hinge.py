@@ -164,6 +164,7 @@ class LocalizedHinge(Mechanism):
     locality: float = 1.0
 
     name = "localized_nonsmooth"
+    composes = False
     relations = ("replace",)
     missing_relation = (
         "Stages are blocks of rows: adding or removing one shifts the rows of every stage."

@@ -128,6 +128,7 @@ class LocalizedPairSGD(Mechanism):
     step: float | None = None
 
     name = "localized_sgd"
+    composes = False
     relations = ("replace",)
     missing_relation = (
         "Stages are blocks of rows: adding or removing one shifts the rows of every stage."

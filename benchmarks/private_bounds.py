@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Public bounds that are too wide beside private ones: ``python -m benchmarks.private_bounds``.
+
+Data sets of the folder named by ``--data`` (or PAIRLEARN_DATA), and Gaussian classes without it.
+Bounds are the range of each feature, rounded outwards to two digits, made 1, 3, 10 and 100 times as
+wide about a point that is not their middle. Printed is the mean test AUC over splits, with bounds
+as they are, with `PrivateBounds` inside them, and with ``bounds="private"``, which knows no range;
+delta = 1/n, one example replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.private_auc import rounded_bounds
+
+Vector = NDArray[np.float64]
+
+WIDTHS = (1, 3, 10, 100)
+
+
+def gaussian(seed: int = 0) -> tuple[Vector, Vector]:
+    """Return 4,000 examples of two Gaussian classes in eight features of unequal size."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(4000) < 0.5, 1.0, -1.0)
+    X = rng.normal(size=(4000, 8)) + np.outer(y, 0.2 * rng.normal(size=8))
+    return 10.0 ** rng.integers(-2, 4, 8) * (X + rng.normal(size=8)), y
+
+
+def mean_auc(
+    X: Vector, y: Vector, n: int, epsilon: float, width: float, kind: str, n_splits: int
+) -> float:
+    """Return the mean test AUC with bounds of one kind: "public", "found" or "private"."""
+    from pairlearn import PrivateAUCClassifier, PrivateBounds
+    from pairlearn.metrics import roc_auc
+
+    low, high = rounded_bounds(X)
+    total = 0.0
+    for split in range(n_splits):
+        rng = np.random.default_rng([split, 7])
+        order = rng.permutation(len(y))
+        train, test = order[:n], order[n : n + 5000]
+        half = 0.5 * (high - low)
+        off = (width - 1) * half * rng.uniform(-0.5, 0.5, len(low))
+        wide = (
+            np.minimum(low, low - (width - 1) * half + off),
+            np.maximum(high, high + (width - 1) * half + off),
+        )
+        bounds: Any = {"public": wide, "found": PrivateBounds(*wide), "private": "private"}[kind]
+        model = PrivateAUCClassifier(
+            epsilon, 1.0 / n, bounds=bounds, labels=(-1.0, 1.0), secure=False,
+            random_state=int(rng.integers(2**31)),
+        ).fit(X[train], y[train])  # fmt: skip
+        total += roc_auc(y[test], model.decision_function(X[test]))
+    return total / n_splits
+
+
+def main() -> None:
+    """Print the table."""
+    from pairlearn.experiments.league import read_folders
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("PAIRLEARN_DATA"))
+    parser.add_argument("--only", default="diabetes,magic_scale,phoneme_scale")
+    parser.add_argument("--rows", type=int, default=256, help="training rows")
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.2, 1.0, 2.0])
+    parser.add_argument("--splits", type=int, default=60)
+    chosen = parser.parse_args()
+    tasks = [("Gaussian", *gaussian())]
+    if chosen.data is not None:
+        folders = [Path(chosen.data), Path(chosen.data, "league")]
+        tasks += [
+            (task.name, np.asarray(task.X, dtype=np.float64), np.where(task.y == 1, 1.0, -1.0))
+            for task in read_folders([folder for folder in folders if folder.is_dir()])
+            if task.name in chosen.only.split(",")
+        ]
+    warnings.simplefilter("ignore")
+    print(f"{'':14s} n     epsilon bounds    " + "".join(f"{width:>7d}" for width in WIDTHS))
+    for name, X, y in tasks:
+        for epsilon in chosen.epsilon:
+            for kind in ("public", "found", "private"):
+                widths = WIDTHS if kind != "private" else (1,)
+                row = [
+                    mean_auc(X, y, chosen.rows, epsilon, width, kind, chosen.splits)
+                    for width in widths
+                ]
+                cells = "".join(f"{value:7.3f}" for value in row)
+                print(f"{name:14s} {chosen.rows:<5d} {epsilon:<7g} {kind:8s} {cells}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Bounds of the features from the private data, for a part of the budget.
+
+Noise is in proportion to the width of the bounds, so that bounds much wider than the data drown
+them. Where nobody knows better, the quartiles of each feature are found by bisection inside a
+public range, and the bounds are their middle give or take 2.2 times the distance of the two: three
+standard deviations of a normal feature on either side.
+
+Level l asks, for each of d features and for q = 1/4 and q = 3/4 at present thresholds t, how many
+more examples than a share q lie at or below t: the sum over the records of
+
+    4 \cdot 1[x <= t] - 4 q,    that is  3 or -1  (first quartile)  and  1 or -3  (third).
+
+A noisy sum above 0 says that the quartile lies at or below t. A missing value counts 0 in both.
+
+**Sensitivity (replace one record).** Thresholds are public or made of earlier releases. The two
+thresholds of a feature may stand in either order. The pair of numbers of one record and feature is
+(3, 1), (3, -3), (-1, 1), (-1, -3) or (0, 0), of which (3, -3) needs t_1 >= t_3 and (-1, 1) needs
+t_1 <= t_3, not both unless they are equal, when neither occurs. The largest distance of two of
+them that occur together is that of (3, 1) and (-1, -3), sqrt(32): (3, -3) is 4 from either of these
+and sqrt(18) from (0, 0), (-1, 1) likewise 4 and sqrt(2). A record has d features, so that the sum
+changes by at most sqrt(32 d) in the Euclidean norm.
+
+**Add or remove one record.** The longest of these pairs is (3, -3), so sqrt(18 d). []
+
+**Users with several records** contribute the mean over their records, which lies in the convex hull
+of the numbers of one record; so the bounds above hold for a user with all records. Means are
+rounded to multiples of 2^-20 before they are summed, which adds half a step for each of the two
+users and 2 d coordinates: 2^-20 sqrt(2 d).
+
+L levels with mu_0 / sqrt(L) each are mu_0-GDP together, and with a learner of mu_1 that works
+within the bounds the composition is adaptive: sqrt(mu_0^2 + mu_1^2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.privacy.accounting.certificate import Release
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.release import release_vector
+from pairlearn.validation import check_count, check_fraction
+
+__all__ = ["PrivateBounds", "find_bounds", "quartile_counts", "quartile_sensitivity"]
+
+Vector = NDArray[np.float64]
+
+#: Half-width of the bounds in distances of the quartiles.
+_REACH = 2.2
+#: Where no range is known: up to this size, in steps that are even up to the second number and
+#: relative beyond.
+_LARGEST, _EVEN = 1e9, 1e-3
+_LEVELS, _LEVELS_WITHOUT_RANGE = 10, 12
+#: Means of users are rounded to this part of 1.
+_GRID = float(1 << 20)
+
+
+@dataclass(frozen=True)
+class PrivateBounds:
+    """Bounds that are found with a part of the budget, in place of public ones.
+
+    Parameters
+    ----------
+    lower, upper : float or array-like, optional
+        A public range that is sure to be wide enough, for all features or for each. Without it the
+        search goes from -1e9 to 1e9 in relative steps: good for numbers of unknown size, coarse for
+        those that lie close together far from 0, such as years.
+    share : float, default=0.2
+        The part of mu^2 that the search takes.
+    n_levels : int, optional
+        How often an interval is halved; 10, and 12 without a range.
+
+    Examples
+    --------
+    >>> PrivateBounds(0, 1e6).range_of(2)
+    (array([0., 0.]), array([1000000., 1000000.]))
+    """
+
+    lower: ArrayLike | None = None
+    upper: ArrayLike | None = None
+    share: float = 0.2
+    n_levels: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fraction("share", self.share)
+        if self.n_levels is not None:
+            check_count("n_levels", self.n_levels)
+        if (self.lower is None) != (self.upper is None):
+            raise ValueError("PrivateBounds takes lower and upper, or neither; got one of them.")
+
+    @property
+    def levels(self) -> int:
+        """How often an interval is halved."""
+        if self.n_levels is not None:
+            return self.n_levels
+        return _LEVELS_WITHOUT_RANGE if self.lower is None else _LEVELS
+
+    def range_of(self, d: int) -> tuple[Vector, Vector]:
+        """Return the public range of d features."""
+        ends = (-_LARGEST, _LARGEST) if self.lower is None else (self.lower, self.upper)
+        low, high = (np.asarray(end, dtype=np.float64) for end in ends)
+        for end in (low, high):
+            if end.ndim > 1 or (end.ndim == 1 and len(end) != d):
+                raise ValueError(
+                    f"each end of the range must be a number or {d} numbers, got shape {end.shape}."
+                )
+        low, high = np.broadcast_to(low, (d,)).copy(), np.broadcast_to(high, (d,)).copy()
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+            raise ValueError(
+                "PrivateBounds needs a finite public range with lower < upper for each feature."
+            )
+        return low, high
+
+    def values_at(self, places: Vector, low: Vector, high: Vector) -> Vector:
+        """Return the values at places between 0 and 1 of the search."""
+        if self.lower is not None:
+            return low + places * (high - low)
+        stretch = math.asinh(_LARGEST / _EVEN)
+        values: Vector = _EVEN * np.sinh(stretch * (2.0 * places - 1.0))
+        return np.clip(values, low, high)
+
+
+def quartile_counts(
+    rows: Vector, first: Vector, third: Vector, users: NDArray[np.int64] | None = None
+) -> Vector:
+    """Return the sums of the module: d of the first quartile, then d of the third.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Examples; NaN is missing.
+    first, third : ndarray of shape (d,)
+        The thresholds.
+    users : ndarray of int, optional
+        To whom each row belongs, from 0.
+
+    Returns
+    -------
+    ndarray of shape (2 d,)
+        The sums, exact.
+
+    Examples
+    --------
+    >>> quartile_counts(np.array([[1.0], [2.0], [np.nan]]), np.array([1.0]), np.array([2.0]))
+    array([2., 2.])
+    """
+    known = ~np.isnan(rows)
+    below = [(rows <= first) & known, (rows <= third) & known]
+    if users is None:
+        n_known = known.sum(axis=0)
+        parts = [
+            4.0 * b.sum(axis=0) - target * n_known for b, target in zip(below, (1, 3), strict=True)
+        ]
+        return np.concatenate(parts).astype(np.float64)
+    n_users = int(users.max(initial=-1)) + 1
+    n_rows = np.maximum(np.bincount(users, minlength=n_users), 1)[:, None]
+    parts = []
+    for b, target in zip(below, (1.0, 3.0), strict=True):
+        sums = np.zeros((n_users, rows.shape[1]))
+        np.add.at(sums, users, np.where(known, 4.0 * b - target, 0.0))
+        # Whole numbers, so that the order of summation does not matter.
+        parts.append(np.rint(sums / n_rows * _GRID).sum(axis=0) / _GRID)
+    return np.concatenate(parts)
+
+
+def quartile_sensitivity(d: int, neighbours: str, *, users: bool = False) -> float:
+    """Return the largest change of `quartile_counts` in the Euclidean norm, by the module's proof.
+
+    Examples
+    --------
+    >>> quartile_sensitivity(2, "replace"), quartile_sensitivity(2, "add_remove")
+    (8.0, 6.0)
+    """
+    rounding = math.sqrt(2.0 * d) / _GRID if users else 0.0
+    return math.sqrt((32.0 if neighbours == "replace" else 18.0) * d) + rounding
+
+
+def find_bounds(
+    rows: Vector,
+    search: PrivateBounds,
+    *,
+    searched: NDArray[np.bool_],
+    mu: float,
+    neighbours: str,
+    noise: NoiseSource,
+    n_examples: int,
+    users: NDArray[np.int64] | None = None,
+) -> tuple[Vector, Vector, list[Release]]:
+    """Return bounds of each feature and what was released to find them.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Examples as they came; NaN is missing.
+    search : PrivateBounds
+        The public range and the number of levels.
+    searched : ndarray of bool, shape (d,)
+        The features to search; others keep the public range.
+    mu : float
+        The budget of the search.
+    neighbours : str
+        The neighbouring relation.
+    noise : NoiseSource
+        The noise.
+    n_examples : int
+        The public number that turns sums into shares.
+    users : ndarray of int, optional
+        To whom each row belongs, from 0.
+    """
+    lower, upper = search.range_of(rows.shape[1])
+    d = int(searched.sum())
+    if d == 0:
+        return lower, upper, []
+    low, high = lower[searched], upper[searched]
+    rows = np.clip(rows[:, searched], low, high)
+    # Rows of `places` are the first and the third quartile.
+    places, step = np.full((2, d), 0.5), 0.25
+    releases, asked, shares = [], [], []
+    for level in range(search.levels):
+        first, third = search.values_at(places, low, high)
+        noisy, release = release_vector(
+            quartile_counts(rows, first, third, users),
+            name=f"quartiles, level {level + 1} of {search.levels}",
+            sensitivity=quartile_sensitivity(d, neighbours, users=users is not None),
+            mu=mu / math.sqrt(search.levels),
+            noise=noise,
+        )
+        releases.append(release)
+        asked.append(places)
+        shares.append(noisy.reshape(2, d) / (4.0 * n_examples) + [[0.25], [0.75]])
+        places = places - step * np.sign(noisy.reshape(2, d))
+        step /= 2.0
+    # The last interval is as wide as two of the last steps.
+    first, third = _quartiles(np.concatenate(asked), np.concatenate(shares))
+    third = np.maximum(third, first + 2.0 * step)
+    below = search.values_at(first, low, high)
+    above = search.values_at(np.minimum(third, 1.0), low, high)
+    middle, reach = 0.5 * (below + above), _REACH * (above - below)
+    lower[searched] = np.maximum(low, middle - reach)
+    upper[searched] = np.minimum(high, middle + reach)
+    return lower, upper, releases
+
+
+def _quartiles(places: Vector, shares: Vector) -> tuple[Vector, Vector]:
+    """Return the places of the quartiles, given noisy shares below places, one column a feature.
+
+    The shares are replaced by the nearest ones that increase (isotonic regression), between 0 and 1
+    at the ends of the range, and what lies between places is read off a straight line.
+    """
+    first, third = np.empty(places.shape[1]), np.empty(places.shape[1])
+    for k in range(places.shape[1]):
+        order = np.argsort(places[:, k], kind="stable")
+        at, share = places[order, k], shares[order, k]
+        total = np.concatenate([[0.0], np.cumsum(share)])
+        ends = np.arange(len(at))
+        # mean[i, j] over places i to j; the regression is max over i <= k of min over j >= k.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = (total[None, 1:] - total[:-1, None]) / (ends[None, :] - ends[:, None] + 1)
+        mean[ends[:, None] > ends[None, :]] = np.inf
+        least = np.minimum.accumulate(mean[:, ::-1], axis=1)[:, ::-1]
+        rising = np.array([least[: j + 1, j].max() for j in ends])
+        at = np.concatenate([[0.0], at, [1.0]])
+        rising = np.concatenate([[0.0], np.clip(rising, 0.0, 1.0), [1.0]])
+        first[k], third[k] = np.interp([0.25, 0.75], rising, at)
+    return first, third
