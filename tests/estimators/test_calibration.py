@@ -191,3 +191,10 @@ def test_a_stream_finds_the_threshold_of_least_cost(rng):
 def test_costs_that_mean_nothing(settings, message):
     with pytest.raises(ValueError, match=message):
         AUCClassifier(**settings).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_scores_that_differ_by_rounding_alone_have_no_scale():
+    scores = 0.168 + np.array([0.0, 2.8e-17, 0.0, 2.8e-17])
+    found = fit_sigmoid(scores, np.array([False, True, False, True]), np.ones(4))
+    np.testing.assert_allclose(found(scores), 0.5)
+    assert found.slope == pytest.approx(1.0)
