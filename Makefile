@@ -13,10 +13,14 @@ LOWEST := .venv-lowest
 DIST := .venv-dist
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
+# What `make test-torch` installs. One version, so that a package index with a build for the CPU beside the one of several
+# gigabytes for GPUs gives the same on every machine; TORCH="torch --index-url ..." takes another.
+TORCH ?= torch==2.13.0
+
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-slow test-browser test-ray test-spark lint bench fuzz docs dist clean
+.PHONY: demo test test-lowest test-slow test-browser test-torch test-ray test-spark lint bench fuzz docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -68,6 +72,15 @@ test-browser: $(VENV)/.test
 	command -v chromium >/dev/null || { command -v apt-get >/dev/null && \
 		$(SUDO) apt-get install --yes --no-install-recommends chromium; } || true
 	$(BIN)/python -m pytest -q -rs tests/browser
+
+# The extra torch, on the CPU, in the usual environment: `make test` leaves these tests out where torch is missing.
+$(VENV)/.torch: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet $(TORCH) skorch lightning
+	$(BIN)/python -m pip install --quiet --editable ".[test,torch]"
+	touch $@
+
+test-torch: $(VENV)/.torch
+	$(BIN)/python -m pytest -q -rs tests/torch src/pairlearn/torch
 
 # The recipes for other engines, in the same environment; Spark needs a Java runtime.
 test-ray: $(VENV)/.test

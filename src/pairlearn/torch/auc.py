@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Losses for the area under the ROC curve: pairs of a positive and a negative example."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from pairlearn.torch.margins import MarginLoss, as_margin_loss, pair_total
+from pairlearn.torch.memory import Memory, ScoreMemory
+from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch
+
+__all__ = ["AUCLoss", "PartialAUCLoss"]
+
+
+#: Remembered scores of each class, unless a number is given.
+MEMORY_SIZE = 256
+
+
+def as_memory(pairing: str, memory: int | Memory | None, *, n_classes: int) -> Memory | None:
+    """Return the memory of scores that an argument asks for."""
+    if pairing == "memory" and memory is None:
+        memory = MEMORY_SIZE
+    if memory is None or isinstance(memory, Memory):
+        return memory
+    return ScoreMemory(memory, n_classes=n_classes)
+
+
+class AUCLoss(PairwiseLoss):
+    r"""Mean loss of the margins s - s' over pairs of a positive and a negative example.
+
+    It bounds one minus the AUC. Over all pairs of a batch of B examples, hinge, squared hinge and
+    square take O(B log B) by a sort and running sums; other losses take all pairs one by one.
+
+    Parameters
+    ----------
+    loss : {"squared_hinge", "hinge", "logistic", "square"} or callable
+        (margin - m)_+^2, (margin - m)_+, log(1 + exp(-m)), (margin - m)^2, or a function of a
+        tensor of margins that returns the loss of each.
+    pairing : {"batch", "previous", "memory"}, default="batch"
+        Who meets whom, see `PairwiseLoss`. With "previous" the mean is over all consecutive
+        pairs, of which those of equal labels cost nothing: the paper's f(w; z, z').
+    margin : float, optional
+        The margin that is wanted, 1 by default.
+    memory : int or ScoreMemory, optional
+        For ``pairing="memory"``: how many scores of each class are remembered, 256 by default.
+
+    Examples
+    --------
+    >>> loss = AUCLoss("hinge")
+    >>> scores = torch.tensor([2.0, 0.5, 1.0], requires_grad=True)
+    >>> value = loss(scores, torch.tensor([1, 1, 0]))
+    >>> value.backward()
+    >>> value.item(), scores.grad.tolist()
+    (0.75, [0.0, -0.5, 0.5])
+    """
+
+    def __init__(
+        self,
+        loss: str | MarginLoss = "squared_hinge",
+        *,
+        pairing: str = "batch",
+        margin: float | None = None,
+        memory: int | ScoreMemory | None = None,
+    ) -> None:
+        self._name = loss
+        function, self._margin = as_margin_loss(loss, margin)
+        super().__init__(pairing=pairing, memory=as_memory(pairing, memory, n_classes=2))
+        self._function = function
+
+    def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        scores : Tensor of shape (n,) or (n, 1)
+            Scores; half precision is taken to single precision first.
+        labels : Tensor of shape (n,) or (n, 1)
+            Above 0 for positive examples: 0 and 1, -1 and 1, or bool.
+
+        Returns
+        -------
+        Tensor
+            The mean over the pairs that count; zero, with a gradient of zero, if there is none.
+        """
+        scores, labels = check_batch("scores", scores, labels)
+        return self.mean_over_pairs(scores, labels > 0)
+
+    def classes(self, labels: Tensor) -> Tensor:
+        """Return 1 for positive examples and 0 for the others."""
+        return labels.long()
+
+    def within(self, values: Tensor, labels: Tensor) -> Totals:
+        """Return the sum over opposite pairs of a batch."""
+        return [self._opposite(values[labels], values[~labels])]
+
+    def across(self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor) -> Totals:
+        """Return the sum over opposite pairs of an example of the batch and a remembered one."""
+        first, n = self._opposite(values[labels], held[classes == 0])
+        second, m = self._opposite(held[classes == 1], values[~labels])
+        return [(first + second, n + m)]
+
+    def consecutive(self, values: Tensor, labels: Tensor) -> Totals:
+        """Return the sum over consecutive pairs, where those of equal labels cost nothing."""
+        now, before = values[1:], values[:-1]
+        opposite = labels[1:] != labels[:-1]
+        sign = torch.where(labels[1:], 1.0, -1.0).to(values.dtype)
+        margins = (sign * (now - before))[opposite]
+        # Without an opposite pair there is nothing to learn from: then it counts as no pair.
+        return [(self._function(margins).sum(), len(now) if len(margins) else 0)]
+
+    def _opposite(self, high: Tensor, low: Tensor) -> tuple[Tensor, int]:
+        count = len(high) * len(low)
+        if not count:
+            return (high.sum() + low.sum()) * 0.0, 0
+        return pair_total(self._name, self._function, self._margin, high, low), count
+
+    def why_no_pairs(self) -> str:
+        """Return why a batch can be without a pair that counts, and what helps."""
+        return (
+            "the batch holds one class only (labels above 0 are positive); take balanced batches "
+            "(BalancedSampler), larger ones, or a memory."
+        )
+
+    def extra_repr(self) -> str:
+        """Return what `print` shows."""
+        return f"loss={self._name!r}, {super().extra_repr()}"
+
+
+class PartialAUCLoss(AUCLoss):
+    """Mean loss over the pairs of the lowest positives and the highest negatives of a batch.
+
+    These are the pairs that the partial AUC counts: false positive rates up to `max_fpr`, true
+    positive rates from `min_tpr`. At least one example of each class counts.
+
+    Parameters
+    ----------
+    max_fpr : float
+        The share of the negatives that counts, the highest ones; in (0, 1].
+    min_tpr : float, default=0.0
+        One minus the share of the positives that counts, the lowest ones; in [0, 1).
+    loss : str or callable, default="squared_hinge"
+        As in `AUCLoss`.
+    pairing : {"batch", "memory"}, default="batch"
+        With "memory" the shares are those of the batch and the remembered scores together. A single
+        pair does not know what is high, so there is no "previous".
+    margin : float, optional
+        As in `AUCLoss`.
+    memory : int or ScoreMemory, optional
+        As in `AUCLoss`.
+
+    Examples
+    --------
+    >>> loss = PartialAUCLoss(0.5, loss="hinge")
+    >>> loss(torch.tensor([2.0, 1.5, -9.0]), torch.tensor([1, 0, 0])).item()
+    0.5
+    """
+
+    def __init__(
+        self,
+        max_fpr: float,
+        *,
+        min_tpr: float = 0.0,
+        loss: str | MarginLoss = "squared_hinge",
+        pairing: str = "batch",
+        margin: float | None = None,
+        memory: int | ScoreMemory | None = None,
+    ) -> None:
+        if not 0.0 < max_fpr <= 1.0:
+            raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
+        if not 0.0 <= min_tpr < 1.0:
+            raise ValueError(f"min_tpr must lie in [0, 1), got {min_tpr!r}.")
+        if pairing == "previous":
+            raise ValueError(
+                'pairing="previous": a single pair does not know which negatives are the highest; '
+                'use "batch" or "memory".'
+            )
+        super().__init__(loss, pairing=pairing, margin=margin, memory=memory)
+        self.max_fpr, self.min_tpr = float(max_fpr), float(min_tpr)
+
+    def within(self, values: Tensor, labels: Tensor) -> Totals:
+        """Return the sum over the pairs that count, of the batch and what is remembered."""
+        high, low = values[labels], values[~labels]
+        if self.memory is not None:
+            held, classes = self.memory.held()
+            high, low = torch.cat([high, held[classes == 1]]), torch.cat([low, held[classes == 0]])
+        return [self._opposite(*self._that_count(high, low))]
+
+    def across(self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor) -> Totals:
+        """Return nothing: `within` looks at the remembered scores too."""
+        return [(values.sum() * 0.0, 0)]
+
+    def _that_count(self, high: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
+        def number(share: float, n: int) -> int:
+            return min(n, max(1, math.ceil(share * n - 1e-9)))
+
+        lowest = torch.topk(high, number(1.0 - self.min_tpr, len(high)), largest=False).values
+        highest = torch.topk(low, number(self.max_fpr, len(low))).values
+        return lowest, highest
+
+    def extra_repr(self) -> str:
+        """Return what `print` shows."""
+        return f"max_fpr={self.max_fpr}, min_tpr={self.min_tpr}, {super().extra_repr()}"

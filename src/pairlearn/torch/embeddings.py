@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Losses of the distances of embeddings: examples of one label near, of different labels far."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pairlearn.torch.memory import EmbeddingMemory
+from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch
+
+__all__ = ["ContrastiveLoss", "DistanceLoss", "EmbeddingLoss"]
+
+
+class EmbeddingLoss(PairwiseLoss):
+    """Base class: the mean over pairs of a function of their distance and of whether labels agree.
+
+    A subclass defines `of_distances`.
+    """
+
+    def __init__(
+        self,
+        *,
+        pairing: str = "batch",
+        balanced: bool = False,
+        memory: EmbeddingMemory | None = None,
+    ) -> None:
+        super().__init__(pairing=pairing, memory=memory)
+        self.balanced = bool(balanced)
+
+    def of_distances(self, distances: Tensor, same: Tensor) -> Tensor:
+        """Return the loss of each pair from its distance and whether the labels are the same."""
+        raise TypeError(f"{type(self).__name__} must define of_distances(distances, same).")
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (n, n_components)
+            Embeddings; half precision is taken to single precision first.
+        labels : Tensor of shape (n,)
+            Labels; with a memory the numbers 0, ..., n_classes - 1.
+
+        Returns
+        -------
+        Tensor
+            The mean over pairs; zero, with a gradient of zero, if there is none.
+        """
+        embeddings, labels = check_batch("embeddings", embeddings, labels, vector=False)
+        return self.mean_over_pairs(embeddings, labels)
+
+    def within(self, values: Tensor, labels: Tensor) -> Totals:
+        """Return the sums over all pairs of different examples of a batch."""
+        i, j = torch.triu_indices(len(values), len(values), 1, device=values.device)
+        return self._totals(_distances(values, values)[i, j], labels[i] == labels[j])
+
+    def across(self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor) -> Totals:
+        """Return the sums over the pairs of an example of the batch and a remembered one."""
+        same = labels[:, None] == classes[None, :]
+        return self._totals(_distances(values, held.to(values.dtype)).ravel(), same.ravel())
+
+    def consecutive(self, values: Tensor, labels: Tensor) -> Totals:
+        """Return the sums over the pairs of each example with the one before it."""
+        distances = torch.linalg.vector_norm(values[1:] - values[:-1], dim=1)
+        return self._totals(distances, labels[1:] == labels[:-1])
+
+    def _totals(self, distances: Tensor, same: Tensor) -> Totals:
+        losses = self.of_distances(distances, same)
+        if not self.balanced:
+            return [(losses.sum(), len(losses))]
+        return [(losses[kind].sum(), int(kind.sum())) for kind in (same, ~same)]
+
+
+def _distances(a: Tensor, b: Tensor) -> Tensor:
+    """Return all distances; by differences, since products lose the digits of near pairs."""
+    return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+class ContrastiveLoss(EmbeddingLoss):
+    """Contrastive loss: d^2 for equal labels, (margin - d)_+^2 for different ones.
+
+    Parameters
+    ----------
+    margin : float, default=1.0
+        The distance from which different labels cost nothing.
+    pairing : {"batch", "previous", "memory"}, default="batch"
+        Who meets whom, see `PairwiseLoss`.
+    balanced : bool, default=False
+        Whether equal and different pairs count one half each, instead of as many as there are.
+    memory : EmbeddingMemory, optional
+        For ``pairing="memory"``.
+
+    References
+    ----------
+    Hadsell, Chopra, LeCun. Dimensionality reduction by learning an invariant mapping. CVPR 2006.
+
+    Examples
+    --------
+    >>> loss = ContrastiveLoss()
+    >>> loss(torch.tensor([[0.0], [0.5], [3.0]]), torch.tensor([1, 1, 2])).item()
+    0.0833...
+    """
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        *,
+        pairing: str = "batch",
+        balanced: bool = False,
+        memory: EmbeddingMemory | None = None,
+    ) -> None:
+        if not 0.0 < margin < math.inf:
+            raise ValueError(f"margin must be a positive number, got {margin!r}.")
+        super().__init__(pairing=pairing, balanced=balanced, memory=memory)
+        self.margin = float(margin)
+
+    def of_distances(self, distances: Tensor, same: Tensor) -> Tensor:
+        """Return the loss of each pair."""
+        return torch.where(same, distances, functional.relu(self.margin - distances)) ** 2
+
+
+class DistanceLoss(EmbeddingLoss):
+    """The paper's losses of a squared distance h, of embeddings: see `DistanceHinge`.
+
+    With tau = 1 for equal labels and -1 for different ones they are (1 + tau (h - b))_+ and
+    log(1 + exp(tau (h - b))).
+
+    Parameters
+    ----------
+    loss : {"hinge", "logistic"}, default="hinge"
+        Which of the two.
+    bias : float, default=1.0
+        The squared distance b around which near and far are told apart, at least 0.
+    pairing : {"batch", "previous", "memory"}, default="batch"
+        Who meets whom, see `PairwiseLoss`.
+    balanced : bool, default=False
+        Whether equal and different pairs count one half each, instead of as many as there are.
+    memory : EmbeddingMemory, optional
+        For ``pairing="memory"``.
+
+    Examples
+    --------
+    >>> DistanceLoss()(torch.tensor([[0.0], [0.5]]), torch.tensor([1, 1])).item()
+    0.25
+    """
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        bias: float = 1.0,
+        pairing: str = "batch",
+        balanced: bool = False,
+        memory: EmbeddingMemory | None = None,
+    ) -> None:
+        if loss not in ("hinge", "logistic"):
+            raise ValueError(f'loss must be "hinge" or "logistic", got {loss!r}.')
+        if not (math.isfinite(bias) and bias >= 0.0):
+            raise ValueError(f"bias must be a number of at least 0, got {bias!r}.")
+        super().__init__(pairing=pairing, balanced=balanced, memory=memory)
+        self._name, self.bias = loss, float(bias)
+
+    def of_distances(self, distances: Tensor, same: Tensor) -> Tensor:
+        """Return the loss of each pair."""
+        gap = distances**2 - self.bias
+        signed = torch.where(same, gap, -gap)
+        if self._name == "hinge":
+            return functional.relu(1.0 + signed)
+        return functional.softplus(signed)

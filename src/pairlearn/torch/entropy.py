@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Minimum error entropy for networks: a loss of the differences of errors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pairlearn.torch.auc import as_memory
+from pairlearn.torch.memory import ScoreMemory
+from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch
+from pairlearn.validation import check_positive
+
+__all__ = ["ErrorEntropyLoss"]
+
+
+class ErrorEntropyLoss(PairwiseLoss):
+    """Mean over pairs of gamma^2 (1 - G(r)) with r = e - e', the difference of two errors.
+
+    It is smallest where Renyi's quadratic entropy of the errors e = y - prediction is: see `Welsch`
+    and `Epanechnikov`. The mean of the errors does not matter; set it to zero, or the median, at
+    the end.
+
+    Parameters
+    ----------
+    bandwidth : float, default=1.0
+        The bandwidth gamma. Errors further apart than about 3 gamma do not pull on each other.
+    window : {"gaussian", "parabolic"}, default="gaussian"
+        1 - exp(-r^2 / (2 gamma^2)), or min(r^2 / gamma^2, 1) / 2.
+    pairing : {"batch", "previous", "memory"}, default="batch"
+        Who meets whom, see `PairwiseLoss`.
+    memory : int or ScoreMemory, optional
+        For ``pairing="memory"``: how many errors are remembered, 256 by default.
+
+    Examples
+    --------
+    >>> loss = ErrorEntropyLoss()
+    >>> round(loss(torch.tensor([0.0, 0.0]), torch.tensor([1.0, 0.0])).item(), 4)
+    0.3935
+    """
+
+    def __init__(
+        self,
+        bandwidth: float = 1.0,
+        *,
+        window: str = "gaussian",
+        pairing: str = "batch",
+        memory: int | ScoreMemory | None = None,
+    ) -> None:
+        if window not in ("gaussian", "parabolic"):
+            raise ValueError(f'window must be "gaussian" or "parabolic", got {window!r}.')
+        super().__init__(pairing=pairing, memory=as_memory(pairing, memory, n_classes=1))
+        self.bandwidth, self.window = check_positive("bandwidth", bandwidth), window
+
+    def forward(self, predictions: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        predictions : Tensor of shape (n,) or (n, 1)
+            Predictions.
+        targets : Tensor of shape (n,) or (n, 1)
+            What they should be.
+
+        Returns
+        -------
+        Tensor
+            The mean over pairs; zero, with a gradient of zero, if there is none.
+        """
+        predictions, targets = check_batch("predictions", predictions, targets)
+        errors = targets.to(predictions.dtype) - predictions
+        return self.mean_over_pairs(errors, torch.zeros_like(errors, dtype=torch.int64))
+
+    def within(self, values: Tensor, labels: Tensor) -> Totals:
+        """Return the sum over all pairs of different examples of a batch."""
+        i, j = torch.triu_indices(len(values), len(values), 1, device=values.device)
+        return self._total(values[i] - values[j])
+
+    def across(self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor) -> Totals:
+        """Return the sum over the pairs of an example of the batch and a remembered error."""
+        return self._total((values[:, None] - held[None, :].to(values.dtype)).ravel())
+
+    def consecutive(self, values: Tensor, labels: Tensor) -> Totals:
+        """Return the sum over the pairs of each example with the one before it."""
+        return self._total(values[1:] - values[:-1])
+
+    def _total(self, differences: Tensor) -> Totals:
+        squares = (differences / self.bandwidth) ** 2
+        if self.window == "gaussian":
+            losses = -torch.expm1(-0.5 * squares)
+        else:
+            losses = 0.5 * squares.clamp(max=1.0)
+        return [(self.bandwidth**2 * losses.sum(), len(differences))]
+
+    def extra_repr(self) -> str:
+        """Return what `print` shows."""
+        return f'bandwidth={self.bandwidth}, window="{self.window}", {super().extra_repr()}'

@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Losses of batches against all pairs written out, and against the paper's gradient."""
+
+import copy
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra torch: make test-torch")
+
+from pairlearn import (
+    DistanceHinge,
+    DistanceLogistic,
+    DivergenceError,
+    Epanechnikov,
+    Hinge,
+    Logistic,
+    Square,
+    SquaredHinge,
+    Welsch,
+)
+from pairlearn.reference import pair_gradient, pairwise_sgd, partial_area
+from pairlearn.torch import (
+    AUCLoss,
+    BalancedSampler,
+    ContrastiveLoss,
+    DistanceLoss,
+    EmbeddingMemory,
+    ErrorEntropyLoss,
+    PartialAUCLoss,
+    RankingLoss,
+    ScoreMemory,
+)
+
+PARTS = {
+    "hinge": Hinge(margin=0.7),
+    "squared_hinge": SquaredHinge(margin=0.7),
+    "square": Square(margin=0.7),
+    "logistic": Logistic(),
+}
+
+
+def margin_of(name):
+    return None if name == "logistic" else 0.7
+
+
+def batch(rng, n=23, dtype=torch.float64, ties=True):
+    """Scores with ties, also at a margin of .7, and labels."""
+    scores = rng.integers(-10, 10, size=n) / 10 if ties else rng.normal(size=n)
+    labels = rng.integers(0, 2, size=n)
+    labels[:2] = 0, 1
+    return torch.tensor(scores, dtype=dtype, requires_grad=True), torch.tensor(labels)
+
+
+def values_and_slopes(part, scores, labels):
+    """The mean over opposite pairs and its gradient, pair by pair from the library's own losses."""
+    s, y = scores.detach().numpy().astype(float), labels.numpy() > 0
+    total, gradient = 0.0, np.zeros(len(s))
+    for i in np.flatnonzero(y):
+        for j in np.flatnonzero(~y):
+            total += part.value(s[i] - s[j], 1.0, -1.0, part.parameter)
+            slope = part.derivative(s[i] - s[j], 1.0, -1.0, part.parameter)
+            gradient[i] += slope
+            gradient[j] -= slope
+    count = y.sum() * (~y).sum()
+    return total / count, gradient / count
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("ties", [True, False])
+def test_all_pairs_of_a_batch(name, ties, rng):
+    for n in (2, 3, 23):
+        scores, labels = batch(rng, n, ties=ties)
+        loss = AUCLoss(name, margin=margin_of(name))(scores, labels)
+        loss.backward()
+        value, gradient = values_and_slopes(PARTS[name], scores, labels)
+        np.testing.assert_allclose(loss.item(), value, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(scores.grad.numpy(), gradient, rtol=1e-11, atol=1e-13)
+
+
+def test_sorting_is_as_exact_in_single_precision_far_from_zero(rng):
+    s = torch.tensor(1e3 + rng.normal(size=400), dtype=torch.float32)
+    labels = torch.tensor(rng.integers(0, 2, size=400))
+    found, wanted = (
+        torch.autograd.functional.jacobian(lambda v, k=kind: AUCLoss(k)(v, labels), s)
+        for kind in ("squared_hinge", lambda m: torch.relu(1 - m) ** 2)
+    )
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=2e-4, atol=1e-7)
+
+
+def test_second_derivatives_exist(rng):
+    scores, labels = batch(rng, 9, ties=False)
+    assert torch.autograd.gradgradcheck(AUCLoss("squared_hinge"), (scores, labels))
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_previous_is_the_gradient_of_algorithm_1(name, rng):
+    """A linear model, batches of two: the iterates of the reference, step by step."""
+    X, n_steps, step = rng.normal(size=(30, 4)), 60, 0.05
+    y = np.where(rng.random(30) < 0.4, 1.0, -1.0)
+    path = rng.integers(0, 30, size=n_steps + 1)
+    part = PARTS[name]
+    wanted = pairwise_sgd(
+        part,
+        X,
+        y,
+        partners=[(path[t], [path[t - 1]]) for t in range(1, n_steps + 1)],
+        step_sizes=np.full(n_steps, step),
+        project=lambda w: w,
+        w_start=np.zeros(4),
+    )
+    model = torch.nn.Linear(4, 1, bias=False, dtype=torch.float64)
+    torch.nn.init.zeros_(model.weight)
+    optimizer = torch.optim.SGD(model.parameters(), lr=step)
+    loss = AUCLoss(name, pairing="previous", margin=margin_of(name))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for t in range(1, n_steps + 1):
+            rows = path[[t - 1, t]]
+            optimizer.zero_grad()
+            loss(model(torch.from_numpy(X[rows])), torch.from_numpy(y[rows])).backward()
+            optimizer.step()
+            np.testing.assert_allclose(model.weight.detach()[0], wanted[t], rtol=1e-12, atol=1e-13)
+    assert int(loss.n_steps) == n_steps
+    assert int(loss.n_without_pairs) == np.count_nonzero(y[path[1:]] == y[path[:-1]])
+
+
+def test_previous_is_the_mean_over_consecutive_pairs(rng):
+    X, y = rng.normal(size=(12, 3)), np.where(rng.random(12) < 0.5, 1.0, -1.0)
+    w = rng.normal(size=3)
+    wanted = np.mean(
+        [pair_gradient(Logistic(), w, X[t], y[t], X[t - 1], y[t - 1]) for t in range(1, 12)], axis=0
+    )
+    vector = torch.tensor(w, requires_grad=True)
+    AUCLoss("logistic", pairing="previous")(
+        torch.from_numpy(X) @ vector, torch.from_numpy(y)
+    ).backward()
+    np.testing.assert_allclose(vector.grad, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["squared_hinge", "logistic"])
+def test_memory_adds_the_pairs_with_the_last_scores_of_each_class(name, rng):
+    loss = AUCLoss(name, pairing="memory", memory=5)
+    function = {"squared_hinge": lambda m: np.maximum(1 - m, 0) ** 2,
+                "logistic": lambda m: np.log1p(np.exp(-m))}[name]  # fmt: skip
+    past = {0: [], 1: []}
+    for _ in range(6):
+        scores, labels = batch(rng, 7, ties=False)
+        s, y = scores.detach().numpy(), labels.numpy()
+        pairs = [(p, q) for p in s[y == 1] for q in s[y == 0]]
+        pairs += [(p, q) for p in s[y == 1] for q in past[0]]
+        pairs += [(p, q) for p in past[1] for q in s[y == 0]]
+        wanted = np.mean([function(p - q) for p, q in pairs])
+        found = loss(scores, labels)
+        np.testing.assert_allclose(found.item(), wanted, rtol=1e-12)
+        found.backward()
+        assert scores.grad is not None
+        for kind in past:
+            past[kind] = [*past[kind], *s[y == kind]][-5:]
+    held, classes = loss.memory.held()
+    assert not held.requires_grad
+    for kind in past:
+        assert sorted(held[classes == kind].tolist()) == sorted(past[kind])
+    before = copy.deepcopy(loss.state_dict())
+    loss.eval()
+    loss(scores, labels)
+    assert torch.equal(loss.state_dict()["memory.values"], before["memory.values"])
+
+
+def test_a_memory_of_one_class_makes_pairs_with_the_other():
+    loss = AUCLoss("hinge", pairing="memory", memory=2)
+    with pytest.warns(UserWarning, match="one class only"):
+        loss(torch.tensor([0.5, 0.25]), torch.tensor([0, 0]))
+    scores = torch.tensor([1.0], requires_grad=True)
+    found = loss(scores, torch.tensor([1]))
+    assert found.item() == pytest.approx((0.5 + 0.25) / 2)
+
+
+@pytest.mark.parametrize(("max_fpr", "min_tpr"), [(0.3, 0.0), (0.5, 0.4), (1.0, 0.0)])
+def test_partial_auc(max_fpr, min_tpr, rng):
+    scores, labels = batch(rng, 40, ties=False)
+    positive = labels.numpy() > 0
+    wanted = partial_area(
+        SquaredHinge(),
+        scores.detach().numpy(),
+        positive,
+        n_positive=math.ceil((1 - min_tpr) * positive.sum()),
+        n_negative=math.ceil(max_fpr * (~positive).sum()),
+    )
+    found = PartialAUCLoss(max_fpr, min_tpr=min_tpr)(scores, labels)
+    np.testing.assert_allclose(found.item(), wanted, rtol=1e-12)
+
+
+def test_partial_auc_with_a_memory_looks_at_both(rng):
+    loss = PartialAUCLoss(0.5, loss="hinge", pairing="memory", memory=4)
+    loss(torch.tensor([0.0, 5.0, 4.0]), torch.tensor([1, 0, 0]))
+    # Negatives 5, 4 (remembered), 1, -1: the highest half is 5 and 4; positives 0 and 2.
+    found = loss(torch.tensor([2.0, 1.0, -1.0]), torch.tensor([1, 0, 0]))
+    assert found.item() == pytest.approx(np.mean([6.0, 5.0, 4.0, 3.0]))
+
+
+def test_ranking_within_queries(rng):
+    n = 20
+    scores = torch.tensor(rng.normal(size=n), requires_grad=True)
+    grades, qid = rng.integers(0, 3, size=n), rng.integers(0, 4, size=n)
+    s = scores.detach().numpy()
+    margins = [
+        s[i] - s[j]
+        for i in range(n)
+        for j in range(n)
+        if qid[i] == qid[j] and grades[i] > grades[j]
+    ]
+    found = RankingLoss()(scores, torch.tensor(grades), torch.tensor(qid))
+    np.testing.assert_allclose(found.item(), np.mean(np.log1p(np.exp(-np.array(margins)))))
+    consecutive = [
+        np.log1p(np.exp(-np.sign(grades[t] - grades[t - 1]) * (s[t] - s[t - 1])))
+        if qid[t] == qid[t - 1] and grades[t] != grades[t - 1]
+        else 0.0
+        for t in range(1, n)
+    ]
+    found = RankingLoss(pairing="previous")(scores, torch.tensor(grades), torch.tensor(qid))
+    np.testing.assert_allclose(found.item(), np.mean(consecutive))
+    with pytest.raises(ValueError, match="no meaning for queries"):
+        RankingLoss(pairing="memory")
+
+
+DISTANCES = {
+    "contrastive": (ContrastiveLoss, {"margin": 2.0}, None),
+    "hinge": (DistanceLoss, {"loss": "hinge", "bias": 0.8}, DistanceHinge(bias=0.8)),
+    "logistic": (DistanceLoss, {"loss": "logistic"}, DistanceLogistic()),
+}
+
+
+def of_pair(kind, d, same):
+    _, options, part = DISTANCES[kind]
+    if part is None:
+        return d**2 if same else max(options["margin"] - d, 0.0) ** 2
+    return part.value(d**2, 1.0, 1.0 if same else 2.0, part.parameter)
+
+
+@pytest.mark.parametrize("kind", DISTANCES)
+@pytest.mark.parametrize("pairing", ["batch", "previous", "memory"])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_losses_of_embeddings(kind, pairing, balanced, rng):
+    make, options, _ = DISTANCES[kind]
+    memory = EmbeddingMemory(3, n_classes=3, n_components=2) if pairing == "memory" else None
+    loss = make(**options, pairing=pairing, balanced=balanced, memory=memory)
+    past = []
+    for _ in range(3):
+        Z, y = rng.normal(size=(8, 2)), rng.integers(0, 3, size=8)
+        pairs = [(i, j) for i in range(8) for j in range(i)]
+        if pairing == "previous":
+            pairs = [(t, t - 1) for t in range(1, 8)]
+        costs = [(np.linalg.norm(Z[i] - Z[j]), y[i] == y[j]) for i, j in pairs]
+        costs += [
+            (np.linalg.norm(z - u), c == d) for z, c in zip(Z, y, strict=True) for u, d in past
+        ]
+        groups = [[of_pair(kind, d, s) for d, s in costs if s == which] for which in (True, False)]
+        groups = groups if balanced else [groups[0] + groups[1]]
+        wanted = np.mean([np.mean(group) for group in groups if group])
+        embeddings = torch.tensor(Z, requires_grad=True)
+        found = loss(embeddings, torch.tensor(y))
+        np.testing.assert_allclose(found.item(), wanted, rtol=1e-10)
+        found.backward()
+        assert torch.isfinite(embeddings.grad).all()
+        if pairing == "memory":
+            past += list(zip(Z, y, strict=True))
+            past = [pair for c in range(3) for pair in [p for p in past if p[1] == c][-3:]]
+
+
+def test_equal_embeddings_have_a_finite_gradient():
+    for loss in (ContrastiveLoss(), DistanceLoss()):
+        for pairing in ("batch", "previous"):
+            Z = torch.zeros(4, 3, requires_grad=True)
+            made = type(loss)(pairing=pairing)
+            made(Z, torch.tensor([0, 0, 1, 1])).backward()
+            assert torch.isfinite(Z.grad).all()
+
+
+@pytest.mark.parametrize(("window", "part"), [("gaussian", Welsch), ("parabolic", Epanechnikov)])
+@pytest.mark.parametrize("pairing", ["batch", "previous", "memory"])
+def test_error_entropy(window, part, pairing, rng):
+    loss = ErrorEntropyLoss(0.7, window=window, pairing=pairing)
+    rule, past = part(0.7), []
+    for _ in range(3):
+        p, y = rng.normal(size=6), rng.normal(size=6)
+        e = y - p
+        pairs = [(e[i], e[j]) for i in range(6) for j in range(i)]
+        if pairing == "previous":
+            pairs = [(e[t], e[t - 1]) for t in range(1, 6)]
+        pairs += [(a, b) for a in e for b in past]
+        wanted = np.mean([rule.value(0.0, a - b, 0.0, 0.7) for a, b in pairs])
+        found = loss(torch.tensor(p), torch.tensor(y))
+        np.testing.assert_allclose(found.item(), wanted, rtol=1e-12)
+        past += list(e) if pairing == "memory" else []
+
+
+def test_a_batch_with_one_class_is_counted_and_reported_once():
+    loss = AUCLoss()
+    for count in (1, 2):
+        scores = torch.tensor([0.3, -2.0], requires_grad=True)
+        if count == 1:
+            with pytest.warns(UserWarning, match="step 1: the batch holds one class only"):
+                found = loss(scores, torch.tensor([1, 1]))
+        else:
+            found = loss(scores, torch.tensor([1, 1]))
+        found.backward()
+        assert found.item() == 0.0
+        assert scores.grad.tolist() == [0.0, 0.0]
+        assert int(loss.n_without_pairs) == count
+
+
+def test_what_is_refused():
+    loss = AUCLoss(pairing="memory")
+    labels = torch.tensor([0, 1])
+    loss(torch.tensor([0.0, 1.0]), labels)
+    with pytest.raises(DivergenceError, match="NaN or infinity at step 2"):
+        loss(torch.tensor([0.0, float("nan")]), labels)
+    with pytest.raises(ValueError, match="scores are on meta, labels on cpu"):
+        loss(torch.zeros(2, device="meta"), labels)
+    with pytest.raises(ValueError, match="the memory is on cpu"):
+        loss.memory.push(torch.zeros(2, device="meta"), labels)
+    with pytest.raises(ValueError, match=r"got \(3,\) and \(2,\)"):
+        loss(torch.zeros(3), labels)
+    with pytest.raises(TypeError, match="floating-point"):
+        loss(torch.zeros(2, dtype=torch.int64), labels)
+    with pytest.raises(TypeError, match="labels must be a tensor, got list"):
+        loss(torch.zeros(2), [0, 1])
+    for options, message in [
+        ({"loss": "cubic"}, "loss must be one of"),
+        ({"loss": "logistic", "margin": 1.0}, "has no margin"),
+        ({"margin": -1.0}, "positive number"),
+        ({"pairing": "all"}, "pairing must be one of"),
+        ({"memory": 3}, "would ignore the memory"),
+        ({"pairing": "memory", "memory": 0}, "size must be at least 1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            AUCLoss(**options)
+    with pytest.raises(ValueError, match="does not know which negatives"):
+        PartialAUCLoss(0.1, pairing="previous")
+    with pytest.raises(ValueError, match="needs a memory"):
+        ContrastiveLoss(pairing="memory")
+    memory = EmbeddingMemory(3, n_classes=2, n_components=2)
+    with pytest.raises(ValueError, match="whole numbers from 0 to 1"):
+        memory.push(torch.zeros(2, 2), torch.tensor([1, 2]))
+    with pytest.raises(ValueError, match="cannot take values of shape"):
+        memory.push(torch.zeros(2, 3), labels)
+
+
+def test_mixed_precision(rng):
+    """Under autocast a network gives bfloat16; the loss is that of these numbers in float32."""
+    model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    X = torch.tensor(rng.normal(size=(32, 5)), dtype=torch.float32)
+    labels = torch.tensor(rng.integers(0, 2, size=32))
+    losses = (
+        AUCLoss(pairing="memory"),
+        AUCLoss("logistic"),
+        PartialAUCLoss(0.5),
+        ErrorEntropyLoss(),
+        RankingLoss(),
+    )
+    for loss in losses:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            scores = model(X)
+            assert scores.dtype == torch.bfloat16
+            found = loss(scores, labels)
+        assert found.dtype == torch.float32
+        with torch.no_grad():
+            fresh = copy.deepcopy(loss)
+            if fresh.memory is not None:
+                fresh.memory.clear()
+            assert fresh(scores.float(), labels).item() == pytest.approx(found.item(), rel=1e-6)
+        model.zero_grad()
+        found.backward()
+        assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        ContrastiveLoss()(model[0](X), labels).backward()
+
+
+def train(n_batches, state=None, *, stop=None):
+    """A run on balanced batches with a memory; return its state after `stop` batches or the end."""
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(1)
+    X = torch.randn(60, 4, generator=generator)
+    y = (X[:, 0] + 0.5 * torch.randn(60, generator=generator) > 0.8).long()
+    model = torch.nn.Linear(4, 1)
+    loss = AUCLoss(pairing="memory", memory=7)
+    sampler = BalancedSampler(y, 8, share=0.4, seed=3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    parts = {"model": model, "loss": loss, "sampler": sampler, "optimizer": optimizer}
+    done = 0
+    if state is not None:
+        for name, part in parts.items():
+            part.load_state_dict(state[name])
+        done = state["done"]
+    while done < n_batches:
+        for rows in sampler:
+            optimizer.zero_grad()
+            loss(model(X[rows]), y[rows]).backward()
+            optimizer.step()
+            done += 1
+            if done in (stop, n_batches):
+                break
+        if done == stop:
+            break
+    return {name: copy.deepcopy(part.state_dict()) for name, part in parts.items()} | {"done": done}
+
+
+def test_a_resumed_run_is_bit_identical(tmp_path):
+    whole = train(21)
+    torch.save(train(21, stop=13), tmp_path / "state.pt")
+    resumed = train(21, torch.load(tmp_path / "state.pt", weights_only=True))
+    for name, value in whole["model"].items():
+        assert torch.equal(value, resumed["model"][name])
+    assert torch.equal(whole["loss"]["memory.values"], resumed["loss"]["memory.values"])
+    assert int(resumed["loss"]["n_steps"]) == 21
+    assert whole["sampler"]["places"] == resumed["sampler"]["places"]
+
+
+def test_a_memory_keeps_its_type_through_a_file():
+    memory = ScoreMemory(3)
+    memory.push(torch.tensor([1 / 3], dtype=torch.float64), torch.tensor([1]))
+    other = ScoreMemory(3)
+    other.load_state_dict(memory.state_dict())
+    assert other.held()[0].tolist() == [1 / 3]
