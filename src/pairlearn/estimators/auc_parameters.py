@@ -234,5 +234,5 @@ class AUCParameters(StoredDecisions):
 
 
 _PARAMETERS = operator.attrgetter(
-    "threshold", "calibrate", "class_weight", *AUCParameters.__annotations__
+    "threshold", "costs", "calibrate", "class_weight", *AUCParameters.__annotations__
 )
