@@ -35,7 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.calibration import Sigmoid, fit_sigmoid
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import product, validate_data
 from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights
@@ -306,7 +306,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         """
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_.T, dtype=np.float64)
+        return product(X, self.coef_.T)
 
     def predict_proba(self, X: Any) -> Vector:
         """Return probabilities of ``classes_``, coupled from those of the pairs.
