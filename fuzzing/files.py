@@ -143,6 +143,15 @@ class ModelFiles(Target):
         model = spec_of(record.estimator).build(record)
         width = model.n_features_in_
         X = np.resize(self._X, (5, width))
+        large = any(a.size and np.abs(a).max() >= 1e150 for a in record.arrays.values())
+        try:
+            self._ask(model, X)
+        except ValueError as error:
+            if not large or "too large for a number" not in str(error):
+                raise
+        model.to_record()
+
+    def _ask(self, model: Any, X: Any) -> None:
         if hasattr(model, "feature_names_in_"):
             del model.feature_names_in_  # rows without names are meant to fit
         if hasattr(model, "transform"):
@@ -154,13 +163,10 @@ class ModelFiles(Target):
             found = model.predict(X)
             assert found.shape == (5,)
         if hasattr(model, "decision_function"):
-            scores = model.decision_function(X)
-            small = all(np.abs(a).max() < 1e150 for a in record.arrays.values())
-            assert not small or np.isfinite(scores).all(), "a score is not finite"
+            assert np.isfinite(model.decision_function(X)).all(), "a score is not finite"
         if hasattr(model, "predict_proba"):
             probability = model.predict_proba(X)
             assert ((probability >= 0) & (probability <= 1)).all(), "no probability"
-        model.to_record()
 
 
 class Checkpoints(Target):

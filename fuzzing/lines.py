@@ -14,7 +14,7 @@ from fuzzing.campaign import Target
 from fuzzing.mutations import damage_bytes, damage_tree
 from pairlearn.cli.stopping import Stopping
 from pairlearn.cli.stream import Conversation, _lines, _reply, _resume, _save
-from pairlearn.streams.named import NamedLearner, RefusedExampleWarning
+from pairlearn.streams.named import NamedLearner
 from pairlearn.streams.progressive import ProgressiveAUC
 from pairlearn.streams.state import pack
 
@@ -34,7 +34,7 @@ class JsonLines(Target):
 
     name = "jsonl"
     expected = ()
-    told = (RefusedExampleWarning,)
+    told = (UserWarning,)  # what the library says to a person
 
     def prepare(self, folder: Path) -> None:
         lines = [b'{"x": {"a": %d, "b": 1}, "y": %d}' % (k % 7, k % 2) for k in range(50)]

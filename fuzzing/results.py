@@ -67,7 +67,7 @@ class ResultStore(Target):
                     with_cells.execute(f"UPDATE {table} SET {column} = ?", (cell,))
             elif kind < 0.92:
                 with_cells.execute(f"DROP TABLE {table}")
-            elif kind < 0.97:
+            elif kind < 0.97 and "odd" not in names:
                 with_cells.execute(f"ALTER TABLE {table} RENAME COLUMN {rng.choice(names)} TO odd")
             else:
                 with_cells.execute(f"PRAGMA user_version = {rng.choice([0, 2, -1])}")

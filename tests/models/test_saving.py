@@ -391,3 +391,15 @@ def test_a_model_without_features_is_refused(data, tmp_path):
     path.write_bytes(dump_model(replace(record, arrays={**record.arrays, "coef": np.empty(0)})))
     with pytest.raises(ModelFileError, match="without features"):
         load_model(path)
+
+
+@pytest.mark.parametrize("classes", [None, [], [0], [0, 1, 2]])
+def test_a_private_classifier_has_two_classes(data, classes):
+    X, y = data
+    record = PrivateAUCClassifier(epsilon=1.0, delta=1e-5, bounds=(-9.0, 9.0)).fit(X, y).to_record()
+    with pytest.raises(ModelFileError, match="PrivateAUCClassifier has two classes"):
+        PrivateAUCClassifier.from_record(replace(record, classes=classes))
+    certificate = {**record.certificate, "format": "x" * 5000}
+    with pytest.raises(ModelFileError, match="certificate cannot be read") as caught:
+        PrivateAUCClassifier.from_record(replace(record, certificate=certificate))
+    assert len(str(caught.value)) < 1000

@@ -37,6 +37,7 @@ from pairlearn import (
     PrivateAUCClassifier,
     Problem,
     check_domain,
+    check_features,
     check_loss,
     check_mechanism,
     check_pairing,
@@ -44,6 +45,7 @@ from pairlearn import (
     roc_auc,
     scalar,
 )
+from pairlearn.features import FeatureMap
 from pairlearn.pairings import Arrival, OnlineSource, Pairing, Plan
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit
 from pairlearn.privacy.release import release_vector
@@ -229,6 +231,33 @@ def test_a_domain():
     )
     same(found.w, literal(plan_of(PreviousExample()), Clipped().project)[-1])
     assert roc_auc(LABELS, X @ found.average) > 0.98
+
+
+# ------------------------------------------------------------------------------ a feature map
+
+
+@dataclass(frozen=True)
+class Products(FeatureMap):
+    """All features, and the products of each with the first."""
+
+    def mapped(self, X):
+        return np.hstack([X, X * X[:, :1]])
+
+
+def test_a_feature_map():
+    report = check_features(Products())
+    assert report.n_outputs == 2 * report.n_inputs
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2_000, 3))
+    labels = (rows[:, 0] * rows[:, 1] + 0.3 * rng.normal(size=2_000) > 0.0).astype(int)
+    plane = AUCClassifier().fit(rows, labels)
+    bent = AUCClassifier(features=Products()).fit(rows, labels)
+    assert plane.score(rows, labels) < 0.6
+    assert bent.score(rows, labels) > 0.9
+    # The coefficients are those of the mapped rows.
+    scores = bent.features_.transform(rows) @ bent.coef_[0]
+    same(bent.decision_function(rows), scores - bent.threshold_)
 
 
 # ------------------------------------------------------------------------------- an estimator

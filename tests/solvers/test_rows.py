@@ -293,3 +293,20 @@ def test_overflow_in_a_ball_ends_inside_the_ball():
     except DivergenceError:
         return
     assert np.linalg.norm(w) <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_distances_of_pairs_that_overflow_are_told(make):
+    from pairlearn.solvers.rows import mean_pair_distance
+
+    rows = as_rows(make(DENSE * 1e200))
+    with pytest.raises(DivergenceError, match="squares of features overflow"):
+        mean_pair_distance(rows)
+
+
+def test_coefficients_that_overflow_where_the_units_change_are_told():
+    stream = PairwiseSGD().start(PROBLEM, D).learn_many(DENSE, Y)
+    descent = stream._descent
+    descent.w[:] = 1e200
+    with pytest.raises(DivergenceError, match="squares of the coefficients overflow"):
+        descent.rescale(np.full(D, 1.0))

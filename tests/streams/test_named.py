@@ -268,6 +268,38 @@ def test_a_model_holds_nothing_of_the_compiler():
     assert len(seen) > 10
 
 
+def test_a_feature_map_in_a_river_pipeline(rng):
+    pytest.importorskip("river")
+    from pairlearn.features import Hats, RandomFourier
+    from pairlearn.streams.river import RiverAUCClassifier, RiverFeatures
+    from river import metrics
+
+    X = rng.uniform(-1.0, 1.0, size=(3_000, 2))
+    y = np.abs(X[:, 0]) + 0.2 * rng.normal(size=3_000) > 0.5
+    found = {}
+    for name, model in (
+        ("plane", RiverAUCClassifier()),
+        ("curve", RiverFeatures(Hats(n_knots=8).fit(X[:500]), ["a", "b"]) | RiverAUCClassifier()),
+    ):
+        auc = metrics.ROCAUC()
+        for row, label in zip(X, y.tolist(), strict=True):
+            x = {"a": row[0], "b": row[1]}
+            auc.update(label, model.predict_proba_one(x).get(True, 0.5))
+            model.learn_one(x, label)
+        found[name] = auc.get()
+    assert found["curve"] > 0.85 > 0.6 > found["plane"]
+
+    fourier = RandomFourier(16).fit(X, rng=0)
+    one = RiverFeatures(fourier, ["a", "b"]).transform_one({"b": 0.5})
+    np.testing.assert_allclose(list(one.values()), fourier.transform([[0.0, 0.5]])[0])
+    with pytest.raises(ValueError, match="not fitted"):
+        RiverFeatures(Hats(), ["a"])
+    with pytest.raises(ValueError, match="2 different names"):
+        RiverFeatures(fourier, ["a", "a"])
+    with pytest.raises(ValueError, match="feature 'c' is none"):
+        RiverFeatures(fourier, ["a", "b"]).transform_one({"c": 1.0})
+
+
 def test_in_a_river_pipeline():
     pytest.importorskip("river")
     from pairlearn.streams.river import RiverAUCClassifier

@@ -340,3 +340,46 @@ def test_a_checkpoint_of_another_kind_is_refused_in_a_short_line(
     with pytest.raises(CheckpointError) as caught:
         read_checkpoint(path)
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"odd": None}, "was made with odd=None, now it is None"),
+        ({"radius": "x" * 5000}, "was made with radius='xxx"),
+        ({"x" * 5000: 1}, "was made with xxxx"),
+    ],
+)
+def test_other_parameters_are_named_in_a_short_line(
+    change: dict, message: str, tmp_path: Path
+) -> None:
+    learner = make()
+    settings = learner._settings()
+    settings["parameters"] = {**settings["parameters"], **change}
+    with pytest.raises(CheckpointError, match=message) as caught:
+        learner._restore(Checkpoint(settings, {}, None), tmp_path / "a.ckpt")
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_state_that_cannot_be_restored_is_told_in_one_line(
+    saved: tuple[dict, dict], tmp_path: Path
+) -> None:
+    state = unpack(*copy.deepcopy(saved))
+    state["classes"] = np.array([[0, 1], [0, 1]])
+    learner = make()
+    with pytest.raises(CheckpointError, match="the saved classes are") as caught:
+        learner._restore(Checkpoint(learner._settings(), state, None), tmp_path / "a.ckpt")
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_conversation_of_other_settings_is_refused_in_a_short_line(tmp_path: Path) -> None:
+    from pairlearn.cli.stream import Conversation, _resume
+    from pairlearn.streams.progressive import ProgressiveAUC
+
+    learner = NamedLearner(step_size=0.1)
+    path = tmp_path / "a.ckpt"
+    settings = {**learner.settings(), "radius": "x" * 5000}
+    write_checkpoint(path, Checkpoint(settings, {}, None))
+    with pytest.raises(CheckpointError, match="was made with") as caught:
+        _resume(Conversation(learner, ProgressiveAUC(10), 3), str(path), False)
+    assert len(str(caught.value)) < 1000

@@ -360,13 +360,17 @@ def _resume(talk: Conversation, path: str, as_json: bool) -> None:
         return
     if found.settings != talk.learner.settings():
         raise CheckpointError(
-            f"the checkpoint {path} was made with {found.settings}; use the same options, or "
-            "delete the file to start again."
+            f"the checkpoint {path} was made with {found.settings!r:.300}; use the same options, "
+            "or delete the file to start again."
         )
     try:
         talk.restore(found.state)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"the checkpoint {path} is damaged ({error!r}); delete it.") from None
+    except (
+        AttributeError, LookupError, TypeError, ValueError, ArithmeticError, MemoryError,
+    ) as error:  # fmt: skip
+        raise CheckpointError(
+            f"the checkpoint {path} is damaged ({error!r:.300}); delete it."
+        ) from None
     facts = talk.facts()
     if as_json:
         click.echo(json.dumps({"checkpoint": path, **facts}, allow_nan=False), err=True)

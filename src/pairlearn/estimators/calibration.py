@@ -74,7 +74,8 @@ class Sigmoid:
 
     def __call__(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return probabilities of the positive class."""
-        t = np.clip(self.slope * scores + self.intercept, -700.0, 700.0)
+        with np.errstate(over="ignore"):  # beyond what a probability can tell apart
+            t = np.clip(self.slope * scores + self.intercept, -700.0, 700.0)
         return np.asarray(1.0 / (1.0 + np.exp(-t)))
 
     def score_of_half(self) -> float:

@@ -18,7 +18,7 @@ from pairlearn.estimators.calibration import (
     fit_isotonic,
     fit_sigmoid,
 )
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import product, validate_data
 from pairlearn.estimators.published import Part, publish, published
 from pairlearn.estimators.storage import Storable
 from pairlearn.features import Identity
@@ -248,7 +248,7 @@ class ScoreDecisions:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         features = model.get("features_")
         if features is None or isinstance(features, Identity):
-            return np.asarray(X @ model["coef_"][0], dtype=np.float64)
+            return product(X, model["coef_"][0])
         return score_mapped(features, as_rows(X, finite=True), model["coef_"][0])
 
     def _scores_of(self, rows: Rows, model: Mapping[str, Any]) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.auc_features import as_map, check_named, fit_map, is_linear, map_rows
+from pairlearn.estimators.examples import product
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.solvers.mapped_moments import score_mapped
 from pairlearn.solvers.rows import Rows, as_rows
@@ -85,5 +86,5 @@ class MapsFeatures:
     ) -> NDArray[np.float64]:
         """Return the scores of checked examples."""
         if features is None or isinstance(features, Identity):
-            return np.asarray(X @ coef, dtype=np.float64)
+            return product(X, coef)
         return score_mapped(features, as_rows(X, finite=True), coef)

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from pairlearn.estimators.calibration import choose_threshold
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import product, refuse_overflow, validate_data
 from pairlearn.estimators.published import Part, published
 from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
@@ -135,7 +135,7 @@ class MetricMixin(
         Euclidean distances of the images are the learned ones.
         """
         check_is_fitted(self, "components_")
-        return np.asarray(self._rows(X) @ self.components_.T)
+        return product(self._rows(X), self.components_.T)
 
     def get_mahalanobis_matrix(self) -> Vector:
         """Return W, positive semi-definite, of shape (n_features, n_features)."""
@@ -161,8 +161,10 @@ class MetricMixin(
 
     def _distances(self, pairs: Any, components: Vector) -> Vector:
         array = self._pairs(pairs)
-        image = (array[:, 0] - array[:, 1]) @ components.T
-        return np.asarray(np.sqrt(np.einsum("nk,nk->n", image, image)))
+        with np.errstate(over="ignore"):
+            image = product(array[:, 0] - array[:, 1], components.T)
+            distances = np.sqrt(np.einsum("nk,nk->n", image, image))
+        return refuse_overflow(distances, components)
 
     def pair_score(self, pairs: Any) -> Vector:
         """Return minus the distance of each pair: larger means more similar."""

@@ -37,7 +37,7 @@ from pairlearn.estimators.class_moments import (
     to_user,
 )
 from pairlearn.estimators.coupling import couple, find_power, raise_to
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import product, validate_data
 from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights
@@ -286,7 +286,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         """
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_.T, dtype=np.float64)
+        return product(X, self.coef_.T)
 
     def predict_proba(self, X: Any) -> Vector:
         """Return probabilities of ``classes_``, coupled from those of the pairs.

@@ -28,7 +28,7 @@ from pairlearn.estimators.class_moments import (
     scores_of,
     to_user,
 )
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import product, validate_data
 from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights
@@ -289,7 +289,7 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
     def _scores(self, X: Any) -> Vector:
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_.T, dtype=np.float64)
+        return product(X, self.coef_.T)
 
     def decision_function(self, X: Any) -> Vector:
         """Return scores minus thresholds, of shape (n_samples, n_labels)."""

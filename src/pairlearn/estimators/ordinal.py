@@ -36,7 +36,7 @@ from pairlearn.estimators.class_moments import (
     scores_of,
     to_user,
 )
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import product, validate_data
 from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights
@@ -235,7 +235,7 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         """Return the scores of the rows of `X`, larger for higher grades."""
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        scores = np.asarray(X @ self.coef_, dtype=np.float64)
+        scores = product(X, self.coef_)
         # Of two grades the sign decides, as everywhere in scikit-learn.
         return scores - self.cuts_[0] / self.slope_ if len(self.cuts_) == 1 else scores
 

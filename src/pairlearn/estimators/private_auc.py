@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.examples import product, refuse_overflow
 from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
@@ -171,6 +172,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
 
     def _unpack(self, record: ModelRecord) -> None:
         arrays = record.arrays
+        if record.classes is None or len(record.classes) != 2:
+            raise ModelFileError(f"{type(self).__name__} has two classes; fit and save it again.")
         self.certificate_ = self._certificate_of(record)
         self.mechanism = self._stored_mechanism()
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
@@ -184,7 +187,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         try:
             return get_mechanism(self.certificate_.mechanism).name
         except ValueError as error:
-            raise ModelFileError(f"its certificate cannot be read: {error}") from None
+            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateAUCClassifier:
         """Learn from examples.
@@ -258,9 +261,9 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             Scores; larger means more likely positive.
         """
         check_is_fitted(self, "coef_")
-        scores: NDArray[np.float64] = self._within_bounds(X) @ self.coef_[0]
-        scores += self.intercept_[0]
-        return scores
+        scores = product(self._within_bounds(X), self.coef_[0])
+        with np.errstate(over="ignore"):
+            return refuse_overflow(scores + self.intercept_[0], self.coef_)
 
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -302,7 +305,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         check_is_fitted(self, "coef_")
         assert self.log_odds_ is not None
         slope, offset = self.log_odds_
-        odds = np.clip(slope * self.decision_function(X) + offset, -700.0, 700.0)
+        with np.errstate(over="ignore"):  # beyond what a probability can tell apart
+            odds = np.clip(slope * self.decision_function(X) + offset, -700.0, 700.0)
         positive = 1.0 / (1.0 + np.exp(-odds))
         return np.column_stack([1.0 - positive, positive])
 

@@ -264,7 +264,7 @@ class PrivateMixin(Storable):
         try:
             return Certificate.from_dict(record.certificate)
         except (ValueError, TypeError, KeyError) as error:
-            raise ModelFileError(f"its certificate cannot be read: {error}") from None
+            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
 
     def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
         # What was measured on private data (an AUC, a fingerprint) would be a release of its own.

@@ -417,7 +417,13 @@ class Descent:
 
     def _after_rescaling(self) -> None:
         # Sparse steps keep the squared norm of the iterate.
-        self.state[1] = self.w @ self.w
+        with np.errstate(over="ignore"):
+            self.state[1] = self.w @ self.w
+        if not np.isfinite(self.state[1]):
+            raise DivergenceError(
+                "The squares of the coefficients overflow where the features change their units; "
+                "take a smaller step_size or a radius, or begin the stream anew."
+            )
 
     # ------------------------------------------------------------------- copies and scratch
 

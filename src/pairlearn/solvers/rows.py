@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.validation import real_array
+from pairlearn.validation import DivergenceError, real_array
 
 __all__ = [
     "CsrRows",
@@ -80,8 +80,9 @@ class DenseRows:
 
     def spread(self) -> tuple[NDArray[np.float64], float]:
         """Return the mean row and the mean squared distance of a row from it."""
-        mean = self.X.mean(axis=0, dtype=np.float64)
-        return mean, float(((self.X - mean) ** 2).sum(dtype=np.float64) / len(self.X))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = self.X.mean(axis=0, dtype=np.float64)
+            return mean, float(((self.X - mean) ** 2).sum(dtype=np.float64) / len(self.X))
 
     def largest_norm(self) -> float:
         """Return the largest Euclidean norm of a row."""
@@ -212,8 +213,10 @@ class CsrRows:
     def spread(self) -> tuple[NDArray[np.float64], float]:
         """Return the mean row and the mean squared distance of a row from it."""
         n, d = self.shape
-        mean = np.bincount(self.indices, self.data, minlength=d) / n
-        return mean, max(float(self.norms.mean() - mean @ mean), 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.bincount(self.indices, self.data, minlength=d) / n
+            excess = float(self.norms.mean() - mean @ mean)
+            return mean, 0.0 if excess < 0.0 else excess
 
     def largest_norm(self) -> float:
         """Return the largest Euclidean norm of a row."""
@@ -385,6 +388,11 @@ def mean_pair_distance(rows: Rows) -> float:
     2.0
     """
     mean, spread = rows.spread()
+    if not math.isfinite(spread):
+        raise DivergenceError(
+            "The squares of features overflow; scale the features (estimators do, unless "
+            "scaling=None)."
+        )
     scale = 2.0 * spread if spread > 0 else float(mean @ mean)
     return scale if scale > 0 else 1.0
 

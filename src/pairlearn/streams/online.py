@@ -447,11 +447,16 @@ class OnlineLearner:
                 continue
             if mine != theirs:
                 if name == "parameters" and isinstance(theirs, dict):
-                    name = next(k for k in {**mine, **theirs} if mine.get(k) != theirs.get(k))
+                    # A parameter that one of them does not have stands there as None.
+                    name = next(
+                        k
+                        for k in {**mine, **theirs}
+                        if (k in mine) != (k in theirs) or mine[k] != theirs[k]
+                    )
                     mine, theirs = mine.get(name), theirs.get(name)
                 raise CheckpointError(
-                    f"the checkpoint {path} was made with {name}={theirs!r}, now it is {mine!r}; "
-                    "use the same settings, or delete the file to start again."
+                    f"the checkpoint {path} was made with {name[:60]}={theirs!r:.200}, now it is "
+                    f"{mine!r:.200}; use the same settings, or delete the file to start again."
                 )
         try:
             self.restore(found.state)
@@ -460,7 +465,7 @@ class OnlineLearner:
             MemoryError,
         ) as error:  # fmt: skip
             raise CheckpointError(
-                f"the checkpoint {path} cannot be restored ({str(error)[:300]}); "
+                f"the checkpoint {path} cannot be restored ({' '.join(str(error).split())[:300]}); "
                 "delete it to start again."
             ) from None
         self.position = found.position

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The online learner as a River classifier; needs River (extra ``river``)."""
+"""The online learner and feature maps with River's interface; needs River (extra ``river``)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
 from pairlearn.streams.named import NamedLearner
 from river import base
 
-__all__ = ["RiverAUCClassifier"]
+__all__ = ["RiverAUCClassifier", "RiverFeatures"]
 
 
 class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
@@ -58,3 +61,55 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
         yield {}
         yield {"loss": "logistic", "step_size": 0.1}
         yield {"loss": "square", "step_size": 0.01, "radius": 5.0, "scaling": None}
+
+
+class RiverFeatures(base.Transformer):  # type: ignore[misc]
+    """A fitted feature map as a part of a River pipeline: dicts in, dicts of mapped features out.
+
+    A feature that an example lacks counts as zero, as in `NamedLearner`. The map never changes.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        A map that is fitted, to a sample of the stream for example.
+    names : sequence
+        The names of its inputs, in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairlearn.features import Hats
+    >>> hats = Hats(n_knots=3).fit(np.linspace(0.0, 1.0, 100)[:, np.newaxis])
+    >>> bent = RiverFeatures(hats, ["age"])
+    >>> {name: round(value, 2) for name, value in bent.transform_one({"age": 0.25}).items()}
+    {0: 0.49, 1: 0.0}
+    """
+
+    def __init__(self, features: FeatureMap, names: Sequence[Any]) -> None:
+        features.check_fitted()
+        if len(names) != features.n_inputs or len(set(names)) != len(names):
+            raise ValueError(
+                f"names must be {features.n_inputs} different names, one for each input of "
+                f"{type(features).__name__}, got {list(names)!r:.200}."
+            )
+        self.features, self.names = features, list(names)
+        self._places = {name: k for k, name in enumerate(names)}
+
+    def transform_one(self, x: Mapping[Any, float]) -> dict[int, float]:
+        """Return the mapped features of one example, numbered from 0."""
+        row = np.zeros((1, len(self.names)))
+        for name, value in x.items():
+            place = self._places.get(name)
+            if place is None:
+                raise ValueError(
+                    f"feature {name!r} is none that the map was fitted to; select those before it "
+                    "(river.compose.Select), or fit the map to all."
+                )
+            row[0, place] = value
+        return dict(enumerate(self.features.transform(row)[0].tolist()))
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        from pairlearn.features import Identity
+
+        yield {"features": Identity().fit(np.zeros((1, 2))), "names": ["x", "y"]}

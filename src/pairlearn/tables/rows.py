@@ -376,13 +376,14 @@ class ArrowTable:
                 raise ReadError(
                     f"{path} is neither a Parquet nor an Arrow file; convert it or leave it out."
                 )
-        except (pyarrow.ArrowException, OSError) as error:
+            names = schema.names
+        except (pyarrow.ArrowException, OSError, UnicodeError) as error:
             raise self._damaged(error) from None
-        repeated = sorted(name for name, count in Counter(schema.names).items() if count > 1)
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             raise ReadError(f"{path} has more than one column named {listed(repeated)}; rename "
                             "the columns.")  # fmt: skip
-        self.names = tuple(name for name in schema.names if name not in leave_out)
+        self.names = tuple(name for name in names if name not in leave_out)
         for name in self.names:
             kind = schema.field(name).type
             if pyarrow.types.is_nested(kind):

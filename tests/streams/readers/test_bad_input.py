@@ -280,3 +280,24 @@ def test_a_header_is_too_long_however_it_arrives(step):
         CsvReader(Pieces(text, step), Schema(label="y"), max_line_bytes=20)
     # the line end is no part of it
     CsvReader(Pieces(b"x" * 18 + b",y\r\n1,0\n", step), Schema(label="y"), max_line_bytes=20)
+
+
+def test_names_of_columns_that_are_no_text(tmp_path):
+    from pairlearn.tables import open_table
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"qqqq": [1.0], "target": [1]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"qqqq", b"\x80qqq"))
+    assert "utf-8" in error_of(path)
+    with pytest.raises(ReadError, match=r"cannot be read.*utf-8"):
+        open_table(path, "parquet")
+
+
+def test_a_nan_that_signals_is_refused_without_a_warning(tmp_path):
+    X = np.array([[0.5, 1.0], [0.0, 0.0], [2.0, 0.0]])
+    X.view(np.uint64)[1, 0] = 0x7FF0_0000_0000_0001
+    np.save(tmp_path / "X.npy", X)
+    reader = NpyReader(tmp_path / "X.npy", label=1, dtype="float32")
+    [chunk] = reader
+    assert chunk.lines.tolist() == [1, 3]
+    assert reader.position.refusals.count == 1

@@ -105,7 +105,7 @@ class ArrowReader(Reader):
                 return pyarrow.parquet.ParquetFile(path, pre_buffer=False)
             if kind == "arrow":
                 return self._pa.ipc.open_file(self._pa.OSFile(str(path)))
-        except (self._pa.ArrowException, OSError) as error:
+        except (self._pa.ArrowException, OSError, UnicodeError) as error:
             raise self._damaged(path, error) from None
         if kind == "feather1":
             raise ReadError(f"{path} is Feather version 1; rewrite it as version 2 or Parquet.")
@@ -120,8 +120,11 @@ class ArrowReader(Reader):
 
     def _columns(self, index: int) -> tuple[tuple[str, ...], list[Any]]:
         file = self._open(index)
-        schema = getattr(file, "schema_arrow", None) or file.schema
-        return tuple(schema.names), list(schema.types)
+        try:
+            schema = getattr(file, "schema_arrow", None) or file.schema
+            return tuple(schema.names), list(schema.types)
+        except (self._pa.ArrowException, UnicodeError) as error:  # names are decoded here
+            raise self._damaged(self.files[index], error) from None
 
     def _check_types(self, types: list[Any], index: int = 0) -> None:
         is_ = self._pa.types

@@ -228,7 +228,8 @@ class NpyReader(Reader):
             if self._label is not None:
                 y = part[:, self._label].astype(np.float64)
                 part = np.delete(part, self._label, axis=1)
-            with np.errstate(over="ignore"):  # too large for float32: refused below
+            # What is too large for float32, or a NaN that signals, is refused below.
+            with np.errstate(over="ignore", invalid="ignore"):
                 X = np.ascontiguousarray(part, dtype=self.dtype)
             lines = np.arange(begin + 1, stop + 1)
             checker = RowChecker(self, None, str(self._X.path))

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores that no number can hold are refused, whichever estimator they come from."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
+from pairlearn.estimators.multiclass import MulticlassAUCClassifier
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+Y = np.arange(60) % 2
+SMALL, LARGE = X * 1e-150, X * 1e200
+
+#: Coefficients of about 1e150 after a fit on SMALL, and what meets them.
+ASKED = {
+    "AUCClassifier": (AUCClassifier(random_state=0), ("decision_function", "predict")),
+    "sparse": (AUCClassifier(random_state=0), ("predict_proba",)),
+    "PairwiseRanker": (PairwiseRanker(random_state=0), ("predict",)),
+    "EntropyRegressor": (EntropyRegressor(random_state=0), ("predict",)),
+    "MulticlassAUCClassifier": (MulticlassAUCClassifier(random_state=0), ("predict",)),
+    "MetricLearner": (MetricLearner(step_size=0.1, random_state=0), ("transform",)),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_scores_beyond_all_numbers_are_refused_in_one_line(name):
+    model, methods = ASKED[name]
+    labels = np.arange(60) % 3 if name.startswith("Multi") else Y
+    model.fit(SMALL, labels)
+    for method in methods:
+        call = getattr(model, method)
+        assert np.isfinite(call(SMALL)).all()
+        rows = SMALL.copy()
+        rows[7] = LARGE[7]
+        given = scipy.sparse.csr_array(rows) if name == "sparse" else rows
+        with pytest.raises(ValueError, match="the score of row 7 is too large for a number"):
+            call(given)
+
+
+def test_distances_whose_squares_are_beyond_all_numbers_are_refused():
+    model = MetricLearner(step_size=0.1, random_state=0).fit(X, Y)
+    pairs = np.stack([X[:4], X[4:8]], axis=1)
+    pairs[2] *= 1e170
+    with pytest.raises(ValueError, match="row 2 is too large"):
+        model.pair_distance(pairs)
+
+
+def test_probabilities_of_large_scores_are_numbers():
+    from pairlearn.estimators.calibration import Sigmoid
+
+    found = Sigmoid(1e200, 0.0)(np.array([-1e200, 1e200]))
+    np.testing.assert_allclose(found, [0.0, 1.0], atol=1e-300)
