@@ -94,6 +94,7 @@ _HOMES = {
     "MulticlassAUCClassifier": "pairlearn.estimators.multiclass",
     "PairwiseRanker": "pairlearn.estimators.ranker",
     "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
+    "PrivateAUCContinual": "pairlearn.estimators.private_continual",
     "PrivateAUCStream": "pairlearn.estimators.private_stream",
     "PrivateMetricLearner": "pairlearn.estimators.private_metric",
 }
