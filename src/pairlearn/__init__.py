@@ -42,6 +42,7 @@ _HOME = {
     "estimators.private_mixin": ("PrivacyWarning",),
     "estimators.private_audit": ("PublicAudit", "audit_estimator"),
     "estimators.private_auc": ("PrivateAUCClassifier",),
+    "estimators.private_continual": ("PrivateAUCContinual",),
     "estimators.private_metric": ("PrivateMetricLearner",),
     "estimators.private_stream": ("PrivateAUCStream",),
     "estimators.ranker": ("PairwiseRanker",),

@@ -232,7 +232,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             mechanism.name,
             setting=setting,
             noise=noise,
-            public=self._bounds_fact()
+            public=self._further_facts(setting)
             | {
                 "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
                 "threshold": _NO_THRESHOLD if fit.threshold is None else "from the releases",

@@ -201,7 +201,7 @@ class PrivateMetricLearner(
             mechanism.name,
             setting=setting,
             noise=noise,
-            public=self._bounds_fact()
+            public=self._further_facts(setting)
             | {"labels": ", ".join(repr(label) for label in self.labels)},
             warnings=cautions,
         )

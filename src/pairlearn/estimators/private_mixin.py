@@ -22,7 +22,7 @@ from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.privacy.records import read_table, read_users
 from pairlearn.validation import check_count
 
-__all__ = ["PrivacyWarning", "PrivateMixin"]
+__all__ = ["PrivacyWarning", "PrivateMixin", "check_unchanged", "public_facts"]
 
 Vector = NDArray[np.float64]
 
@@ -33,6 +33,34 @@ class PrivacyWarning(UserWarning):
 
 #: What a model file may say of its origin beside the certificate: nothing that was measured.
 _PUBLIC_ORIGIN = ("author", "contact", "created", "data", "license", "program", "purpose", "schema")
+
+
+def public_facts(model: Any, setting: PublicSetting, mechanism: str) -> dict[str, Any]:
+    """Return what is public of a stream, as plain values; frozen when it begins."""
+    return {
+        "n_examples": setting.n_examples,
+        "epsilon": setting.epsilon,
+        "delta": setting.delta,
+        "lower": setting.lower.tolist(),
+        "upper": setting.upper.tolist(),
+        "levels": setting.levels.tolist(),
+        "centre": None if setting.centre is None else setting.centre.tolist(),
+        "labels": [repr(label) for label in model.labels],
+        "neighbours": setting.neighbours,
+        "secure": bool(model.secure),
+        "mechanism": mechanism,
+    }
+
+
+def check_unchanged(frozen: dict[str, Any], public: dict[str, Any], owner: str) -> None:
+    """Refuse public arguments that changed after a stream had begun."""
+    changed = [name for name, value in frozen.items() if value != public[name]]
+    if changed:
+        raise ValueError(
+            f"{', '.join(changed)} changed after the stream had begun; its steps were made for "
+            "the first values, and with others the noise would not fit them. Set them back, "
+            f"or begin a new {owner}."
+        )
 
 
 class PrivateMixin(Storable):
@@ -148,8 +176,8 @@ class PrivateMixin(Storable):
         )
         return replace(found, budget=setting.budget), releases
 
-    def _bounds_fact(self) -> dict[str, str]:
-        """Return what a certificate says of the bounds where they were not given."""
+    def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
+        """Return public facts of which a certificate says more than usual."""
         search = self._search()
         if search is None:
             return {}

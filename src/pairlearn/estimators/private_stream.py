@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.estimators.private_auc import PrivateAUCClassifier
+from pairlearn.estimators.private_mixin import check_unchanged, public_facts
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
@@ -35,7 +36,8 @@ class PrivateAUCStream(PrivateAUCClassifier):
     `partial_fit` takes examples as they come, each of them once, and remembers the iterate and the
     last example; `release` adds noise, keeps the model and forgets the rest. The result does not
     depend on how the stream was cut. Until the release there is no model: every look at the
-    iterate would be a release of its own, so there is exactly one, at the end.
+    iterate would be a release of its own, so there is exactly one, at the end;
+    `PrivateAUCContinual` releases many times for one price.
 
     **A checkpoint of an unfinished stream holds a raw example and an iterate without noise.** It is
     as secret as the data. Pickling is therefore refused before the release, and `save_checkpoint`
@@ -342,14 +344,11 @@ class PrivateAUCStream(PrivateAUCClassifier):
         assert frozen is not None
         if len(state.w) != d:
             raise ValueError(f"X has {d} features, but the stream began with {len(state.w)}.")
-        changed = [name for name, value in frozen.items() if value != public[name]]
-        if changed:
-            raise ValueError(
-                f"{', '.join(changed)} changed after the stream had begun; its steps were made for "
-                "the first values, and with others the noise would not fit them. Set them back, "
-                "or begin a new PrivateAUCStream."
-            )
+        check_unchanged(frozen, public, type(self).__name__)
         return state, setting
+
+    def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
+        return {"number of examples": f"at most {setting.n_examples}, given by the caller"}
 
     def _search(self) -> PrivateBounds | None:
         if super()._search() is not None:
@@ -368,18 +367,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
             delattr(self, name)
 
     def _public(self, setting: PublicSetting) -> dict[str, Any]:
-        return {
-            "n_examples": setting.n_examples,
-            "epsilon": setting.epsilon,
-            "delta": setting.delta,
-            "lower": setting.lower.tolist(),
-            "upper": setting.upper.tolist(),
-            "levels": setting.levels.tolist(),
-            "labels": [repr(label) for label in self.labels],
-            "neighbours": setting.neighbours,
-            "secure": bool(self.secure),
-            "mechanism": repr(self._mechanism()),
-        }
+        return public_facts(self, setting, repr(self._mechanism()))
 
 
 register_storable(PrivateAUCStream)

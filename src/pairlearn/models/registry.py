@@ -96,6 +96,7 @@ _HOMES = {
     "OrdinalAUCClassifier": "pairlearn.estimators.ordinal",
     "PairwiseRanker": "pairlearn.estimators.ranker",
     "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
+    "PrivateAUCContinual": "pairlearn.estimators.private_continual",
     "PrivateAUCStream": "pairlearn.estimators.private_stream",
     "PrivateMetricLearner": "pairlearn.estimators.private_metric",
 }

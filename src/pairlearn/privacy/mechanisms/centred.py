@@ -48,7 +48,7 @@ from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetti
 from pairlearn.privacy.mechanisms.sufficient_statistics import Moments, Weights, release_moments
 from pairlearn.privacy.noise import NoiseSource
 
-__all__ = ["CentredStatistics"]
+__all__ = ["CentredStatistics", "first_radius", "solve_moments"]
 
 Vector = NDArray[np.float64]
 
@@ -151,13 +151,11 @@ class CentredStatistics(Mechanism):
         start = setting.standard_centre
         d = setting.n_features
         root = math.sqrt(d)
-        known = setting.centre is not None
-        first = _FIRST_RADIUS_WITH_CENTRE if known else _FIRST_RADIUS
         # Rounding in the shares must not lift the total above the budget.
         budget = setting.mu * (1.0 - 1e-12)
         rounds = _ROUNDS[self.n_rounds]
         moments: list[Moments] = []
-        beliefs = _Beliefs(0.0, start, 0.0, first * root)
+        beliefs = _Beliefs(0.0, start, 0.0, first_radius(setting))
         for k, (share, mean_weight) in enumerate(rounds):
             is_last = k == len(rounds) - 1
             factor = _LAST_RADIUS if is_last else _MIDDLE_RADIUS if k else 1.0
@@ -179,22 +177,43 @@ class CentredStatistics(Mechanism):
                     users=users,
                 )
             )
-            beliefs = _update(moments, start)
-        last, spread = moments[-1], _spread(moments, beliefs.label)
-        covariance, variance = _covariance(moments, beliefs.label)
-        if self.rare_class_belief:
-            covariance, variance = _drawn_to_belief(
-                covariance, variance, beliefs, start, _trace(spread) * last.radius**2 / d,
-                setting.n_examples,
-            )  # fmt: skip
-        solver, shrunk = _solver(last, spread, covariance, variance)
-        direction = solver @ (covariance / last.radius)
-        middle = beliefs.centre - beliefs.label * covariance / (1.0 - beliefs.label**2)
-        threshold = float(direction @ middle)
-        mean = float(direction @ beliefs.centre) - threshold
-        log_odds = _log_odds(direction, solver, shrunk, last, covariance, variance, beliefs, mean)
+            if not is_last:
+                beliefs = _update(moments, start)
+        direction, threshold, log_odds = solve_moments(
+            moments, start, setting.n_examples, rare_class_belief=self.rare_class_belief
+        )
         releases = [moment.release for moment in moments]
         return PrivateFit.of_several(direction, releases, noise, threshold, log_odds)
+
+
+def solve_moments(
+    moments: list[Moments], start: Vector, n: int, *, rare_class_belief: bool = True
+) -> tuple[Vector, float, tuple[float, float]]:
+    """Return direction, threshold and log odds of n examples, by post-processing of releases.
+
+    The last of the releases must hold second moments; `start` is the public middle.
+    """
+    beliefs = _update(moments, start)
+    last, spread = moments[-1], _spread(moments, beliefs.label)
+    covariance, variance = _covariance(moments, beliefs.label)
+    if rare_class_belief:
+        covariance, variance = _drawn_to_belief(
+            covariance, variance, beliefs, start, _trace(spread) * last.radius**2 / len(start), n
+        )
+    solver, shrunk = _solver(last, spread, covariance, variance)
+    direction = solver @ (covariance / last.radius)
+    middle = beliefs.centre - beliefs.label * covariance / (1.0 - beliefs.label**2)
+    threshold = float(direction @ middle)
+    mean = float(direction @ beliefs.centre) - threshold
+    log_odds = _log_odds(direction, solver, shrunk, last, covariance, variance, beliefs, mean)
+    return direction, threshold, log_odds
+
+
+def first_radius(setting: PublicSetting) -> float:
+    """Return the radius about the public centre within which most records are expected."""
+    known = setting.centre is not None
+    share = _FIRST_RADIUS_WITH_CENTRE if known else _FIRST_RADIUS
+    return share * math.sqrt(setting.n_features)
 
 
 def _weights(mean: float, last: bool, neighbours: str) -> Weights:

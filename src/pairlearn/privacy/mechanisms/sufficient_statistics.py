@@ -61,7 +61,8 @@ from pairlearn.privacy.mechanisms.base import relative_slack
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.validation import check_positive
 
-__all__ = ["Moments", "Weights", "clip_to_ball", "record_statistics", "release_moments"]
+__all__ = ["Grid", "Moments", "Weights", "clip_to_ball", "n_statistics", "record_statistics",
+           "release_moments", "summed_on_grid"]  # fmt: skip
 
 Vector = NDArray[np.float64]
 
@@ -166,6 +167,39 @@ class Moments:
     radius: float
     release: Release
 
+    @classmethod
+    def from_sums(
+        cls,
+        noisy: Vector,
+        n: int,
+        *,
+        weights: Weights,
+        centre: Vector,
+        radius: float,
+        deviation: float,
+        release: Release,
+    ) -> Moments:
+        """Return the moments of n records from the noisy sum of their statistics."""
+        d = len(centre)
+        second = None
+        if weights.second:
+            rows, columns, isometry = _triangle(d, weights.second)
+            second = np.zeros((d, d))
+            second[rows, columns] = noisy[2 * d + 2 :] / (isometry * n)
+            second[columns, rows] = second[rows, columns]
+        return cls(
+            label_mean=noisy[:d] / n,
+            mean=np.asarray(noisy[d : 2 * d] / (weights.mean * n)),
+            label=float(noisy[2 * d] / (weights.label * n)),
+            length=float(noisy[2 * d + 1] / (weights.length * n)),
+            second=second,
+            deviation=deviation,
+            weights=weights,
+            centre=centre,
+            radius=radius,
+            release=release,
+        )
+
 
 def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
     """Return the rows clipped to the unit ball and their lengths after clipping.
@@ -242,49 +276,83 @@ def release_moments(
     """
     d = Z.shape[1]
     mu = check_positive("mu", mu)
-    size = 2 * d + 2 + (d * (d + 1) // 2 if weights.second else 0)
-    sensitivity = weights.sensitivity(neighbours) * relative_slack
     V = (Z - centre) / radius
     if noise.secure:
-        # scale mu = sensitivity + step sqrt(p) with step = scale / _GRID_STEPS.
-        rounding = math.sqrt(size) / _GRID_STEPS
+        grid = Grid.fitting(weights, d, mu=mu, neighbours=neighbours)
+        sensitivity, scale = grid.sensitivity, grid.scale
+        total = summed_on_grid(V, signs, weights=weights, step=grid.step, users=users)
+        noisy = noise.protect_integers(total, _GRID_STEPS) * grid.step
+    else:
+        sensitivity = weights.sensitivity(neighbours) * relative_slack
+        scale = sensitivity / mu
+        noisy = noise.protect(_summed(V, signs, weights=weights, users=users), scale)
+    return Moments.from_sums(
+        noisy,
+        n_examples,
+        weights=weights,
+        centre=centre,
+        radius=radius,
+        deviation=scale / n_examples,
+        release=Release(name, len(noisy), sensitivity, scale),
+    )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The steps that a record's statistics are rounded to, and the noise that fits them.
+
+    Parameters
+    ----------
+    step : float
+        Width of a step.
+    scale : float
+        Standard deviation of the noise, a whole number of steps.
+    sensitivity : float
+        That of the lemma and of rounding.
+    """
+
+    step: float
+    scale: float
+    sensitivity: float
+
+    @classmethod
+    def fitting(cls, weights: Weights, d: int, *, mu: float, neighbours: str) -> Grid:
+        """Return the grid of a release of d features with Gaussian-DP parameter `mu`.
+
+        scale mu = sensitivity + step sqrt(p) with step = scale / 2^20.
+        """
+        rounding = math.sqrt(n_statistics(d, weights)) / _GRID_STEPS
         if mu < 10 * rounding:
             raise ValueError(
                 f"the budget mu = {mu:g} of a release is too small for the grid of secure=True "
                 f"with {d} features; ask for a larger epsilon."
             )
-        scale = sensitivity / (mu - rounding)
-        step = scale / _GRID_STEPS
-        sensitivity = scale * mu
-        total = np.zeros(size, dtype=np.int64)
-        chunk = max(1, _CHUNK_NUMBERS // size)
-        for part in _parts(len(V), users, chunk):
-            records = record_statistics(V[part], signs[part], weights=weights)
-            if users is not None:
-                records = _means_of_users(records, users[part])
-            total += np.rint(records / step).astype(np.int64).sum(axis=0)
-        noisy = noise.protect_integers(total, _GRID_STEPS) * step
-    else:
-        scale = sensitivity / mu
-        noisy = noise.protect(_summed(V, signs, weights=weights, users=users), scale)
-    second = None
-    if weights.second:
-        rows, columns, isometry = _triangle(d, weights.second)
-        second = np.zeros((d, d))
-        second[rows, columns] = noisy[2 * d + 2 :] / (isometry * n_examples)
-        second[columns, rows] = second[rows, columns]
-    return Moments(
-        label_mean=noisy[:d] / n_examples,
-        mean=np.asarray(noisy[d : 2 * d] / (weights.mean * n_examples)),
-        label=float(noisy[2 * d] / (weights.label * n_examples)),
-        length=float(noisy[2 * d + 1] / (weights.length * n_examples)),
-        second=second,
-        deviation=scale / n_examples,
-        weights=weights,
-        centre=centre,
-        radius=radius,
-        release=Release(name, size, sensitivity, scale),
-    )
+        scale = weights.sensitivity(neighbours) * relative_slack / (mu - rounding)
+        return cls(scale / _GRID_STEPS, scale, scale * mu)
+
+
+def n_statistics(d: int, weights: Weights) -> int:
+    """Return how many numbers a record contributes."""
+    return 2 * d + 2 + (d * (d + 1) // 2 if weights.second else 0)
+
+
+def summed_on_grid(
+    V: Vector,
+    signs: Vector,
+    *,
+    weights: Weights,
+    step: float,
+    users: NDArray[np.int64] | None = None,
+) -> NDArray[np.int64]:
+    """Return the sum of the statistics, in whole steps, rounded record by record."""
+    size = n_statistics(V.shape[1], weights)
+    total = np.zeros(size, dtype=np.int64)
+    for part in _parts(len(V), users, max(1, _CHUNK_NUMBERS // size)):
+        records = record_statistics(V[part], signs[part], weights=weights)
+        if users is not None:
+            records = _means_of_users(records, users[part])
+        total += np.rint(records / step).astype(np.int64).sum(axis=0)
+    return total
 
 
 @lru_cache(maxsize=2)

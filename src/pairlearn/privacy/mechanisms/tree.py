@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""A stream that is released again and again, for one price: sums in a binary tree.
+
+The statistics of `sufficient_statistics` are sums over records about a public centre. Cut the
+stream where it is released, T times at most. Interval t is leaf t of a binary tree whose nodes hold
+the sums of the leaves below them. Each node gets noise once, when its last leaf is there, and the
+sum of everything up to release t is that of the nodes that t has as binary digits, at most
+K = floor(log2 T) + 1 of them (Dwork, Naor, Pitassi and Rothblum, 2010; Chan, Shi and Song, 2011).
+
+**Sensitivity (replace one record).** The record is in one interval, so in one node of each of K
+levels, and the statistics of no other node change. With D the sensitivity of the statistics, all
+noisy nodes together, as one long vector, change by at most sqrt(K) D. With noise of standard
+deviation s in each they are mu-GDP, mu = sqrt(K) D / s, whatever was published in between: each
+node is protected given those before it, a record has a part in K of them, and so the composition
+is adaptive. The certificate lists a level as one release of sensitivity D, of which one record
+touches one node. []
+
+How many records an interval holds is public: it is the same on both sides of a replacement. That is
+why there is no version for adding and removing.
+
+The price of going on: release t has sqrt(K k) times the noise of one release of the whole budget,
+k the number of ones among the binary digits of t. Releasing T times from scratch would have sqrt(T)
+times, and the centre would have to be paid for each time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.privacy.accounting.certificate import Release
+from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
+from pairlearn.privacy.mechanisms.centred import first_radius, solve_moments
+from pairlearn.privacy.mechanisms.sufficient_statistics import (
+    Grid,
+    Moments,
+    Weights,
+    n_statistics,
+    summed_on_grid,
+)
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.validation import check_count, check_positive
+
+__all__ = ["SumTree", "TreeStatistics"]
+
+Vector = NDArray[np.float64]
+Sums = NDArray[np.int64]
+
+
+@dataclass
+class SumTree:
+    """A tree in the making. `leaf` and `sums` are secret, `noisy` was released.
+
+    Parameters
+    ----------
+    leaf : ndarray of int
+        Sum of the statistics since the last release, in steps of the grid.
+    sums, noisy : dict of int to ndarray
+        The nodes that make up what came before, by level, without and with noise.
+    n_seen : int
+        Number of records.
+    n_released : int
+        Number of releases.
+    """
+
+    leaf: Sums
+    sums: dict[int, Sums] = field(default_factory=dict)
+    noisy: dict[int, Vector] = field(default_factory=dict)
+    n_seen: int = 0
+    n_released: int = 0
+
+    def close_leaf(self) -> tuple[int, Sums]:
+        """End the interval; return the level of the node that is now complete, and its sum."""
+        self.n_released += 1
+        level = (self.n_released & -self.n_released).bit_length() - 1
+        total = self.leaf.copy()
+        for below in range(level):
+            total += self.sums.pop(below)
+            del self.noisy[below]
+        self.sums[level], self.leaf = total, np.zeros_like(self.leaf)
+        return level, total
+
+
+@dataclass(frozen=True)
+class TreeStatistics(Mechanism):
+    """Sufficient statistics about the public centre, released up to `n_releases` times.
+
+    Sensitivity: the module's, with that of `sufficient_statistics` for one node.
+
+    Parameters
+    ----------
+    n_releases : int, default=32
+        The largest number of releases.
+    mean_weight : float, default=0.6
+        Weight b of the mean of the features beside that of their product with the label.
+    rare_class_belief : bool, default=True
+        As for `CentredStatistics`.
+
+    Examples
+    --------
+    >>> TreeStatistics(n_releases=12).n_levels
+    4
+    """
+
+    n_releases: int = 32
+    mean_weight: float = 0.6
+    rare_class_belief: bool = True
+
+    name = "tree_statistics"
+    relations = ("replace",)
+    missing_relation = (
+        "The number of records between two releases is public here, which adding or removing one "
+        "would change."
+    )
+
+    def __post_init__(self) -> None:
+        check_count("n_releases", self.n_releases)
+        check_positive("mean_weight", self.mean_weight)
+
+    @property
+    def n_levels(self) -> int:
+        """The number K of nodes that a record has a part in."""
+        return self.n_releases.bit_length()
+
+    @property
+    def weights(self) -> Weights:
+        """The weights of the statistics."""
+        return Weights.free(self.mean_weight)
+
+    def grid(self, setting: PublicSetting) -> Grid:
+        """Return the grid and the noise of a node."""
+        mu = setting.mu * (1.0 - 1e-12) / math.sqrt(self.n_levels)
+        return Grid.fitting(self.weights, setting.n_features, mu=mu, neighbours=setting.neighbours)
+
+    def begin(self, setting: PublicSetting) -> SumTree:
+        """Return the state before the first record."""
+        return SumTree(np.zeros(n_statistics(setting.n_features, self.weights), dtype=np.int64))
+
+    def learn(self, state: SumTree, Z: Vector, signs: Vector, *, setting: PublicSetting) -> None:
+        """Add records, in standard coordinates, to the present interval; `state` is changed."""
+        if state.n_seen + len(Z) > setting.n_examples:
+            raise ValueError(
+                f"there are more rows than the public number {setting.n_examples} that the promise "
+                "is about; none of these was used. Begin again with a larger number."
+            )
+        V = (Z - setting.standard_centre) / first_radius(setting)
+        state.leaf += summed_on_grid(V, signs, weights=self.weights, step=self.grid(setting).step)
+        state.n_seen += len(Z)
+
+    def release(self, state: SumTree, *, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
+        """Return what is known of all records so far; `state` begins a new interval."""
+        if state.n_released >= self.n_releases:
+            raise ValueError(
+                f"all {self.n_releases} releases that were paid for have been made; begin again "
+                "with a larger n_releases and a budget of its own."
+            )
+        grid = self.grid(setting)
+        level, total = state.close_leaf()
+        # The scale is a whole number of steps, so that the two kinds of noise have one law.
+        steps = round(grid.scale / grid.step)
+        if noise.secure:
+            noisy = noise.protect_integers(total, steps) * grid.step
+        else:
+            noisy = noise.protect(total * grid.step, grid.scale)
+        state.noisy[level] = noisy
+        n = max(1, state.n_seen)
+        releases = self.listed(setting)
+        moments = Moments.from_sums(
+            np.sum(list(state.noisy.values()), axis=0),
+            n,
+            weights=self.weights,
+            centre=setting.standard_centre,
+            radius=first_radius(setting),
+            deviation=grid.scale * math.sqrt(len(state.noisy)) / n,
+            release=releases[0],
+        )
+        direction, threshold, log_odds = solve_moments(
+            [moments], setting.standard_centre, n, rare_class_belief=self.rare_class_belief
+        )
+        return PrivateFit.of_several(direction, releases, noise, threshold, log_odds)
+
+    def listed(self, setting: PublicSetting) -> list[Release]:
+        """Return what the certificate says of all releases, made and to come: the levels."""
+        grid = self.grid(setting)
+        size = n_statistics(setting.n_features, self.weights)
+        listed = []
+        for level in range(self.n_levels):
+            n_nodes = self.n_releases >> level
+            name = f"sums over intervals, level {level + 1} of {self.n_levels} of a tree"
+            listed.append(Release(name, size * n_nodes, grid.sensitivity, grid.scale))
+        return listed
+
+    def fit(
+        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+    ) -> PrivateFit:
+        """Learn from one table and release once; see `Mechanism.fit`."""
+        self.check(setting, noise)
+        state = self.begin(setting)
+        self.learn(state, Z, signs, setting=setting)
+        return self.release(state, setting=setting, noise=noise)

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A stream that is released again and again, for one price."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateAUCContinual
+from pairlearn.estimators.private_audit import _projected, public_numbers
+from pairlearn.metrics import roc_auc
+from pairlearn.models import load_model
+from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
+from pairlearn.privacy.accounting.verify import accounting_problems
+from pairlearn.privacy.audit.attack import audit_statistics
+from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
+from pairlearn.privacy.noise import NoiseSource
+
+pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
+
+OPTIONS = {"epsilon": 1.0, "delta": 1e-3, "bounds": (-1.0, 1.0)}
+
+
+def clouds(n, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return np.clip(0.3 * rng.normal(size=(n, 3)) + 0.3 * np.outer(y, [1, -1, 0]), -1, 1), y
+
+
+def test_nodes_add_up_to_everything_so_far():
+    tree, leaves = SumTree(np.zeros(1, dtype=np.int64)), []
+    for t in range(1, 40):
+        leaves.append(t * t)
+        tree.leaf += t * t
+        level, total = tree.close_leaf()
+        # The node is that of the last 2^level leaves.
+        assert total[0] == sum(leaves[-(2**level) :])
+        tree.noisy[level] = total.astype(float)
+        assert sum(node[0] for node in tree.noisy.values()) == sum(leaves)
+        assert len(tree.noisy) == t.bit_count()
+        assert list(tree.sums) == list(tree.noisy)
+
+
+def released(chunks, setting, noise, tree):
+    state = tree.begin(setting)
+    fits = []
+    for Z, signs in chunks:
+        tree.learn(state, Z, signs, setting=setting)
+        fits.append(tree.release(state, setting=setting, noise=noise))
+    return fits
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_one_record_moves_all_nodes_together_by_no_more_than_is_stated(secure):
+    rng = np.random.default_rng(1)
+    setting = PublicSetting.make(60, lower=[-3, -3], upper=[3, 3], epsilon=1.0, delta=1e-3)
+    reached = 0.0
+    for n_releases in (1, 3, 4, 7):
+        tree = TreeStatistics(n_releases=n_releases)
+        assert tree.n_levels == math.floor(math.log2(n_releases)) + 1
+        for trial in range(12):
+            chunks = [
+                (rng.uniform(-3, 3, (5, 2)), rng.choice([-1.0, 1.0], 5)) for _ in range(n_releases)
+            ]
+            place = int(rng.integers(n_releases))
+            Z, signs = (part.copy() for part in chunks[place])
+            other = list(chunks)
+            if trial % 2:
+                # The worst: a far corner to the opposite one.
+                chunks[place][0][2], Z[2] = [3.0, 3.0], [-3.0, -3.0]
+            else:
+                Z[2], signs[2] = rng.uniform(-9, 9, 2), -signs[2]
+            other[place] = (Z, signs)
+            record = RecordingSource(NoiseSource(secure=secure, seed=trial))
+            fits = released(chunks, setting, record, tree)
+            replay = ReplayingSource(record)
+            again = released(other, setting, replay, tree)
+            # Everything published is a function of the noisy nodes.
+            for mine, theirs in zip(fits, again, strict=True):
+                np.testing.assert_array_equal(mine.direction, theirs.direction)
+                assert mine.threshold == theirs.threshold
+            moved = [
+                float(np.linalg.norm(a - b)) / scale
+                for a, b, scale in zip(record.values, replay.values, record.scales, strict=True)
+            ]
+            node_mu = fits[0].releases[0].mu
+            assert max(moved) <= node_mu * (1 + 1e-9)
+            assert sum(m > 0 for m in moved) <= tree.n_levels
+            total = math.hypot(*moved)
+            assert total <= fits[0].mu * (1 + 1e-9)
+            assert fits[0].mu <= setting.mu
+            # The first of the last interval of a full tree is in a node of each level.
+            reached = max(reached, total / fits[0].mu)
+    assert reached > 0.99
+
+
+def test_all_releases_have_one_certificate_and_one_price(tmp_path):
+    X, y = clouds(6000)
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+    model = PrivateAUCContinual(6000, 12, 1.0, 1e-5, bounds=(-1, 1), ledger=ledger)
+    aucs = []
+    for start in range(0, 6000, 500):
+        model.partial_fit(X[start : start + 500], y[start : start + 500]).release()
+        aucs.append(roc_auc(y, model.decision_function(X)))
+    assert len(ledger.entries) == 1
+    assert ledger.spent_epsilon == pytest.approx(1.0, abs=1e-6)
+    certificate = model.certificate_
+    assert accounting_problems(certificate) == []
+    assert certificate.mu == pytest.approx(mu_of(1.0, 1e-5), rel=1e-9)
+    assert [release.dimension for release in certificate.releases] == [
+        14 * nodes for nodes in (12, 6, 3, 1)
+    ]
+    assert "up to 12; their times" in certificate.statement()
+    best = roc_auc(y, X @ [1, -1, 0])
+    assert aucs[-1] > best - 0.02
+    assert model.predict_proba(X[:5]).shape == (5, 2)
+    with pytest.raises(ValueError, match="all 12 releases that were paid for have been made"):
+        model.release()
+    model.save(tmp_path / "model.safetensors")
+    again = load_model(tmp_path / "model.safetensors")
+    assert type(again) is PrivateAUCContinual
+    np.testing.assert_array_equal(again.decision_function(X[:9]), model.decision_function(X[:9]))
+
+
+def test_what_would_break_the_promise_is_refused():
+    X, y = clouds(60)
+    model = PrivateAUCContinual(60, 4, **OPTIONS)
+    with pytest.raises(ValueError, match="nothing to release"):
+        model.release()
+    model.partial_fit(X[:30], y[:30])
+    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="sums without noise"):
+            copied(model)
+    with pytest.raises(ValueError, match="nothing has been released"):
+        model.to_record()
+    with pytest.raises(ValueError, match="more rows than the public number 60"):
+        model.partial_fit(X[:31], y[:31])
+    model.n_releases = 400
+    with pytest.raises(ValueError, match="mechanism changed after the stream had begun"):
+        model.release()
+    model.n_releases, model.bounds = 4, (-2.0, 2.0)
+    with pytest.raises(ValueError, match="lower, upper changed"):
+        model.partial_fit(X[:1], y[:1])
+    model.bounds = OPTIONS["bounds"]
+    with pytest.raises(ValueError, match="began with 3"):
+        model.partial_fit(X[:1, :2], y[:1])
+    with pytest.raises(ValueError, match="a stream sees each example once"):
+        PrivateAUCContinual(60, 4, bounds="private").partial_fit(X, y)
+    with pytest.raises(ValueError, match="takes no groups"):
+        PrivateAUCContinual(60, 4, **OPTIONS).fit(X, y, groups=y)
+    setting = PublicSetting.make(
+        9, lower=[0], upper=[1], epsilon=1, delta=0.01, neighbours="add_remove"
+    )
+    with pytest.raises(ValueError, match="between two releases is public here"):
+        TreeStatistics().check(setting, NoiseSource())
+
+
+def test_seeds_and_cuts():
+    X, y = clouds(200)
+    fits = []
+    for cut in (50, 90):
+        model = PrivateAUCContinual(200, 2, **OPTIONS, random_state=3)
+        model.partial_fit(X[:cut], y[:cut]).partial_fit(X[cut:100], y[cut:100]).release()
+        first = model.coef_.copy()
+        model.partial_fit(X[100:], y[100:]).release()
+        fits.append((first, model.coef_))
+    # How an interval was cut does not matter, and two nodes do not share their noise.
+    np.testing.assert_array_equal(fits[0], fits[1])
+    empty = PrivateAUCContinual(200, 2, **OPTIONS).partial_fit(X[:0], y[:0]).release()
+    assert np.isfinite(empty.coef_).all()
+    fresh = PrivateAUCContinual(200, 2, **OPTIONS).fit(X, y)
+    assert fresh.coef_.shape == (1, 3)
+
+
+@pytest.mark.slow
+def test_the_published_models_together_stay_below_the_claim():
+    # False-alarm rate 1e-4; a tree that forgot its levels would have about twice the epsilon.
+    X, y = np.zeros((8, 2)), np.zeros(8, dtype=int)
+    X[2], y[2] = 1.0, 1
+    other = X.copy()
+    other[2] = -1.0
+    probes = np.linspace([-1, -1], [1, 1], 3)
+    tables = []
+    for rows in (X, other):
+        runs = []
+        for _ in range(1000):
+            model = PrivateAUCContinual(8, 4, **OPTIONS)
+            seen = []
+            for start in range(0, 8, 2):
+                model.partial_fit(rows[start : start + 2], y[start : start + 2]).release()
+                seen.append(public_numbers(model, probes))
+            runs.append(np.concatenate(seen))
+        tables.append(np.array(runs))
+    found = audit_statistics(*_projected(tables), epsilon=1.0, delta=1e-3, confidence=1 - 1e-4)
+    assert found.epsilon_lower <= 1.0
+
+
+def test_one_tree_beats_many_fits_of_a_share_each():
+    X, y = clouds(3200, seed=5)
+    n_releases, tree, fits = 32, [], []
+    model = PrivateAUCContinual(
+        3200, n_releases, 1.0, 1e-5, bounds=(-1, 1), random_state=0, secure=False
+    )
+    for start in range(0, 3200, 100):
+        model.partial_fit(X[start : start + 100], y[start : start + 100]).release()
+        tree.append(roc_auc(y, model.decision_function(X)))
+    each = epsilon_of_mu(mu_of(1.0, 1e-5) / math.sqrt(n_releases), 1e-5)
+    for seed, stop in enumerate(range(100, 3201, 100)):
+        share = PrivateAUCClassifier(each, 1e-5, bounds=(-1, 1), random_state=seed, secure=False)
+        fits.append(roc_auc(y, share.fit(X[:stop], y[:stop]).decision_function(X)))
+    assert np.mean(tree) > np.mean(fits)
