@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.validation import check_generator, real_array
 
-__all__ = ["TILE", "Bounds", "FeatureMap", "as_block", "blocks_of", "dense", "read_only", "tiles"]
+__all__ = [
+    "TILE",
+    "Bounds",
+    "FeatureMap",
+    "as_block",
+    "blocks_of",
+    "dense",
+    "of_known",
+    "read_only",
+    "tiles",
+]
 
 Block = NDArray[Any]
 
@@ -326,3 +336,15 @@ def blocks_of(n: int, size: int) -> Iterator[slice]:
     """
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
+
+
+def of_known(state: Mapping[str, Any], known: Sequence[type[FeatureMap]]) -> FeatureMap:
+    """Return the fitted map of a state, which must be of one of the known types."""
+    name = state.get("map") if isinstance(state, Mapping) else None
+    for one in known:
+        if one.__name__ == name:
+            return one.from_state(state, known=known)
+    raise ValueError(
+        f"the saved map is {str(name)[:60]!r}, which is not known here; make your class known with "
+        "pairlearn.models.register_part."
+    )

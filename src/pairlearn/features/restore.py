@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pairlearn.features.base import FeatureMap
+from pairlearn.features.base import FeatureMap, of_known
 from pairlearn.features.fourier import RandomFourier
 from pairlearn.features.hats import Hats
 from pairlearn.features.identity import Identity
@@ -39,11 +39,4 @@ def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] 
     >>> restored_map(fitted.state()).transform([[1.0]])
     array([[0.25]])
     """
-    name = state.get("map") if isinstance(state, Mapping) else None
-    for one in (*_MAPS, *known):
-        if one.__name__ == name:
-            return one.from_state(state, known=known)
-    raise ValueError(
-        f"the saved map is {str(name)[:60]!r}, which is not known here; make your class known with "
-        "pairlearn.models.register_part."
-    )
+    return of_known(state, (*_MAPS, *known))

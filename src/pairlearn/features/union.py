@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.features.base import Bounds, FeatureMap, blocks_of
+from pairlearn.features.base import Bounds, FeatureMap, blocks_of, of_known
 from pairlearn.validation import check_generator
 
 __all__ = ["Union"]
@@ -100,12 +100,10 @@ class Union(FeatureMap):
         cls, state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()
     ) -> Self:
         """Return the union that `state` described."""
-        from pairlearn.features.restore import restored_map
-
         saved = state.get("maps")
         if state.get("map") != cls.__name__ or not isinstance(saved, list) or not saved:
             raise ValueError(f"the saved map is {state.get('map')!r:.60}, not a Union of maps.")
-        maps = [restored_map(one, known=known) for one in saved]
+        maps = [of_known(one, known) for one in saved]
         return cls(*maps)._joined(maps)
 
     def onnx(self, graph: Any, rows: str) -> str:
