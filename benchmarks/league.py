@@ -29,6 +29,7 @@ from pairlearn.experiments.league import (
     play,
     read_folders,
     shipped,
+    streams,
     summary,
 )
 
@@ -41,15 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", help="tasks whose name contains this")
     parser.add_argument("--methods", help="names, separated by commas")
     parser.add_argument("--scaled", action="store_true", help="after StandardScaler")
+    parser.add_argument("--streams", action="store_true", help="in one pass, as streams")
     parser.add_argument("--sparse", action="store_true", help="as sparse rows")
     parser.add_argument("--json", type=Path, help="also write all results")
     parser.add_argument("--figure", type=Path, help="draw the differences to 'logistic cv'")
     options = parser.parse_args(arguments)
-    which = methods()
+    which = streams() if options.streams else methods()
     if options.methods:
         which = {name: which[name] for name in options.methods.split(",")}
     elif options.sparse:
-        del which["boosting"]  # it takes no sparse rows
+        which.pop("boosting", None)  # it takes no sparse rows
     folders = options.data
     if folders is None and os.environ.get("PAIRLEARN_DATA"):
         base = Path(os.environ["PAIRLEARN_DATA"])

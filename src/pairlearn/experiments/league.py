@@ -25,7 +25,7 @@ from pairlearn.data.errors import DataError
 
 __all__ = [
     "Result", "Task", "auc_line", "draw", "head_line", "methods", "play", "read_folders",
-    "shipped", "summary",
+    "shipped", "streams", "summary",
 ]  # fmt: skip
 
 Vector = NDArray[np.float64]
@@ -82,6 +82,37 @@ def methods() -> dict[str, Callable[[], Any]]:
     except ImportError:
         return found
     return found | {"lightgbm": lambda: LGBMClassifier(verbose=-1, n_jobs=1)}
+
+
+class OnePass:
+    """An estimator that sees the training examples once, in chunks, as a stream would come."""
+
+    def __init__(self, model: Any, chunk: int = 256) -> None:
+        self.model, self.chunk = model, chunk
+
+    def fit(self, X: Any, y: NDArray[Any]) -> OnePass:
+        """Learn one chunk after the other."""
+        for begin in range(0, len(y), self.chunk):
+            part = slice(begin, begin + self.chunk)
+            self.model.partial_fit(X[part], y[part], classes=[0, 1])
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return the scores."""
+        return np.asarray(self.model.decision_function(X))
+
+
+def streams() -> dict[str, Callable[[], Any]]:
+    """Return what learns in one pass: ours, ours without scales, and logistic regression."""
+    from sklearn.linear_model import SGDClassifier
+
+    from pairlearn import AUCClassifier
+
+    return {
+        "ours": lambda: OnePass(AUCClassifier(random_state=0)),
+        "bare": lambda: OnePass(AUCClassifier(random_state=0, scaling=None)),
+        "sgd": lambda: OnePass(SGDClassifier(loss="log_loss", average=True, random_state=0)),
+    }
 
 
 def tasks_of(name: str, X: Any, y: NDArray[Any]) -> Iterator[Task]:

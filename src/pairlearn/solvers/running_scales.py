@@ -17,7 +17,8 @@ multiplied by: the function that was learned stays as it is.
 
 Among the first examples this would preserve mistakes: a scale from two close values is far too
 small, and steps in its unit far too long. There a coefficient in scaled units shrinks with the
-factor of its column, and does not grow. Measured on 42 data sets in one pass, this is better than
+factor of its column, and does not grow. Measured on 42 data sets in one pass (as
+``python -m benchmarks.league --streams`` does), this is better than
 to preserve the function (AUC .848 against .773), to preserve the coefficient in scaled units
 (.837), to rescale it as if the scale had been known from the start (.840), and than the normalised
 updates of Ross, Mineiro and Langford (.837). On streams whose scales drift, or with outliers,
