@@ -10,6 +10,7 @@ Examples
 """
 
 from pairlearn.streams.checkpoint import CheckpointError, CheckpointWarning
+from pairlearn.streams.drift import Alarm, DriftAlarm
 from pairlearn.streams.online import OnlineLearner
 from pairlearn.streams.progressive import ProgressiveAUC
 from pairlearn.streams.readers.arrow import ArrowReader
@@ -23,7 +24,8 @@ from pairlearn.streams.readers.shuffled import ShuffledReader
 from pairlearn.streams.readers.svmlight import SvmlightReader
 
 __all__ = [
-    "ArrowReader", "CheckpointError", "CheckpointWarning", "Chunk", "CsvReader", "IteratorReader",
-    "NpyReader", "OnlineLearner", "Position", "ProgressiveAUC", "ReadError", "Reader", "Refusal",
-    "Refusals", "Schema", "ShuffledReader", "SvmlightReader", "open_reader",
+    "Alarm", "ArrowReader", "CheckpointError", "CheckpointWarning", "Chunk", "CsvReader",
+    "DriftAlarm", "IteratorReader", "NpyReader", "OnlineLearner", "Position", "ProgressiveAUC",
+    "ReadError", "Reader", "Refusal", "Refusals", "Schema", "ShuffledReader", "SvmlightReader",
+    "open_reader",
 ]  # fmt: skip

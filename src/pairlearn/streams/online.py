@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.metrics.metric import Metric
 from pairlearn.restored import restored_count, restored_number
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.turns import one_at_a_time
@@ -24,6 +25,7 @@ from pairlearn.streams.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from pairlearn.streams.drift import DriftAlarm, restored_alarm
 from pairlearn.streams.driving import Driver
 from pairlearn.streams.progressive import ProgressiveAUC
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
@@ -58,6 +60,9 @@ class OnlineLearner:
         since the last start.
     drop : float, default=0.05
         See `forget`.
+    alarm : DriftAlarm, optional
+        Told of the same scores as the progressive AUC; `alarm.alarms` says when the AUC changed.
+        For models of two classes.
 
     Attributes
     ----------
@@ -95,6 +100,7 @@ class OnlineLearner:
         window: int = 10_000,
         forget: int | str | None = None,
         drop: float = 0.05,
+        alarm: DriftAlarm | None = None,
     ) -> None:
         if model is None:
             from pairlearn.estimators.auc import AUCClassifier
@@ -110,6 +116,12 @@ class OnlineLearner:
                 f"forget={forget!r} needs an estimator that starts from given coefficients, which "
                 f"{type(model).__name__} does not; leave forget at None."
             )
+        if alarm is not None and not self._driver.ranks_classes:
+            raise ValueError(
+                f"an alarm watches the AUC of two classes, which {type(model).__name__} does not "
+                "have; leave alarm at None."
+            )
+        self.alarm = alarm
         self._progressive = ProgressiveAUC(window)
         self.n_seen = 0
         self.n_restarts = 0
@@ -127,6 +139,11 @@ class OnlineLearner:
     @one_at_a_time
     def _value_of_window(self) -> float | None:
         return self._progressive.value
+
+    @one_at_a_time
+    def measure(self, metric: Metric) -> float | None:
+        """Return another metric of the last examples, see `ProgressiveAUC.measure`."""
+        return self._progressive.measure(metric)
 
     @property
     def window(self) -> int:
@@ -209,7 +226,10 @@ class OnlineLearner:
             scores = driver.learn(X, y, qid, classes=self._classes, finite=finite)
             if scores is not None:
                 assert self._classes is not None
-                self._progressive.update(scores, y == self._classes[1])
+                positive = y == self._classes[1]
+                self._progressive.update(scores, positive)
+                if self.alarm is not None:
+                    self.alarm.update(scores, positive)
             self.n_seen += len(y)
             self._since_start += len(y)
             self._check_forgetting()
@@ -406,6 +426,7 @@ class OnlineLearner:
             "since_start": self._since_start,
             "best": self._best,
             "restart_due": self._restart_due,
+            "alarm": None if self.alarm is None else self.alarm.state(),
         }
 
     @one_at_a_time
@@ -430,11 +451,13 @@ class OnlineLearner:
             raise ValueError(
                 f"the saved window has seen {progressive.n_seen} examples, the learner {n_seen}."
             )
+        alarm = restored_alarm(state.get("alarm"), self.alarm)
         self._driver.restore(state["model"])
         _check_same_classes(classes, getattr(self.model, "classes_", None))
         self._classes, self._progressive = classes, progressive
         self.n_seen, self.n_restarts, self._since_start = n_seen, n_restarts, since_start
         self._best, self._restart_due = best, due
+        self.alarm = alarm
 
     def _checkpoint(self, finished: int) -> Checkpoint:
         return Checkpoint(self._settings(), self.state(), self.position, finished)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics.auc import doubled_wins
+from pairlearn.metrics.metric import Metric
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count
@@ -153,6 +154,38 @@ class ProgressiveAUC:
         self._refresh()
         pairs = self.n_positive * self.n_negative
         return int(self._state[3]) / (2 * pairs) if pairs else None
+
+    def measure(self, metric: Metric) -> float | None:
+        """Return another metric of the window, found anew by sorting it.
+
+        Parameters
+        ----------
+        metric : Metric
+            Of two classes, such as ``PartialAUC(max_fpr=0.05)`` or ``AveragePrecision()``.
+
+        Returns
+        -------
+        float or None
+            Its value; None while one of the classes is absent.
+
+        Examples
+        --------
+        >>> from pairlearn import AveragePrecision
+        >>> auc = ProgressiveAUC(window=4)
+        >>> auc.update([0.1, 0.9, 0.4, 0.5], [0, 1, 1, 0])
+        >>> round(auc.measure(AveragePrecision()), 4)
+        0.8333
+        """
+        scores, positive = self.scores()
+        if positive.all() or not positive.any():
+            return None
+        return metric(positive, scores)
+
+    @one_at_a_time
+    def scores(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the scores of the window, and which of them are of positive examples."""
+        size = int(self._state[1])
+        return self._ring_scores[:size].copy(), self._ring_labels[:size].astype(np.bool_)
 
     @one_at_a_time
     def state(self) -> dict[str, Any]:
