@@ -11,6 +11,10 @@ from typing import Any, Self, TextIO
 __all__ = ["Progress", "format_count"]
 
 
+#: Seconds between two states of a line in a notebook.
+_SECONDS = 0.5
+
+
 def format_count(count: float) -> str:
     """Return a number for a person.
 
@@ -28,7 +32,8 @@ class Progress:
     """A bar with a count, its rate, a note and the time left.
 
     Where the file (by default standard error) is not a terminal nothing is shown, and nothing is
-    imported for it. With `asked_for` the bar is drawn on any file, and stays when the work is done.
+    imported for it. With `asked_for` the bar is drawn on any file, and stays when the work is done:
+    in a notebook, which is no terminal, as a line that is written anew, in a file as one line.
 
     >>> import io
     >>> with Progress(100, label="reading", file=io.StringIO()) as progress:
@@ -52,7 +57,9 @@ class Progress:
         self.visible = asked_for or (self._file.isatty() and not quiet)
 
     def __enter__(self) -> Self:
-        if self.visible:
+        if self.visible and not self._file.isatty():
+            self._bar = _Line(self._file, rewritten=_is_notebook())
+        elif self.visible:
             from rich import progress
             from rich.console import Console
 
@@ -62,10 +69,11 @@ class Progress:
                 progress.TextColumn("{task.fields[text]}"),
                 progress.TimeElapsedColumn(),
                 progress.TimeRemainingColumn(),
-                console=Console(file=self._file),
+                console=Console(file=self._file, force_jupyter=False),
                 transient=not self._keep,
                 refresh_per_second=5,
             )
+        if self._bar is not None:
             self._task = self._bar.add_task(self._label, total=self._total, text="")
             self._bar.start()
         return self
@@ -97,3 +105,43 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def _is_notebook() -> bool:
+    """Return whether the cell of a notebook runs this."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and hasattr(shell.get_ipython(), "kernel")
+
+
+class _Line:
+    """One line of text in place of a bar, with the same verbs: notebooks need no widgets for it."""
+
+    def __init__(self, file: TextIO, *, rewritten: bool) -> None:
+        self._file, self._rewritten = file, rewritten
+        self._text, self._longest = "", 0
+        self._started = self._written = time.monotonic()
+
+    def add_task(self, label: str, *, total: int | None, text: str) -> int:
+        self._label = label
+        return 0
+
+    def start(self) -> None:
+        self._started = time.monotonic()
+
+    def update(self, task: int, *, completed: int, total: int | None, text: str) -> None:
+        share = f"{100 * completed / total:3.0f} %" if total else ""
+        self._text = "  ".join(part for part in (self._label, share, text) if part)
+        if self._rewritten and time.monotonic() - self._written >= _SECONDS:
+            self._write()
+
+    def _write(self) -> None:
+        self._written = time.monotonic()
+        line = f"{self._text}  {self._written - self._started:.1f} s"
+        # Blanks hide what is left of a longer line.
+        start, self._longest = "\r" if self._rewritten else "", max(self._longest, len(line))
+        self._file.write(start + line.ljust(self._longest if self._rewritten else 0))
+        self._file.flush()
+
+    def stop(self) -> None:
+        self._write()
+        self._file.write("\n")

@@ -143,3 +143,10 @@ def test_a_sigmoid_of_scores_whose_squares_overflow():
     small, large = (fit_sigmoid(s, positive, weight) for s in (scores, 1e200 * scores))
     assert np.allclose(large(1e200 * scores), small(scores), rtol=1e-9)
     assert large.slope > 0
+
+
+def test_scores_that_differ_by_rounding_alone_have_no_scale():
+    scores = 0.168 + np.array([0.0, 2.8e-17, 0.0, 2.8e-17])
+    found = fit_sigmoid(scores, np.array([False, True, False, True]), np.ones(4))
+    np.testing.assert_allclose(found(scores), 0.5)
+    assert found.slope == pytest.approx(1.0)

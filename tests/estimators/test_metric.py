@@ -211,6 +211,23 @@ def test_inside_scikit_learn():
     assert search.best_score_ > 0.7
 
 
+@pytest.mark.parametrize("rank", [None, 2])
+def test_images_as_a_data_frame(rank):
+    pandas = pytest.importorskip("pandas")
+    X, y = task(n=60)
+    frame = pandas.DataFrame(X, index=[f"row {i}" for i in range(60)], columns=list("abcdef"))
+    kind = "full" if rank is None else "low_rank"
+    learner = MetricLearner(n_passes=1, parameterization=kind, rank=rank, random_state=0)
+    plain = learner.fit(frame, y).transform(frame)
+    for images in (
+        learner.set_output(transform="pandas").transform(frame),
+        learner.fit_transform(frame, y),
+    ):
+        assert list(images.index) == list(frame.index)
+        assert list(images.columns) == [f"metriclearner{j}" for j in range(plain.shape[1])]
+        np.testing.assert_array_equal(images.to_numpy(), plain)
+
+
 def test_names_of_labels_do_not_matter():
     X, y = task(n=150)
     parts = {"step_size": 0.001, "n_passes": 4, "random_state": 0}

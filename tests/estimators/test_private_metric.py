@@ -125,6 +125,19 @@ def test_the_vocabulary_of_metrics():
     assert not hasattr(model, "predict")
 
 
+def test_images_as_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    X, y = clouds(100)
+    model = fitted(X, y)
+    plain = model.transform(X)
+    images = model.set_output(transform="pandas").transform(
+        pandas.DataFrame(X, index=range(1, 101))
+    )
+    assert list(images.columns) == [f"privatemetriclearner{j}" for j in range(plain.shape[1])]
+    assert list(images.index) == list(range(1, 101))
+    np.testing.assert_array_equal(images.to_numpy(), plain)
+
+
 def test_examples_are_measured_as_they_were_learned():
     X, y = clouds(200)
     model = fitted(X, y)

@@ -194,7 +194,10 @@ class OnlineGrid:
         return float(self._progress[self._best] / self._pairs) if self._pairs else None
 
     def window(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-        """Return the latest progressive scores of the best model, their labels and weights."""
+        """Return the latest scores of the best model, their labels and weights.
+
+        They are progressive, but for those of the first chunk: its examples are scored afterwards.
+        """
         scores = self._scores[self._best] + float(self.average @ self._origin)
         return scores, self._positive, self._weight
 
@@ -215,7 +218,7 @@ class OnlineGrid:
         if scales is not None and isinstance(rows, DenseRows) and not self.best.n_examples:
             origin = rows.X[0].astype(np.float64)
         scores = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
-        given = scores[self._best]
+        given, is_first = scores[self._best], not self.best.n_examples
         # A stream that fails restores itself, not the ones before it.
         saved = [stream.state() for stream in self._streams[:-1]]
         try:
@@ -228,7 +231,11 @@ class OnlineGrid:
         self._averages = np.array([stream.average for stream in self._streams])
         self._origin = origin
         positive = y > 0
-        self._scores = _latest(self._scores, scores)
+        noted = scores
+        if is_first:
+            # Nothing was known before: all scores are equal, and no cut or scale follows from them.
+            noted = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
+        self._scores = _latest(self._scores, noted)
         self._positive = _latest(self._positive, positive)
         self._weight = _latest(self._weight, weight if len(weight) else np.ones(len(y)))
         if len(self._streams) > 1:

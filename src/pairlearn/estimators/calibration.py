@@ -97,7 +97,8 @@ def fit_sigmoid(
     shrink = 2.0**-600 if largest > 1e150 else 1.0
     scores = scores * shrink
     spread = float(scores.std())
-    unit = spread if spread > 0 else 1.0
+    # What differs by rounding alone is equal, and has no scale.
+    unit = spread if spread > 1e-13 * float(np.abs(scores).max()) else 1.0
     centre = float(scores.mean())
     s = (scores - centre) / unit
     slope, intercept = 1.0, math.log((n_positive + 1.0) / (n_negative + 1.0))

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -107,8 +108,15 @@ def _has_threshold(estimator: Any) -> bool:
     return True
 
 
-class MetricMixin:
-    """Distances and a linear map, given `components_` with W = components_' components_."""
+class MetricMixin(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+):
+    """Distances and a linear map, given `components_` with W = components_' components_.
+
+    A transformer itself: scikit-learn's `set_output` reaches a `transform` only where it is
+    defined in a class that is one.
+    """
 
     components_: Vector
     n_features_in_: int
