@@ -13,7 +13,15 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "averaging": ("DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"),
+    "averaging": (
+        "ByStepSize",
+        "DelayedByStepSize",
+        "DelayedLinear",
+        "DelayedPastBuffer",
+        "LastIterate",
+        "Tail",
+        "Uniform",
+    ),
     "domains.check": ("check_domain",),
     "domains": (
         "Ball",

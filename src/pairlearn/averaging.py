@@ -20,9 +20,18 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.validation import check_fraction
+from pairlearn.validation import check_count, check_fraction
 
-__all__ = ["Averaging", "DelayedByStepSize", "DelayedLinear", "LastIterate", "Tail", "Uniform"]
+__all__ = [
+    "Averaging",
+    "ByStepSize",
+    "DelayedByStepSize",
+    "DelayedLinear",
+    "DelayedPastBuffer",
+    "LastIterate",
+    "Tail",
+    "Uniform",
+]
 
 
 class StepSizes(Protocol):
@@ -88,6 +97,73 @@ class DelayedByStepSize(Averaging):
     def paid_early(self, schedule: StepSizes, n_steps: int) -> float:
         """Return eta_{T+1}."""
         return float(schedule.step_sizes(n_steps + 1, 1)[0])
+
+
+@dataclass(frozen=True)
+class DelayedPastBuffer(Averaging):
+    """The average sum_j eta_j w_{j-s-1} / sum_j eta_j, with w_i = w_0 for i < 0.
+
+    With a buffer of the last s examples w_{j-s-1} is the newest iterate that is independent of all
+    pairs of step j; the bound of `theory.convex_gap` for a buffer is for this average. For s = 1 it
+    is `DelayedByStepSize`.
+
+    Parameters
+    ----------
+    buffer_size : int
+        The size s of the buffer. The last s iterates have no weight, so the number of steps must be
+        known, and the rule does not serve a stream.
+
+    Examples
+    --------
+    >>> from pairlearn.schedules import InverseTime
+    >>> DelayedPastBuffer(2).owed(InverseTime(6.0), 1, 4, horizon=4)
+    array([2. , 1.5, 0. , 0. ])
+    """
+
+    buffer_size: int
+    needs_horizon: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_count("buffer_size", self.buffer_size)
+
+    def at_start(self, schedule: StepSizes) -> float:
+        """Return eta_1 + ... + eta_s, since w_{-1}, ..., w_{-s} are w_0."""
+        return float(schedule.step_sizes(1, self.buffer_size).sum())
+
+    def owed(
+        self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
+    ) -> NDArray[np.float64]:
+        """Return eta_{t+s} for the iterate w_{t-1}, and nothing beyond the last step."""
+        if horizon is None:
+            raise ValueError(
+                "DelayedPastBuffer averaging needs the number of steps; for a stream use "
+                "DelayedByStepSize()."
+            )
+        weights = schedule.step_sizes(first + self.buffer_size, count)
+        step = np.arange(first + self.buffer_size, first + self.buffer_size + count)
+        return np.where(step <= horizon, weights, 0.0)
+
+
+@dataclass(frozen=True)
+class ByStepSize(Averaging):
+    """The average sum_j eta_j w_{j-1} / sum_j eta_j of the iterates that steps start from.
+
+    That of methods with one example a step, such as SOLAM, whose proofs need no delay.
+
+    Examples
+    --------
+    >>> from pairlearn.schedules import InverseTime
+    >>> ByStepSize().owed(InverseTime(1.0), 1, 2)
+    array([1. , 0.5])
+    """
+
+    follows_schedule: ClassVar[bool] = True
+
+    def owed(
+        self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
+    ) -> NDArray[np.float64]:
+        """Return eta_t for the iterate w_{t-1}."""
+        return schedule.step_sizes(first, count)
 
 
 @dataclass(frozen=True)

@@ -251,7 +251,8 @@ def average_of(iterates: Sequence[Vector], step_sizes: Vector, rule: str = "step
         The step sizes eta_1, ..., eta_T.
     rule : str, default="step_size"
         One of "step_size" (sum_j eta_j w_{j-2} with w_{-1} = w_0), "linear" (sum_j j w_{j-2}),
-        "uniform" (w_1, ..., w_T), "tail:F" (w_t for t > floor((1 - F) T)) and "last" (w_T).
+        "buffer:S" (sum_j eta_j w_{j-S-1}), "undelayed" (sum_j eta_j w_{j-1}), "uniform" (w_1, ...,
+        w_T), "tail:F" (w_t for t > floor((1 - F) T)) and "last" (w_T).
 
     Returns
     -------
@@ -261,9 +262,12 @@ def average_of(iterates: Sequence[Vector], step_sizes: Vector, rule: str = "step
     n_steps = len(step_sizes)
     if n_steps == 0 or rule == "last":
         return iterates[-1]
-    if rule in ("step_size", "linear"):
-        weights = step_sizes if rule == "step_size" else np.arange(1.0, n_steps + 1.0)
-        delayed = [iterates[max(j - 2, 0)] for j in range(1, n_steps + 1)]
+    if rule in ("step_size", "linear", "undelayed") or rule.startswith("buffer:"):
+        weights = np.arange(1.0, n_steps + 1.0) if rule == "linear" else step_sizes
+        delay = {"step_size": 2, "linear": 2, "undelayed": 1}.get(rule)
+        if delay is None:
+            delay = int(rule.removeprefix("buffer:")) + 1
+        delayed = [iterates[max(j - delay, 0)] for j in range(1, n_steps + 1)]
         return np.asarray(np.average(delayed, axis=0, weights=weights))
     if rule == "uniform":
         return np.asarray(np.mean(iterates[1:], axis=0))

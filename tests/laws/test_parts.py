@@ -13,14 +13,20 @@ from scipy.stats import chi2
 
 from pairlearn import (
     Ball,
+    ByStepSize,
     Constant,
     DelayedByStepSize,
     DelayedLinear,
+    DelayedPastBuffer,
     FifoBuffer,
+    Hinge,
     InverseSqrt,
     InverseTime,
     LastIterate,
+    LinearScore,
+    PairwiseSGD,
     PreviousExample,
+    Problem,
     RandomPair,
     StronglyConvex,
     Tail,
@@ -38,6 +44,9 @@ schedules = st.sampled_from(
 RULES = {
     "step_size": DelayedByStepSize(),
     "linear": DelayedLinear(),
+    "undelayed": ByStepSize(),
+    "buffer:1": DelayedPastBuffer(1),
+    "buffer:7": DelayedPastBuffer(7),
     "uniform": Uniform(),
     "tail:0.3": Tail(0.3),
     "tail:0.99": Tail(0.99),
@@ -171,6 +180,23 @@ def test_rules_that_follow_the_schedule_say_so():
         owed = averaging.owed(Constant(0.5), 2, 50, horizon=51)
         assert not averaging.follows_schedule or (owed == owed[0]).all()
     assert not DelayedLinear().follows_schedule
+
+
+def test_a_buffer_of_one_has_the_paper_s_average():
+    w = [
+        PairwiseSGD(averaging=rule).solve(
+            Problem(LinearScore(), Hinge()), np.eye(4), [1, -1, 1, -1], n_steps=50, rng=0
+        )
+        for rule in (DelayedByStepSize(), DelayedPastBuffer(1))
+    ]
+    np.testing.assert_allclose(w[0].average, w[1].average, rtol=1e-13)
+
+
+def test_bad_buffer_of_an_average():
+    with pytest.raises(ValueError, match="buffer_size"):
+        DelayedPastBuffer(0)
+    with pytest.raises(ValueError, match="needs the number of steps; for a stream"):
+        DelayedPastBuffer(3).owed(Constant(1.0), 1, 3)
 
 
 def test_bad_tail():

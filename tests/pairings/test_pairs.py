@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pairlearn import (
+    AUCClassifier,
     Constant,
     FrozenExample,
     Hinge,
@@ -87,6 +88,34 @@ def test_random_earlier_is_uniform_over_the_path():
         path = np.concatenate([first.right[:1], first.left, second.left])
         counts[np.flatnonzero(path[:10] == second.right[-1])[0]] += 1
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+def test_a_shuffled_pass_visits_every_example_once():
+    n, source = 7, PreviousExample("shuffled").offline(7, np.random.default_rng(3))
+    plans = [source.draw(count) for count in (4, 1, 16, 13)]
+    left = np.concatenate([plan.left for plan in plans])
+    right = np.concatenate([plan.right for plan in plans])
+    np.testing.assert_array_equal(left[:-1], right[1:])
+    passes = np.concatenate([right[:1], left])[: 4 * n].reshape(4, n)
+    assert (np.sort(passes, axis=1) == np.arange(n)).all()
+    assert len({tuple(order) for order in passes.tolist()}) == 4
+    whole = PreviousExample("shuffled").offline(7, np.random.default_rng(3)).draw(34)
+    np.testing.assert_array_equal(whole.left, left)
+
+
+def test_shuffled_passes_are_for_stored_examples():
+    problem = Problem(LinearScore(), Hinge())
+    with pytest.raises(ValueError, match="a stream has its own order"):
+        PairwiseSGD(PreviousExample("shuffled")).start(problem, 2)
+    with pytest.raises(ValueError, match="order must be"):
+        PreviousExample("random")
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    found = AUCClassifier(pairing="shuffled", step_size=0.1, scaling=None, n_passes=3,
+                          random_state=0).fit(X, y)  # fmt: skip
+    solver = PairwiseSGD(PreviousExample("shuffled"), Constant(0.1))
+    wanted = solver.solve(Problem(LinearScore(), found.loss_), X, y, n_passes=3, rng=0)
+    np.testing.assert_allclose(found.coef_[0], wanted.average)
 
 
 def test_random_earlier_has_no_stream():

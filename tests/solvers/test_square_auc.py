@@ -166,7 +166,8 @@ def test_solam_step_by_step(moments):
         iterates.append(w)
     found = SOLAM(schedule, Ball(radius), moments=moments).solve(X, y, n_passes=2, rng=3)
     np.testing.assert_allclose(found.w, w, rtol=1e-10)
-    wanted = averaged(iterates, Uniform(), schedule, 120)
+    # As in the original: the iterate that step t starts from, weighed by eta_t.
+    wanted = np.average(iterates[:-1], axis=0, weights=schedule.step_sizes(1, 120))
     np.testing.assert_allclose(found.average, wanted, rtol=1e-10)
 
 

@@ -80,7 +80,7 @@ def command(
     try:
         wanted = tuple(name.strip() for name in methods.split(",") if name.strip())
         for name in wanted:
-            if name not in PRIVATE_LEARNERS:
+            if name not in (*PRIVATE_LEARNERS, "non-private"):
                 find_method(name)
         with Progress(unit="cells", quiet=quiet) as bar:
             settings = Settings(

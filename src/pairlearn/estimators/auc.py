@@ -113,9 +113,10 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
     averaging : str or Averaging, default="step_size"
         "step_size" (the paper's average), "linear", "uniform", "tail", "last", or a rule.
     pairing : str or Pairing, default="previous"
-        "previous", "random" (uniform pairs; not for `partial_fit`), "fifo" (the last
-        `buffer_size` examples), "opposite" (the latest one of the other class), "reservoir" and
-        "class_reservoirs" (random samples of the past, of both classes or of each),
+        "previous", "shuffled" (the previous one too, with passes in random order in the place of
+        independent draws), "random" (uniform pairs; like "shuffled" not for `partial_fit`), "fifo"
+        (the last `buffer_size` examples), "opposite" (the latest of the other class), "reservoir"
+        and "class_reservoirs" (random samples of the past, of both classes or of each),
         "all_previous", or a pairing.
     buffer_size : int, default=1
         Number of examples that each one meets with "fifo", "reservoir" and "class_reservoirs".
@@ -572,7 +573,9 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
                 rows,
                 y,
                 n_steps=n_steps,
-                pairing=pairing if isinstance(pairing, RandomPair) else PreviousExample(),
+                pairing=pairing
+                if isinstance(pairing, PreviousExample | RandomPair)
+                else PreviousExample(),
                 schedule=shape,
                 averaging=averaging,
                 step_sizes=relative_steps(scale),

@@ -370,7 +370,7 @@ def advice_for(
     wrong = [
         text
         for is_wrong, text in (
-            (not isinstance(pairing, PreviousExample), 'pairing="previous"'),
+            (pairing != PreviousExample(), 'pairing="previous"'),
             (schedule != Constant(1.0), 'schedule="constant"'),
             (not isinstance(averaging, DelayedByStepSize), 'averaging="step_size"'),
             (weighted, "no sample_weight and no class_weight"),

@@ -10,6 +10,7 @@ import numpy as np
 
 from pairlearn.averaging import (
     Averaging,
+    ByStepSize,
     DelayedByStepSize,
     DelayedLinear,
     LastIterate,
@@ -41,6 +42,7 @@ _SCHEDULES: dict[str, type[Schedule]] = {
 _AVERAGINGS: dict[str, type[Averaging]] = {
     "step_size": DelayedByStepSize,
     "linear": DelayedLinear,
+    "undelayed": ByStepSize,
     "uniform": Uniform,
     "tail": Tail,
     "last": LastIterate,
@@ -97,6 +99,7 @@ def as_pairing(pairing: str | Pairing, buffer_size: int) -> Pairing:
     makers: dict[str, Callable[[], Pairing]] = {
         "previous": PreviousExample,
         "random": RandomPair,
+        "shuffled": lambda: PreviousExample("shuffled"),
         "fifo": lambda: FifoBuffer(size),
         "opposite": PreviousOpposite,
         "reservoir": lambda: ReservoirBuffer(size),

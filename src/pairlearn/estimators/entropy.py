@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -65,7 +65,11 @@ __all__ = ["EntropyRegressor"]
 Vector = NDArray[np.float64]
 
 _WINDOWS: dict[str, type[Welsch]] = {"gaussian": Welsch, "epanechnikov": Epanechnikov}
-_PAIRINGS: dict[str, type[Pairing]] = {"previous": PreviousExample, "random": RandomPair}
+_PAIRINGS: dict[str, Callable[[], Pairing]] = {
+    "previous": PreviousExample,
+    "shuffled": lambda: PreviousExample("shuffled"),
+    "random": RandomPair,
+}
 #: Bandwidths of bandwidth="auto" in units of the final one, widest first.
 _STAGES = (8.0, 4.0, 2.0, 1.0)
 #: Relative step sizes: c over the mean squared distance of two examples.
@@ -127,7 +131,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
     averaging : str or Averaging, default="step_size"
         "step_size" (the paper's average), "linear", "uniform", "tail", "last", or a rule.
     pairing : str or Pairing, default="previous"
-        "previous" or "random" (not for `partial_fit`), or a pairing.
+        "previous", "shuffled" or "random" (both not for `partial_fit`), or a pairing.
     random_state : int, RandomState, Generator or None, default=None
         Source of the sampled indices.
     scaling : "auto" or None, default="auto"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -65,7 +65,11 @@ __all__ = ["MetricLearner"]
 
 Vector = NDArray[np.float64]
 
-_PAIRINGS: dict[str, type[Pairing]] = {"previous": PreviousExample, "random": RandomPair}
+_PAIRINGS: dict[str, Callable[[], Pairing]] = {
+    "previous": PreviousExample,
+    "shuffled": lambda: PreviousExample("shuffled"),
+    "random": RandomPair,
+}
 #: Step sizes of the grid in units of `unit_step`.
 _STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 #: The one for pairs of near examples, and that of a stream, with steps c / sqrt(t).
@@ -147,8 +151,8 @@ class MetricLearner(
         for theirs in the Euclidean metric, for the first half of the steps; the others in the
         metric learned so far, for the second half, which takes a third of the step size, in units
         of its own pairs. "previous" (the default of
-        `partial_fit`, for which "neighbors" and "random" do not serve); "random"; or a pairing
-        of one pair a step. Given pairs are taken as they are.
+        `partial_fit`, for which the others do not serve); "shuffled", the same with passes in
+        random order; "random"; or a pairing of one pair a step. Given pairs are taken as they are.
     validation_fraction : float, default=0.2
         Share of the training data held out by "held_out". With fewer than 1000 held-out examples
         three parts are held out in turn.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pairlearn.pairings.plans import (
     Arrival,
+    Indices,
     Labels,
     OfflineSource,
     OnlineSource,
@@ -32,8 +33,16 @@ _ONE_NUMBER = 2**20
 class PreviousExample(Pairing):
     """Each example meets the previous one (Algorithms 1 and 2).
 
-    Offline, the indices i_0, i_1, ... are independent and uniform and step t meets
-    (i_t, i_{t-1}). An index may follow itself; such a pair changes nothing and is counted.
+    Offline, step t meets (i_t, i_{t-1}). An index may follow itself; such a pair changes nothing
+    and is counted.
+
+    Parameters
+    ----------
+    order : {"uniform", "shuffled"}, default="uniform"
+        Where the indices i_0, i_1, ... come from: independent and uniform, as in Algorithm 1, or
+        pass after pass in a new random order, so that every example has its turn. One shuffled pass
+        over independent examples is Algorithm 2, and has the smaller bound (see `theory.advise`).
+        A stream has the order in which it arrives.
 
     Examples
     --------
@@ -43,12 +52,28 @@ class PreviousExample(Pairing):
     True
     """
 
+    order: str = "uniform"
+
+    def __post_init__(self) -> None:
+        if self.order not in ("uniform", "shuffled"):
+            raise ValueError(f'order must be "uniform" or "shuffled", got {self.order!r}.')
+
+    @property
+    def has_online_form(self) -> bool:
+        """Whether the pairing can serve a stream, which nobody shuffles."""
+        return self.order == "uniform"
+
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source that draws the path i_0, i_1, ..."""
-        return _Path(n, rng)
+        return _Path(n, rng) if self.order == "uniform" else _ShuffledPath(n, rng)
 
     def online(self, rng: np.random.Generator) -> OnlineSource:
         """Return a source that remembers one example."""
+        if self.order == "shuffled":
+            raise ValueError(
+                'PreviousExample("shuffled") needs all examples at once; a stream has its own '
+                "order: use PreviousExample()."
+            )
         return _Arrivals()
 
 
@@ -148,6 +173,28 @@ class _Path:
         path = draw_uniform(self._n, n_steps, self._rng, after=self._last)
         self._last = path[-1:]
         return Plan(path[1:], path[:-1])
+
+
+class _ShuffledPath:
+    """Pass after pass in a new random order; the last example of a pass meets the next's first."""
+
+    def __init__(self, n: int, rng: np.random.Generator) -> None:
+        self._n, self._rng = n, rng
+        self._waiting = self._shuffled()
+        self._last, self._waiting = self._waiting[:1], self._waiting[1:]
+
+    def _shuffled(self) -> Indices:
+        order: Indices = self._rng.permutation(self._n)
+        return order.astype(np.int32) if self._n <= 2**31 else order
+
+    def draw(self, n_steps: int) -> Plan:
+        parts, known = [self._last, self._waiting], len(self._waiting)
+        while known < n_steps:
+            parts.append(self._shuffled())
+            known += self._n
+        path = np.concatenate(parts)
+        self._last, self._waiting = path[n_steps : n_steps + 1], path[n_steps + 1 :]
+        return Plan(path[1 : n_steps + 1], path[:n_steps])
 
 
 class _RemembersOne(OnlineSource):

@@ -254,7 +254,7 @@ class Stream:
         #: Scales of the columns; None where examples are taken as they are.
         self.scales = scales
         self._learning = Turns()
-        self._meets_previous = type(pairing) is PreviousExample
+        self._meets_previous = type(pairing) is PreviousExample and pairing.has_online_form
         self._pairing_name = type(pairing).__name__
         #: Whether plans are looked at: not those of this library, unless a state was restored.
         self._looks = not is_own(pairing)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.averaging import Averaging, Uniform
+from pairlearn.averaging import Averaging, ByStepSize, Uniform
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.schedules import InverseSqrt, Schedule
 from pairlearn.solvers.iterates import Iterates
@@ -137,8 +137,8 @@ class SOLAM(_Saddle):
     domain : WholeSpace or Ball, default=WholeSpace()
         Where w may live. With a ball of radius R, a and b are kept within R max||x|| and alpha
         within twice that, as in the original.
-    averaging : Averaging, default=Uniform()
-        Which average of the iterates is returned.
+    averaging : Averaging, default=ByStepSize()
+        Which average of the iterates is returned; the original weighs them by step sizes.
     moments : {"online", "known"}, default="online"
         The share of positives: of the steps so far, or of all of X. Class means are not needed.
 
@@ -155,6 +155,8 @@ class SOLAM(_Saddle):
     >>> bool(w[0] > 5 * abs(w[1]))
     True
     """
+
+    averaging: Averaging = field(default_factory=ByStepSize)
 
     def _kernel(self, X: Vector, y: Vector) -> Kernel:
         from pairlearn.kernels.saddle import descend_solam

@@ -12,6 +12,7 @@ from pairlearn.data.errors import DataUnavailableError
 from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.experiments.paper import outcome as outcome_module
 from pairlearn.experiments.paper.outcome import QUICK_EXAMPLES, Settings, Shelf
+from pairlearn.experiments.paper.private_tables import _ROWS
 from pairlearn.experiments.paper.targets import TARGETS, reproduce, write_reproduction
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
@@ -69,8 +70,14 @@ def test_published_numbers_stand_beside_ours(tmp_path):
     shelf.missing.update(dict.fromkeys(("diabetes", "ijcnn1", "letter", "mnist", "usps"), "gone"))
     (outcome,) = reproduce(["table1"], settings, shelf)
     line = next(line for line in outcome.text.splitlines() if line.startswith("ours   german"))
-    assert "0.793 +- 0.021" in line
+    assert line.endswith("0.793 +- 0.021")
+    assert "not judged" in " ".join(outcome.text.split())
+    whole = replace(settings, quick=False)
+    (outcome,) = reproduce(["table1"], whole, shelf)
+    line = next(line for line in outcome.text.splitlines() if line.startswith("ours   german"))
     assert line.endswith("above")
+    assert "Here over 2 splits" in outcome.text
+    assert "25 runs" not in outcome.title
 
 
 def test_paper_protocol_reports_best_and_end(tmp_path):
@@ -112,18 +119,41 @@ def test_quick_takes_a_part_under_its_own_digest(tmp_path, monkeypatch):
 
 
 def test_private_tables(tmp_path):
-    settings, shelf = setup(tmp_path, datasets=())
+    settings, shelf = setup(tmp_path, datasets=(), n_splits=1)
     shelf._loaded = {"diabetes": fake("diabetes", 400), "german": fake("german", 400)}
-    outcomes = list(reproduce(["table-dp-diabetes", "table-dp-time"], settings, shelf))
+    (by_epsilon,) = reproduce(["table-dp-diabetes"], settings, shelf)
+    for row in [*_ROWS, "non-private"]:
+        # Of AUC and of seconds.
+        assert by_epsilon.text.count(f"\nhere: {row} ") == 2, row
+    few = replace(settings, methods=("localized_sgd", "statistics"))
+    (by_size,) = reproduce(["table-dp-time"], few, shelf)
+    assert by_size.text.count("\nhere: Algorithm 3, exact noise ") == 2
+    assert "here: DPEGD" not in by_size.text
+    outcomes = [by_epsilon, by_size]
     for outcome in outcomes:
         assert outcome.n_failures == 0
-        assert "here: statistics" in outcome.text
         assert "their epsilon is nominal" in " ".join(outcome.text.split())
     page = write_reproduction(outcomes, tmp_path / "page", settings=settings, shelf=shelf)
     with (page.parent / "table-dp-diabetes-auc.csv").open() as lines:
-        rows = [row for row in csv.DictReader(lines) if row["row"] == "here: statistics"]
+        rows = [row for row in csv.DictReader(lines) if row["row"] == "here: statistics (default)"]
     assert [row["column"] for row in rows] == ["0.2", "0.5", "0.8", "1.0", "1.5", "2.0"]
     assert float(rows[-1]["mean"]) > 0.7
+    with (page.parent / "table-dp-diabetes-seconds.csv").open() as lines:
+        rows = [row for row in csv.DictReader(lines) if row["row"].endswith("paper's noise")]
+    # Its lemma holds up to epsilon = 1.
+    assert [row["column"] for row in rows] == ["0.2", "0.5", "0.8", "1.0"]
+    assert all(float(row["mean"]) > 0 for row in rows)
+
+
+def test_private_tables_take_the_methods_and_the_protocol_that_they_have(tmp_path):
+    settings, shelf = setup(tmp_path, datasets=(), methods=("localized_sgd",), protocol="paper")
+    shelf._loaded = {"diabetes": fake("diabetes", 400)}
+    (outcome,) = reproduce(["table-dp-diabetes"], settings, shelf)
+    assert "here: Algorithm 3, exact noise" in outcome.text
+    assert "here: statistics" not in outcome.text
+    assert "'paper' is not for private tables" in " ".join(outcome.text.split())
+    with pytest.raises(ValueError, match="none of them was asked for"):
+        list(reproduce(["table-dp-time"], replace(settings, methods=("olp",)), shelf))
 
 
 def test_a_table_without_its_methods_is_refused(tmp_path):

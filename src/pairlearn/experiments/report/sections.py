@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from pairlearn.experiments.comparison.curves import bands, mean_coefficients
 from pairlearn.experiments.comparison.environment import environment
@@ -355,30 +356,41 @@ def _differences(comparison: Comparison, baseline: str | None) -> list[Table | F
 
 
 def beside_table(
-    rows: Sequence[Beside], *, name: str = "beside-the-paper", column: str = "data set"
+    rows: Sequence[Beside], *, name: str = "beside-the-paper", judged: bool = True
 ) -> Table:
-    """Return the table of our numbers beside the published ones; `column` says what columns are."""
+    """Return the table of our numbers beside the published ones, as of `format_beside`."""
+    verdict = " A row is 'within' if the difference is at most one published standard deviation."
+
+    def judge(cells: list[Any], *judgement: Any) -> list[Any]:
+        return [*cells, *judgement] if judged else cells
+
     return Table(
         title="Beside the paper's numbers",
         name=name,
-        note=f"Published: {CITATION} A row is 'within' if the difference is at most one "
-        "published standard deviation.",
-        columns=[column, "method", "here", "paper", "difference", "one published sd"],
+        note=f"Published: {CITATION}" + (verdict if judged else ""),
+        columns=judge(["data set", "method", "here", "paper"], "difference", "one published sd"),
         rows=[
-            [r.column, r.row, _mean_sd(r), _mean_sd(r.published), _number(r.difference, "{:+.3f}"),
-             r.verdict]
+            judge(
+                [r.column, r.row, _mean_sd(r), _mean_sd(r.published)],
+                _number(r.difference, "{:+.3f}"),
+                r.verdict,
+            )
             for r in rows
         ],
-        csv_columns=[
-            "dataset" if column == "data set" else column.replace(" ", "_"), "method", "mean", "sd",
-            "published_mean", "published_sd", "difference", "verdict",
-        ],
+        csv_columns=judge(
+            ["dataset", "method", "mean", "sd", "published_mean", "published_sd"],
+            "difference",
+            "verdict",
+        ),
         csv_rows=[
-            [r.column, r.row, r.mean, r.sd, r.published.mean, r.published.sd, r.difference,
-             r.verdict]
+            judge(
+                [r.column, r.row, r.mean, r.sd, r.published.mean, r.published.sd],
+                r.difference,
+                r.verdict,
+            )
             for r in rows
         ],
-    )  # fmt: skip
+    )
 
 
 def _trade_off(comparison: Comparison) -> Figure:
