@@ -25,9 +25,12 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "matplotlib.sphinxext.plot_directive",
+    "linked_names",
     "mathml",
+    "written_formulas",
 ]
-exclude_patterns = ["_build", "_templates", "_extensions"]
+exclude_patterns = ["_build", "_templates", "_extensions", "figures"]
 templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]
 
@@ -39,6 +42,24 @@ autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+
+# Figures of the guide are drawn by the library itself, by the programs in docs/figures.
+plot_basedir = str(HERE / "figures")
+plot_formats = ["svg"]
+plot_html_show_formats = False
+plot_html_show_source_link = False
+plot_rcparams = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.constrained_layout.use": True,
+    "figure.figsize": (6.4, 3.2),
+    "font.size": 10,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "svg.fonttype": "path",
+}
+plot_apply_rcparams = True
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -20,7 +20,7 @@ EXAMPLES = {
     "plot_bounds": False,
     "plot_drifting_stream": True,
     "plot_error_entropy": True,
-    "plot_imbalanced_fraud": True,
+    "plot_when_pairs_help": False,
     "plot_metric_learning": True,
     "plot_private_auc": True,
     "plot_ranking": True,
@@ -95,6 +95,31 @@ def test_code_in_pages_is_run(root):
         )
         for block in blocks:
             assert block.lstrip().startswith(">>> "), f"{page.name}: {block[:80]}"
+
+
+def test_every_guide_has_a_figure_and_every_figure_a_page(root):
+    drawn = set()
+    for page in sorted((root / "docs").rglob("*.md")):
+        if {"_build", "auto_examples"} & set(page.parts):
+            continue
+        text = page.read_text(encoding="utf-8")
+        mine = re.findall(r"^\.\. plot:: (\S+)\n   :alt: \S", text, flags=re.MULTILINE)
+        if page.parent.name == "guide" and page.stem != "index":
+            assert mine or "{image}" in text, page.name
+        drawn.update(mine)
+    assert drawn == {path.name for path in (root / "docs" / "figures").glob("*.py")}
+
+
+@pytest.mark.slow
+def test_figures_of_the_guide_are_drawn(root):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    for path in sorted((root / "docs" / "figures").glob("*.py")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            runpy.run_path(str(path))
+        assert all(ax.has_data() for ax in plt.gcf().axes), path.name
+        plt.close("all")
 
 
 def _shell_commands(root):
