@@ -135,7 +135,14 @@ _HOME = {
     "solvers.passive_aggressive": ("PassiveAggressive",),
     "solvers.saddle": ("SOLAM", "SPAUC"),
     "solvers.sweep": ("Sweep",),
-    "streams": ("DriftAlarm", "OnlineLearner", "ProgressiveAUC", "ReadError", "Schema", "open_reader"),
+    "streams": (
+        "DriftAlarm",
+        "OnlineLearner",
+        "ProgressiveAUC",
+        "ReadError",
+        "Schema",
+        "open_reader",
+    ),
     "theory": ("Advice", "advise", "advise_auc"),
     "validation": ("AssumptionWarning", "DivergenceError"),
 }

@@ -230,12 +230,13 @@ class PrivateMixin(Storable):
         search = self._search()
         if search is not None:
             return search.range_of(d)
-        if self.bounds is None or len(tuple(self.bounds)) != 2:
+        given: Any = self.bounds
+        if given is None or len(tuple(given)) != 2:
             raise ValueError(
                 f"bounds must be the public pair (lower, upper), got {self.bounds!r}; they "
                 'cannot be read from the data without spending privacy (bounds="private").'
             )
-        lower, upper = (np.asarray(bound, dtype=np.float64) for bound in self.bounds)
+        lower, upper = (np.asarray(bound, dtype=np.float64) for bound in given)
         for bound in (lower, upper):
             if bound.ndim > 1 or (bound.ndim == 1 and len(bound) != d):
                 raise ValueError(

@@ -192,7 +192,7 @@ class _ShuffledPath:
         while known < n_steps:
             parts.append(self._shuffled())
             known += self._n
-        path = np.concatenate(parts)
+        path: Any = np.concatenate(parts)
         self._last, self._waiting = path[n_steps : n_steps + 1], path[n_steps + 1 :]
         return Plan(path[1 : n_steps + 1], path[:n_steps])
 

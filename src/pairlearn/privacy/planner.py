@@ -254,7 +254,7 @@ def plan(
         )
 
     def loss(n: int) -> float:
-        given = {"best_auc": best_auc, "positives": positives}
+        given: dict[str, Any] = {"best_auc": best_auc, "positives": positives}
         return expected_auc(n, n_features, epsilon=None, **given) - expected_auc(
             n, n_features, epsilon=epsilon, delta=delta, width=width, **given
         )
@@ -271,7 +271,7 @@ def plan(
             middle = (low + high) // 2
             low, high = (low, middle) if loss(middle) <= tolerance else (middle, high)
         smallest = high
-    common = {"best_auc": best_auc, "positives": positives}
+    common: dict[str, Any] = {"best_auc": best_auc, "positives": positives}
     private = {"epsilon": epsilon, "delta": delta, **common}
     searched = None
     if width > 1:

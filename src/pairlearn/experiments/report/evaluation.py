@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.experiments.report.figures import histogram_figure, limits_figure
-from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Table
+from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table
 from pairlearn.metrics import (
     AveragePrecision,
     BrierScore,
@@ -106,9 +106,10 @@ def measures_of(evidence: Evidence) -> list[Measure]:
     wanted.append((title, ExpectedCost(false_positive, false_negative, 0.0)))
     measured = [(name, metric, evidence.scores) for name, metric in wanted]
     if evidence.probabilities is not None:
-        for name, metric in (("Brier score", BrierScore()), ("calibration error",
-                                                             CalibrationError())):  # fmt: skip
-            measured.append((name, metric, evidence.probabilities))
+        measured += [
+            ("Brier score", BrierScore(), evidence.probabilities),
+            ("calibration error", CalibrationError(), evidence.probabilities),
+        ]
     found = []
     for name, metric, values in measured:
         one = metric.interval(evidence.positive, values, confidence=evidence.confidence)
@@ -164,7 +165,7 @@ def evaluation_page(
         "Decisions", list(thresholds[0]), [[_cell(v) for v in row.values()] for row in thresholds],
         "decisions", note="What saying positive above a threshold does, on these examples.",
     )  # fmt: skip
-    parts = [table, decisions, *_curves(evidence, level)]
+    parts: list[Part] = [table, decisions, *_curves(evidence, level)]
     return Page(
         title,
         f"{len(evidence.scores)} examples, {int(evidence.positive.sum())} of them positive. "

@@ -281,7 +281,7 @@ def release_moments(
         grid = Grid.fitting(weights, d, mu=mu, neighbours=neighbours)
         sensitivity, scale = grid.sensitivity, grid.scale
         total = summed_on_grid(V, signs, weights=weights, step=grid.step, users=users)
-        noisy = noise.protect_integers(total, _GRID_STEPS) * grid.step
+        noisy = np.asarray(noise.protect_integers(total, _GRID_STEPS) * grid.step, np.float64)
     else:
         sensitivity = weights.sensitivity(neighbours) * relative_slack
         scale = sensitivity / mu

@@ -162,9 +162,9 @@ class TreeStatistics(Mechanism):
         # The scale is a whole number of steps, so that the two kinds of noise have one law.
         steps = round(grid.scale / grid.step)
         if noise.secure:
-            noisy = noise.protect_integers(total, steps) * grid.step
+            noisy = np.asarray(noise.protect_integers(total, steps) * grid.step, np.float64)
         else:
-            noisy = noise.protect(total * grid.step, grid.scale)
+            noisy = noise.protect(np.asarray(total * grid.step, np.float64), grid.scale)
         state.noisy[level] = noisy
         n = max(1, state.n_seen)
         releases = self.listed(setting)
