@@ -20,6 +20,7 @@ NAMES = (
     "dense",
     "native",
     "fit",
+    "doors",
     "sparse",
     "sweep",
     "features",

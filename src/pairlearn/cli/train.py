@@ -210,8 +210,12 @@ def command(
     # From the end of the data on a signal waits: the model is written, the checkpoint removed.
     with Stopping() as stop, _held(path):
         if how == "offline":
-            with stop.opened():
-                record, facts = _offline(model, found, passes, seed)
+            try:
+                with stop.opened():
+                    record, facts = _offline(model, found, passes, seed)
+            except KeyboardInterrupt:
+                click.echo("pairlearn: interrupted; nothing was written", err=True)
+                raise click.exceptions.Exit(stop.status) from None
         else:
             assert found.reader is not None
             keeps = "-" in data or forget is not None

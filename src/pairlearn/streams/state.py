@@ -80,30 +80,35 @@ def _pack(value: Any, place: str, arrays: dict[str, NDArray[Any]]) -> Any:
 
 def unpack(plain: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     """Return what `pack` was given; arrays are fresh copies."""
+    # Each array stands in one place: one that is named often would be copied often.
+    return _unpack(plain, dict(arrays))
+
+
+def _unpack(plain: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(plain, list):
-        return [unpack(entry, arrays) for entry in plain]
+        return [_unpack(entry, arrays) for entry in plain]
     if not isinstance(plain, Mapping):
         return plain
     if len(plain) != 1 or not next(iter(plain)).startswith("$"):
-        return {k: unpack(v, arrays) for k, v in plain.items()}
+        return {k: _unpack(v, arrays) for k, v in plain.items()}
     ((kind, content),) = plain.items()
     try:
         if kind == "$array":
-            return arrays[content].copy()
+            return arrays.pop(content).copy()
         if kind == "$listed":
-            return _listed(unpack(content[0], arrays), content[1])
+            return _listed(_unpack(content[0], arrays), content[1])
         if kind == "$float":
             return float(content)
         if kind == "$generator":
-            return _generator(unpack(content, arrays))
+            return _generator(_unpack(content, arrays))
         if kind == "$dense":
-            return _dense(unpack(content, arrays))
+            return _dense(_unpack(content, arrays))
         if kind == "$csr":
-            return _csr(unpack(content[0], arrays), content[1])
+            return _csr(_unpack(content[0], arrays), content[1])
         if kind == "$tuple":
-            return tuple(unpack(content, arrays))
+            return tuple(_unpack(content, arrays))
         if kind in ("$pairs", "$ordered"):
-            found = [(unpack(k, arrays), unpack(v, arrays)) for k, v in content]
+            found = [(_unpack(k, arrays), _unpack(v, arrays)) for k, v in content]
             return OrderedDict(found) if kind == "$ordered" else dict(found)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise StateError(f"the state is damaged at {kind[:20]} ({str(error)[:200]}).") from None

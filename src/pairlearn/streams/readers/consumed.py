@@ -34,9 +34,13 @@ class Consumed:
     """
 
     def __init__(self) -> None:
+        from pairlearn.kernels.parsing.running_digest import BLOCK, digest_blocks
+
+        self._digest_blocks, self._block = digest_blocks, BLOCK
         self._lanes = np.arange(1, 9, dtype=np.uint64)
-        self._address = self._lanes.ctypes.data
-        self._rest = b""
+        #: The bytes that do not fill a block yet.
+        self._rest, self._held = np.empty(BLOCK, dtype=np.uint8), 0
+        self._addresses = self._lanes.ctypes.data, self._rest.ctypes.data
         self.n_bytes = 0
         self._marks: list[tuple[int, str]] = []
         self._spacing = _SPACING
@@ -44,24 +48,28 @@ class Consumed:
 
     def take(self, data: NDArray[Any]) -> None:
         """Take in the bytes of a contiguous array."""
-        from pairlearn.kernels.parsing.running_digest import BLOCK, digest_blocks
-
         flat = data.reshape(-1).view(np.uint8)
-        self.n_bytes += len(flat)
-        if self._rest:
-            missing = BLOCK - len(self._rest)
-            self._rest += flat[:missing].tobytes()
-            flat = flat[missing:]
-            if len(self._rest) < BLOCK:
+        size, begin = len(flat), 0
+        lanes, rest = self._addresses
+        self.n_bytes += size
+        if self._held:
+            begin = min(self._block - self._held, size)
+            self._rest[self._held : self._held + begin] = flat[:begin]
+            self._held += begin
+            if self._held < self._block:
                 return
-            digest_blocks(np.frombuffer(self._rest, dtype=np.uint8).ctypes.data, 1, self._address)
-        n = len(flat) // BLOCK
-        digest_blocks(flat.ctypes.data, n, self._address)
-        self._rest = flat[n * BLOCK :].tobytes()
+            self._digest_blocks(rest, 1, lanes)
+        n = (size - begin) // self._block
+        # Much quicker than `ctypes.data`, and a text comes in many pieces.
+        self._digest_blocks(flat.__array_interface__["data"][0] + begin, n, lanes)
+        begin += n * self._block
+        self._held = size - begin
+        self._rest[: self._held] = flat[begin:]
 
     def value(self) -> str:
         """Return the digest of all bytes so far."""
-        return digest(self._lanes.tobytes(), self._rest, self.n_bytes)[:16]
+        rest = self._rest[: self._held].tobytes()
+        return digest(self._lanes.tobytes(), rest, self.n_bytes)[:16]
 
     def place(self, offset: int) -> str:
         """Return the marks so far and that of the present place, which is `offset` for the reader.
