@@ -124,8 +124,9 @@ class PrivateMixin(Storable):
             left = setting.mu * math.sqrt(1.0 - search.share) * (1.0 - 1e-12)
             within = replace(setting, budget=left)
         mechanism.check(within, noise)
-        # Whatever is to be refused is refused before it is paid for.
-        mapped_setting(map_publicly(self.features, setting), setting)
+        if self.features != "linear":
+            # Whatever is to be refused is refused before it is paid for.
+            mapped_setting(map_publicly(self.features, setting), setting)
         if self.ledger is not None:
             # Entered before the data are read, so that a failing run is paid for as well.
             units = "users" if options else "n"
