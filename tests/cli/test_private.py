@@ -70,6 +70,31 @@ def test_train_predict_and_evaluate(files):
     assert "over the budget" in again.output
 
 
+def test_curves_and_bounds_that_are_found(files):
+    model = files / "model.safetensors"
+    wide = BOUNDS.replace("[18, 100]", "[-5000, 9000]").replace(
+        "[features]", "private_bounds = true\n\n[features]"
+    )
+    (files / "bounds.toml").write_text(wide)
+    trained = run("train", files / "train.csv", *options(files, epsilon=2), "-o", model,
+                  "--feature-map", "hats")  # fmt: skip
+    assert trained.exit_code == 0, trained.output
+    assert "found by 10 levels of bisection" in trained.output
+    assert "(Hats), made of public numbers" in trained.output
+    loaded = load_model(model)
+    assert loaded.bounds_[:, 1].tolist() == [0.0, 4.0]
+    assert loaded.bounds_[1, 0] - loaded.bounds_[0, 0] < 500
+    assert loaded.features_.n_outputs == 8
+    predicted = run("predict", model, files / "test.csv")
+    assert predicted.exit_code == 0, predicted.output
+    assert run("privacy", "certify", model).exit_code == 0
+    auto = run("train", files / "train.csv", *options(files), "--feature-map", "auto")
+    assert "it is linear, hats or fourier" in auto.output
+    (files / "bounds.toml").write_text(wide.replace("true", '"yes"'))
+    refused = run("train", files / "train.csv", *options(files))
+    assert "must be true or false" in str(refused.exception)
+
+
 def test_a_broken_line_is_one_row(files):
     facts = read_facts(files / "bounds.toml")
     whole = read_rows(files / "train.csv", facts)

@@ -73,7 +73,7 @@ def test_nothing_private_is_stored():
     model = fitted(X, y)
     names = {name for name in vars(model) if name.endswith("_")}
     released = {"coef_", "intercept_", "log_odds_", "certificate_"}
-    assert names == released | {"classes_", "n_features_in_"}
+    assert names == released | {"bounds_", "classes_", "features_", "n_features_in_"}
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
 

@@ -89,7 +89,7 @@ def test_nothing_private_is_stored():
     X, y = clouds(200)
     model = fitted(X, y)
     names = {name for name in vars(model) if name.endswith("_")}
-    assert names == {"components_", "bounds_", "certificate_", "n_features_in_"}
+    assert names == {"components_", "bounds_", "certificate_", "features_", "n_features_in_"}
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.transform(X), model.transform(X))
 

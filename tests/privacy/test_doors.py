@@ -22,7 +22,8 @@ from pairlearn.losses import Logistic, PairLoss, SmoothedHinge, Square
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
-from pairlearn.privacy.accounting.ledger import PrivacyLedger, Spend
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.accounting.spend import Spend
 from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
@@ -145,7 +146,7 @@ def test_a_ledger_in_memory_is_not_spent_from_in_another_process(tmp_path):
         [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
     ).stdout
     assert out.startswith("here\nrefused: this ledger lives in the memory of another process")
-    ledger._process = -1  # what a forked child would see
+    ledger._entries._process = -1  # what a forked child would see
     with pytest.raises(RuntimeError, match=r"PrivacyLedger\.open"):
         ledger.spend("forked", mu=0.01)
     assert len(ledger.entries) == 1

@@ -160,6 +160,7 @@ def test_what_cannot_be_kept_is_refused():
         PrivateAUCClassifier(bounds="public", ledger=ledger).fit(X, y)
     assert ledger.entries == ()
     for arguments, words in (
+        ((0, 1, 0.2, 31), "at most 30"),
         ((1,), "or neither"), ((2, 1), "lower < upper"), (([1] * 3, [2]), "or 3 numbers"),
         (([1], [2]), "X has 3 features"),
     ):  # fmt: skip
@@ -174,3 +175,17 @@ def test_codes_keep_the_bounds_that_are_known():
     model = PrivateAUCClassifier(4.0, 1e-3, bounds=search, levels=[0, 0, 2]).fit(X, y)
     assert model.bounds_[:, 2].tolist() == [0.0, 1.0]
     assert model.certificate_.releases[0].dimension == 4
+
+
+@pytest.mark.parametrize("rows", [np.full((50, 2), 9.0), np.full((50, 2), np.nan),
+                                  np.full((50, 2), -np.inf), np.zeros((0, 2))])  # fmt: skip
+def test_bounds_have_a_width_whatever_comes(rows):
+    for search in (PrivateBounds(-9, 9), PrivateBounds(), PrivateBounds(0, 1e-300, n_levels=30)):
+        for seed in range(5):
+            noise = NoiseSource(secure=False, seed=seed)
+            lower, upper, _ = find_bounds(
+                rows, search, searched=np.ones(2, dtype=bool), mu=0.5, neighbours="replace",
+                noise=noise, n_examples=50,
+            )  # fmt: skip
+            assert (lower < upper).all()
+            assert np.isfinite(upper - lower).all()

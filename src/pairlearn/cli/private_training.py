@@ -102,7 +102,7 @@ def refuse_beside_private(*known: str) -> None:
 
 
 def train_privately(
-    data: tuple[str, ...], output: str | None, privacy: PrivateOptions
+    data: tuple[str, ...], output: str | None, privacy: PrivateOptions, feature_map: str = "linear"
 ) -> tuple[dict[str, Any], str]:
     """Write a private model and its certificate; return what is printed, as values and as text.
 
@@ -121,6 +121,11 @@ def train_privately(
 
     if len(data) != 1 or data[0] == "-":
         raise click.UsageError("--private reads one CSV file.")
+    if feature_map == "auto":
+        raise click.UsageError(
+            "--feature-map auto compares AUCs on the data, which would be releases of their own; "
+            "with --private it is linear, hats or fourier."
+        )
     assert privacy.bounds is not None
     facts = read_facts(privacy.bounds)
     rows = read_rows(data[0], facts)
@@ -129,7 +134,7 @@ def train_privately(
     model = PrivateAUCClassifier(
         privacy.epsilon, privacy.delta,
         bounds=PrivateBounds(*bounds) if facts.private_bounds else bounds, levels=facts.levels,
-        labels=facts.labels, ledger=privacy.open_ledger(),
+        labels=facts.labels, features=feature_map, ledger=privacy.open_ledger(),
     )  # fmt: skip
     try:
         model.fit(rows.X, rows.y, groups=rows.users)

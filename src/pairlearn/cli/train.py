@@ -183,8 +183,8 @@ def command(
       pairlearn train patients.csv --private --epsilon 1 --delta 1e-6 --bounds bounds.toml
     """
     if privacy.private:
-        refuse_beside_private("data", "output", "as_json")
-        emit(*train_privately(data, output, privacy), as_json=as_json)
+        refuse_beside_private("data", "output", "as_json", "feature_map")
+        emit(*train_privately(data, output, privacy, feature_map), as_json=as_json)
         return
     sizes = number_or_auto("--step-size", step_size), number_or_auto("--radius", radius)
     kind = PROBLEMS[problem].check(loss)

@@ -15,12 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.examples import product, refuse_overflow
 from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin
 from pairlearn.estimators.storage import register_storable
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.public_maps import mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 
@@ -85,6 +87,11 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     public_centre : array-like, optional
         A typical value of each feature known without the data; the middle of the bounds by
         default. A good guess saves budget.
+    features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
+        What the score is linear in: the features, piecewise linear functions of each with 5 knots
+        between its bounds, or 64 random sines and cosines of all. A map of `pairlearn.features` is
+        made of public numbers: one that learned from examples, or would, is refused. Noise grows
+        with the root of the number of mapped features, so curves pay with many examples only.
     secure : bool, default=True
         Discrete noise on a grid, which closes the floating-point gap of the noise. False is faster,
         gives floating-point noise, and stands in the statement of the certificate.
@@ -105,6 +112,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     log_odds_ : ndarray of shape (2,) or None
         Slope and offset of the log odds of the positive label over `decision_function`, made of
         the same releases; None where the mechanism gives none.
+    features_ : FeatureMap
+        The map; coefficients are those of mapped features.
     classes_ : ndarray of shape (2,)
         The public labels.
     bounds_ : ndarray of shape (2, d)
@@ -138,6 +147,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         neighbours: str = "replace",
         n_examples: int | None = None,
         public_centre: ArrayLike | None = None,
+        features: str | FeatureMap = "linear",
         secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
@@ -151,6 +161,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.neighbours = neighbours
         self.n_examples = n_examples
         self.public_centre = public_centre
+        self.features = features
         self.secure = secure
         self.random_state = random_state
         self.ledger = ledger
@@ -181,6 +192,15 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.coef_ = arrays["coef"].copy()[None, :]
         self.intercept_ = arrays["intercept"].copy().reshape(1)
         self.log_odds_ = arrays["log_odds"].copy() if "log_odds" in arrays else None
+        self.features_ = Identity().fit(np.zeros((1, len(self.bounds_[0]))))
+
+    def _restore_map(self, features: FeatureMap) -> None:
+        if features.n_inputs != len(self.bounds_[0]):
+            raise ModelFileError(
+                f"its map takes {features.n_inputs} features, and {len(self.bounds_[0])} have "
+                "bounds."
+            )
+        self.features_ = features
 
     def _stored_mechanism(self) -> Any:
         """Return the mechanism that the certificate names; constants of its own are not stored."""
@@ -242,9 +262,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         )
         self.classes_ = public_classes(self.labels)
         self.n_features_in_ = setting.n_features
-        self.coef_ = (fit.direction / setting.unit)[None, :]
+        mapped = mapped_setting(self.features_, setting)
+        self.coef_ = (fit.direction / mapped.unit)[None, :]
         threshold = 0.0 if fit.threshold is None else fit.threshold
-        self.intercept_ = np.array([-threshold - float(self.coef_[0] @ setting.middle)])
+        self.intercept_ = np.array([-threshold - float(self.coef_[0] @ mapped.middle)])
         self.log_odds_ = None if fit.log_odds is None else np.array(fit.log_odds)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -261,7 +282,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             Scores; larger means more likely positive.
         """
         check_is_fitted(self, "coef_")
-        scores = product(self._within_bounds(X), self.coef_[0])
+        rows = self._within_bounds(X)
+        if not isinstance(self.features_, Identity):
+            rows = self.features_.transform(rows)
+        scores = product(rows, self.coef_[0])
         with np.errstate(over="ignore"):
             return refuse_overflow(scores + self.intercept_[0], self.coef_)
 

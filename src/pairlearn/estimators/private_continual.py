@@ -17,6 +17,7 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.public_maps import map_publicly
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count
@@ -187,6 +188,7 @@ class PrivateAUCContinual(PrivateAUCClassifier):
         fit = mechanism.release(state, setting=setting, noise=noise)
         self._warn(cautions)
         self.bounds_ = np.stack([setting.lower, setting.upper])
+        self.features_ = map_publicly("linear", setting)
         self._publish(fit, mechanism, setting, noise, cautions)
         return self
 

@@ -93,6 +93,8 @@ class PrivateMetricLearner(
         What is promised, and on which facts it rests.
     bounds_ : ndarray of shape (2, d)
         Lower and upper bounds that examples are clipped to: the public ones, or those released.
+    features_ : FeatureMap
+        The identity: a private metric is one of the features as they are.
     n_features_in_ : int
         Number of features.
 

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.estimators.storage import Storable
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.certificate import Certificate, Release
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.privacy.records import read_table, read_users
 from pairlearn.validation import check_count
@@ -85,6 +87,9 @@ class PrivateMixin(Storable):
     n_features_in_: int
     #: A typical value of each feature, for mechanisms that have a use for it.
     public_centre: ArrayLike | None = None
+    #: What the score is linear in, for estimators that take it.
+    features: Any = "linear"
+    features_: FeatureMap
 
     # A file holds what was released, what is public, and the certificate. A seed would give the
     # noise away, and a ledger is a file of its own.
@@ -119,6 +124,9 @@ class PrivateMixin(Storable):
             left = setting.mu * math.sqrt(1.0 - search.share) * (1.0 - 1e-12)
             within = replace(setting, budget=left)
         mechanism.check(within, noise)
+        if self.features != "linear":
+            # Whatever is to be refused is refused before it is paid for.
+            mapped_setting(map_publicly(self.features, setting), setting)
         if self.ledger is not None:
             # Entered before the data are read, so that a failing run is paid for as well.
             units = "users" if options else "n"
@@ -127,7 +135,11 @@ class PrivateMixin(Storable):
         releases: list[Release] = []
         if search is not None:
             within, releases = self._searched(rows, search, within, noise, **options)
-        fit = mechanism.fit(within.to_standard(rows), y, setting=within, noise=noise, **options)
+        self.features_ = map_publicly(self.features, within)
+        mapped = mapped_setting(self.features_, within)
+        if mapped is not within:
+            rows = self.features_.transform(within.clipped(rows))
+        fit = mechanism.fit(mapped.to_standard(rows), y, setting=mapped, noise=noise, **options)
         if releases:
             fit = fit.after(releases)
         self.bounds_ = np.stack([within.lower, within.upper])
@@ -178,10 +190,17 @@ class PrivateMixin(Storable):
 
     def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
         """Return public facts of which a certificate says more than usual."""
+        facts = {}
+        if not isinstance(self.features_, Identity):
+            facts["features"] = (
+                f"{self.features_.n_outputs} functions of the features "
+                f"({type(self.features_).__name__}), made of public numbers and of none of the "
+                "examples"
+            )
         search = self._search()
         if search is None:
-            return {}
-        return {
+            return facts
+        return facts | {
             "bounds": f"found by {search.levels} levels of bisection, released with "
             f"{search.share:g} of mu^2, inside a range given by the caller or by the library"
         }

@@ -21,6 +21,7 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.single_pass import Pass, SinglePass
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.public_maps import map_publicly
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count
@@ -212,6 +213,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
         self._warn(cautions)
         self._state = self._frozen = None
         self.bounds_ = np.stack([setting.lower, setting.upper])
+        self.features_ = map_publicly("linear", setting)
         self._publish(fit, mechanism, setting, noise, cautions)
         return self
 

@@ -47,7 +47,7 @@ from pairlearn.privacy.records import read_labels, read_numbers
 from pairlearn.privacy.release import release_vector
 from pairlearn.validation import check_fraction, check_positive
 
-__all__ = ["PrivateAUC", "PrivateROC", "private_roc_auc", "private_roc_curve"]
+__all__ = ["PrivateAUC", "PrivateROC", "auc_intervals", "private_roc_auc", "private_roc_curve"]
 
 Vector = NDArray[np.float64]
 
@@ -173,12 +173,36 @@ def private_roc_auc(
     centred = 0.5 * doubled_wins(above, below) - 0.5 * len(above) * len(below)
     exact = np.array([centred / max(1, n - 1), math.sqrt(0.75) * len(above)])
     noisy, certificate = query.release(exact, "centred wins and positives", 1.0)
-    wins, count = float(noisy[0]) * (n - 1), float(noisy[1]) / math.sqrt(0.75)
     scale = certificate.releases[0].noise_scale
+    intervals = auc_intervals(noisy, n, scale=scale, confidence=confidence)
+    return PrivateAUC(*intervals, confidence, certificate)
+
+
+def auc_intervals(
+    noisy: Vector, n: int, *, scale: float, confidence: float
+) -> tuple[float, float, float, float, float]:
+    """Return the AUC and its intervals, population and sample, from the two noisy numbers.
+
+    Parameters
+    ----------
+    noisy : ndarray of shape (2,)
+        Centred wins over n - 1, and the root of 3/4 times the number of positives, with noise.
+    n : int
+        Number of examples.
+    scale : float
+        Standard deviation of the noise.
+    confidence : float
+        Level of the intervals.
+
+    Returns
+    -------
+    tuple of float
+        AUC, low and high end for the population, low and high end for the sample.
+    """
+    wins, count = float(noisy[0]) * (n - 1), float(noisy[1]) / math.sqrt(0.75)
     variance = scale**2 / 0.75
     pairs = count * (n - count) + variance
     likely = min(max(count, 1.0), max(1.0, n - 1.0))
-    # Everything below is made of the release.
     auc = 0.5 if pairs <= 0 else min(max(0.5 + wins / pairs, 0.0), 1.0)
     area = _tried(auc)
     error = (scale * (n - 1)) ** 2 + (area - 0.5) ** 2 * (
@@ -190,7 +214,7 @@ def private_roc_auc(
     z = _two_sided(confidence)
     low, high = _hull(area, gap <= z * np.sqrt(error + sampled))
     sample_low, sample_high = _hull(area, gap <= z * np.sqrt(error))
-    return PrivateAUC(auc, low, high, sample_low, sample_high, confidence, certificate)
+    return auc, low, high, sample_low, sample_high
 
 
 def private_roc_curve(

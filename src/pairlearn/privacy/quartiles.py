@@ -54,7 +54,7 @@ _REACH = 2.2
 #: Where no range is known: up to this size, in steps that are even up to the second number and
 #: relative beyond.
 _LARGEST, _EVEN = 1e9, 1e-3
-_LEVELS, _LEVELS_WITHOUT_RANGE = 10, 12
+_LEVELS, _LEVELS_WITHOUT_RANGE, _MOST_LEVELS = 10, 12, 30
 #: Means of users are rounded to this part of 1.
 _GRID = float(1 << 20)
 
@@ -87,8 +87,11 @@ class PrivateBounds:
 
     def __post_init__(self) -> None:
         check_fraction("share", self.share)
-        if self.n_levels is not None:
-            check_count("n_levels", self.n_levels)
+        if self.n_levels is not None and check_count("n_levels", self.n_levels) > _MOST_LEVELS:
+            raise ValueError(
+                f"n_levels must be at most {_MOST_LEVELS}, got {self.n_levels}: an interval "
+                "that is halved more often has no width in floating point."
+            )
         if (self.lower is None) != (self.upper is None):
             raise ValueError("PrivateBounds takes lower and upper, or neither; got one of them.")
 

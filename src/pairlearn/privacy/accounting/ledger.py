@@ -10,23 +10,19 @@ processes share.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import secrets
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import asdict
+from typing import Any, Protocol, Self
 
-from pairlearn.privacy.accounting.certificate import NEIGHBOURS
 from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu, gaussian_delta, mu_of
-from pairlearn.validation import check_fraction, check_positive
+from pairlearn.privacy.accounting.ledger_file import LedgerFile
+from pairlearn.privacy.accounting.spend import Budget, Spend
 
-if TYPE_CHECKING:
-    from pairlearn.privacy.accounting.ledger_file import LedgerFile
-
-__all__ = ["BudgetExceededError", "PrivacyLedger", "Spend", "check_relation"]
+__all__ = ["BudgetExceededError", "PrivacyLedger"]
 
 _FORMAT = 2
 
@@ -38,79 +34,46 @@ class BudgetExceededError(RuntimeError):
     """A spend was refused because the budget would be exceeded."""
 
 
-def check_relation(neighbours: str) -> str:
-    """Return the name of a neighbouring relation, or say which there are."""
-    if neighbours not in NEIGHBOURS:
-        names = ", ".join(repr(name) for name in NEIGHBOURS)
-        raise ValueError(f"neighbours must be one of {names}, got {neighbours!r}.")
-    return neighbours
+class _Entries(Protocol):
+    """Where the entries of a ledger are kept."""
+
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """Let nobody else read and enter inside the block."""
+        ...
+
+    def read(self) -> list[Spend]:
+        """Return the entries so far."""
+        ...
+
+    def enter(self, entry: Spend) -> None:
+        """Keep one more."""
+        ...
 
 
-@dataclass(frozen=True)
-class Spend:
-    """One entry of a ledger.
+class _Memory:
+    """Entries in the memory of one process."""
 
-    Parameters
-    ----------
-    purpose : str
-        What the budget was used for.
-    mu : float
-        Gaussian-DP parameter, or 0 for an entry known only as (epsilon, delta).
-    epsilon, delta : float
-        The (epsilon, delta) of an entry without mu; (0, 0) otherwise.
-    neighbours : str, default="replace"
-        The neighbouring relation under which these numbers hold.
-    time : str, default=""
-        When it was entered, where a file keeps it.
+    def __init__(self, entries: Sequence[Spend] = (), process: int | None = None) -> None:
+        self._entries = list(entries)
+        self._process = os.getpid() if process is None else process
+        self._lock = threading.Lock()
 
-    Examples
-    --------
-    >>> Spend("fit", 0.3, neighbours="add_remove").under("replace").mu
-    0.6
-    """
-
-    purpose: str
-    mu: float = 0.0
-    epsilon: float = 0.0
-    delta: float = 0.0
-    neighbours: str = "replace"
-    time: str = ""
-
-    def __post_init__(self) -> None:
-        check_relation(self.neighbours)
-        values = (self.mu, self.epsilon, self.delta)
-        if not all(math.isfinite(value) and value >= 0 for value in values) or (
-            self.mu == 0 and self.epsilon == 0
-        ):
-            raise ValueError(
-                f"a spend needs a finite mu > 0 or epsilon > 0, got mu={self.mu!r}, "
-                f"epsilon={self.epsilon!r}, delta={self.delta!r}."
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "this ledger lives in the memory of another process, where spends of this one "
+                "would not be seen; share one in a file: PrivacyLedger.open(path, epsilon=..., "
+                "delta=...)."
             )
+        with self._lock:
+            yield
 
-    def under(self, neighbours: str) -> Spend:
-        """Return what the entry costs under another relation.
+    def read(self) -> list[Spend]:
+        return self._entries
 
-        Replacing an example is removing one and adding another: two steps between neighbours, so
-        that mu doubles (Dong, Roth and Su, 2022) and (epsilon, delta) becomes
-        (2 epsilon, (1 + e^epsilon) delta). The other way round nothing follows: a promise about
-        replacement takes the number of examples as public.
-        """
-        if neighbours == self.neighbours:
-            return self
-        if neighbours == "add_remove":
-            raise ValueError(
-                f"{self.purpose!r} is private with respect to replacement, which says nothing "
-                'about adding or removing an example; use PrivacyLedger(neighbours="replace"), or '
-                'neighbours="add_remove" in the fit.'
-            )
-        return Spend(
-            self.purpose,
-            2.0 * self.mu,
-            2.0 * self.epsilon,
-            (1.0 + math.exp(min(self.epsilon, 700.0))) * self.delta,
-            neighbours,
-            self.time,
-        )
+    def enter(self, entry: Spend) -> None:
+        self._entries.append(entry)
 
 
 class PrivacyLedger:
@@ -149,22 +112,23 @@ class PrivacyLedger:
     def __init__(
         self, *, epsilon: float, delta: float, neighbours: str = "replace", data: str = ""
     ) -> None:
-        self._set_budget(epsilon, delta, neighbours, data)
-        self._entries: list[Spend] = []
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._keep(Budget(epsilon, delta, neighbours, data), _Memory())
         self._identity = secrets.token_hex(16)
         _living[self._identity] = self
 
-    @staticmethod
+    def _keep(self, budget: Budget, entries: _Entries) -> None:
+        self._budget, self._entries = budget, entries
+
+    @classmethod
     def open(
+        cls,
         path: str | os.PathLike[str],
         *,
         epsilon: float | None = None,
         delta: float | None = None,
         neighbours: str | None = None,
         data: str | None = None,
-    ) -> LedgerFile:
+    ) -> Self:
         """Return the ledger in a file, which processes share.
 
         A file that is not there is made, and then needs `epsilon` and `delta`; of one that is
@@ -183,33 +147,50 @@ class PrivacyLedger:
 
         Returns
         -------
-        LedgerFile
-            The ledger; each spend is on the disk before `spend` returns.
+        PrivacyLedger
+            The ledger; each spend is on the disk before `spend` returns. Copies and pickles of it,
+            in whatever process, are the same ledger: they hold the path.
         """
-        from pairlearn.privacy.accounting.ledger_file import LedgerFile
+        given = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "data": data}
+        file = LedgerFile.open(path, {k: v for k, v in given.items() if v is not None})
+        ledger = cls.__new__(cls)
+        ledger._keep(file.budget, file)
+        return ledger
 
-        return LedgerFile.open(path, epsilon=epsilon, delta=delta, neighbours=neighbours, data=data)
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of the budget."""
+        return self._budget.epsilon
 
-    def _set_budget(self, epsilon: float, delta: float, neighbours: str, data: str) -> None:
-        self.epsilon = check_positive("epsilon", epsilon)
-        self.delta = check_fraction("delta", delta)
-        self.neighbours = check_relation(neighbours)
-        self.data = str(data)
+    @property
+    def delta(self) -> float:
+        """The delta of the budget."""
+        return self._budget.delta
+
+    @property
+    def neighbours(self) -> str:
+        """The relation that the budget is about."""
+        return self._budget.neighbours
+
+    @property
+    def data(self) -> str:
+        """Which data the budget is about."""
+        return self._budget.data
 
     @property
     def entries(self) -> tuple[Spend, ...]:
         """The spends so far."""
-        return tuple(self._read())
+        return tuple(self._entries.read())
 
     @property
     def spent_epsilon(self) -> float:
         """The epsilon of everything so far, at the ledger's delta."""
-        return self._total(self._read())
+        return self._total(self._entries.read())
 
     @property
     def remaining_mu(self) -> float:
         """The largest Gaussian-DP parameter that may still be spent in one go."""
-        return self._remaining(self._read())
+        return self._remaining(self._entries.read())
 
     def _remaining(self, entries: Sequence[Spend]) -> float:
         here = [entry.under(self.neighbours) for entry in entries]
@@ -245,8 +226,8 @@ class PrivacyLedger:
         """
         entry = Spend(str(purpose), float(mu), float(epsilon), float(delta), neighbours)
         entry.under(self.neighbours)
-        with self._alone():
-            entries = self._read()
+        with self._entries.alone():
+            entries = self._entries.read()
             total = self._total([*entries, entry])
             # mu_of and epsilon_of_mu err to the safe side by 1e-12 each.
             if not total <= self.epsilon * (1 + 1e-9):
@@ -255,7 +236,7 @@ class PrivacyLedger:
                     f"{self.delta:g}, over the budget of epsilon = {self.epsilon:g}; spend at "
                     f"most mu = {self._remaining(entries):.3g}, or ask for a larger budget."
                 )
-            self._enter(entry)
+            self._entries.enter(entry)
 
     def _total(self, entries: Sequence[Spend]) -> float:
         here = [entry.under(self.neighbours) for entry in entries]
@@ -268,35 +249,12 @@ class PrivacyLedger:
             return epsilon
         return epsilon + epsilon_of_mu(mu, delta)
 
-    # Where the entries are kept: in memory here, in a file in `LedgerFile`.
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Let nobody else read and enter inside the block."""
-        if os.getpid() != self._process:
-            raise RuntimeError(
-                "this ledger lives in the memory of another process, where spends of this one "
-                "would not be seen; share one in a file: PrivacyLedger.open(path, epsilon=..., "
-                "delta=...)."
-            )
-        with self._lock:
-            yield
-
-    def _read(self) -> list[Spend]:
-        return self._entries
-
-    def _enter(self, entry: Spend) -> None:
-        self._entries.append(entry)
-
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values that JSON can hold."""
         return {
             "format": _FORMAT,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "neighbours": self.neighbours,
-            "data": self.data,
-            "entries": [asdict(entry) for entry in self._read()],
+            **asdict(self._budget),
+            "entries": [asdict(entry) for entry in self._entries.read()],
         }
 
     @classmethod
@@ -326,6 +284,8 @@ class PrivacyLedger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self._entries, LedgerFile):
+            return type(self).open, (self._entries.path,)
         return _found_again, (self._identity, self.to_dict())
 
 
@@ -335,5 +295,5 @@ def _found_again(identity: str, plain: dict[str, Any]) -> PrivacyLedger:
     if found is not None:
         return found
     ledger = PrivacyLedger.from_dict(plain)
-    ledger._process = -1
+    ledger._keep(ledger._budget, _Memory(ledger._entries.read(), process=-1))
     return ledger

@@ -25,12 +25,11 @@ from typing import Any
 
 from pairlearn.atomic import atomic_write
 from pairlearn.locking import HeldError, hold
-from pairlearn.privacy.accounting.ledger import PrivacyLedger, Spend
+from pairlearn.privacy.accounting.spend import Budget, Spend
 
 __all__ = ["LedgerFile", "LedgerFileError"]
 
 _FORMAT = "pairlearn privacy ledger 1"
-_FACTS = ("epsilon", "delta", "neighbours", "data")
 #: Seconds to wait for another process that is spending, which takes milliseconds.
 _PATIENCE = 60.0
 
@@ -39,79 +38,81 @@ class LedgerFileError(ValueError):
     """A file is no ledger, or one that was changed by somebody else."""
 
 
-class LedgerFile(PrivacyLedger):
-    """A ledger that is kept in a file; made by `PrivacyLedger.open`.
+class LedgerFile:
+    """The entries of a ledger in a file; `PrivacyLedger.open` makes a ledger of it.
 
-    Copies and pickles of it, in whatever process, are the same ledger: they hold the path.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    budget : Budget
+        What it says of the budget.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "patients.ledger")
-    ...     ledger = PrivacyLedger.open(path, epsilon=1.0, delta=1e-6, data="patients 2026")
-    ...     ledger.spend("first model", mu=0.1)
-    ...     PrivacyLedger.open(path).entries[0].purpose
+    ...     file = LedgerFile.open(path, {"epsilon": 1.0, "delta": 1e-6, "data": "patients 2026"})
+    ...     file.enter(Spend("first model", mu=0.1))
+    ...     LedgerFile.open(path, {}).read()[0].purpose
     'first model'
     """
 
-    def __init__(self, path: Path, facts: dict[str, Any]) -> None:
-        self.path = path
-        self._set_budget(**facts)
+    def __init__(self, path: Path, budget: Budget) -> None:
+        self.path, self.budget = path, budget
 
     @classmethod
-    def open(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        neighbours: str | None = None,
-        data: str | None = None,
-    ) -> LedgerFile:
-        """Return the ledger at `path`; see `PrivacyLedger.open`."""
+    def open(cls, path: str | os.PathLike[str], given: dict[str, Any]) -> LedgerFile:
+        """Return the file at `path`, made if it is not there; see `PrivacyLedger.open`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        given : dict
+            What is known of the budget: it makes a new file, and must agree with an old one.
+        """
         place = Path(os.path.abspath(path))
-        given = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "data": data}
-        given = {name: value for name, value in given.items() if value is not None}
         with _held(place):
             if not place.exists():
-                if epsilon is None or delta is None:
+                if "epsilon" not in given or "delta" not in given:
                     raise FileNotFoundError(
                         f"there is no ledger at {place}; to make one give its budget: "
                         "PrivacyLedger.open(path, epsilon=..., delta=...)."
                     )
-                ledger = cls(place, {"neighbours": "replace", "data": "", **given})
-                facts = {name: getattr(ledger, name) for name in _FACTS}
-                header = {"format": _FORMAT, **facts, "time": _now()}
+                budget = Budget(**given)
+                header = {"format": _FORMAT, **asdict(budget), "time": _now()}
                 atomic_write(place, _line(header, hashlib.sha256()))
-                return ledger
-        facts, _ = _parse(place)
+                return cls(place, budget)
+        budget, _ = _parse(place)
+        facts = asdict(budget)
         for name, value in given.items():
             if facts[name] != value:
                 raise LedgerFileError(
                     f"the ledger at {place} has {name} = {facts[name]!r}, not {value!r}; open it "
                     "without that argument, or use a file of its own for another budget."
                 )
-        return cls(place, facts)
+        return cls(place, budget)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def alone(self) -> Iterator[None]:
+        """Let no other process read and enter inside the block."""
         with _held(self.path):
             yield
 
-    def _read(self) -> list[Spend]:
-        facts, entries = _parse(self.path)
-        if facts != {name: getattr(self, name) for name in _FACTS}:
+    def read(self) -> list[Spend]:
+        """Return the entries that the file holds now."""
+        budget, entries = _parse(self.path)
+        if budget != self.budget:
             raise LedgerFileError(f"another ledger has taken the place of the one at {self.path}.")
         return entries
 
-    def _enter(self, entry: Spend) -> None:
+    def enter(self, entry: Spend) -> None:
+        """Put one more entry on the disk."""
         before = self.path.read_bytes()
         line = _line(asdict(replace(entry, time=_now())), hashlib.sha256(before))
         atomic_write(self.path, before + line)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LedgerFile.open, (self.path,)
 
 
 @contextlib.contextmanager
@@ -133,16 +134,14 @@ def _held(path: Path) -> Iterator[None]:
         yield
 
 
-def _parse(path: Path) -> tuple[dict[str, Any], list[Spend]]:
+def _parse(path: Path) -> tuple[Budget, list[Spend]]:
     """Return the budget and the entries of a file, or say which line is not what it was."""
     lines = path.read_bytes().splitlines(keepends=True)
     try:
         header = json.loads(lines[0])
         if header.pop("format") != _FORMAT:
             raise ValueError("format")
-        facts = {name: header[name] for name in _FACTS}
-        # Refuses a budget that is none.
-        PrivacyLedger(**facts)
+        budget = Budget(*(header[name] for name in ("epsilon", "delta", "neighbours", "data")))
     except (ValueError, KeyError, IndexError, TypeError):
         raise LedgerFileError(f"{path} is no ledger that this version reads ({_FORMAT}).") from None
     entries, before = [], hashlib.sha256()
@@ -160,7 +159,7 @@ def _parse(path: Path) -> tuple[dict[str, Any], list[Spend]]:
                 "else; restore the file from a copy."
             ) from None
         before.update(line)
-    return facts, entries
+    return budget, entries
 
 
 def _line(values: dict[str, Any], before: Any) -> bytes:

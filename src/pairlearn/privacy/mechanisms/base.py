@@ -165,16 +165,21 @@ class PublicSetting:
         start: Vector = (self.centre - self.middle) / self.unit
         return start
 
+    def clipped(self, X: ArrayLike) -> Vector:
+        """Return examples within the bounds, NaN at the middle; each row by itself."""
+        rows = np.asarray(X, dtype=np.float64)
+        missing = np.isnan(rows)
+        if missing.any():
+            rows = np.where(missing, self.middle, rows)
+        inside: Vector = np.clip(rows, self.lower, self.upper)
+        return inside
+
     def to_standard(self, X: ArrayLike) -> Vector:
         """Return examples in standard coordinates: NaN to the middle, clipped to the bounds.
 
         Each row of the result, (x - middle) / unit, is computed from that row alone.
         """
-        rows = np.asarray(X, dtype=np.float64)
-        missing = np.isnan(rows)
-        if missing.any():
-            rows = np.where(missing, self.middle, rows)
-        standard: Vector = (np.clip(rows, self.lower, self.upper) - self.middle) / self.unit
+        standard: Vector = (self.clipped(X) - self.middle) / self.unit
         return standard
 
 

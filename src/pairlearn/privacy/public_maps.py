@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Feature maps that no private example has touched.
+
+A map z = phi(x) that works row by row and is made of public numbers only changes nothing in any
+proof: one example replaced is one mapped row replaced, and what a mechanism needs of rows, bounds
+in each coordinate, is known of mapped ones. What a map learns from examples (knots at their
+quantiles, landmarks among them, a bandwidth from their distances) would be a release without
+noise. So hats stand between public bounds, and random frequencies are drawn without looking, from
+numbers that everybody may know, for features in units of the public bounds.
+
+Noise grows with the root of the number of mapped features: maps here are small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier, Union
+from pairlearn.privacy.mechanisms.base import PublicSetting
+
+__all__ = ["check_public_map", "map_publicly", "mapped_setting"]
+
+Vector = NDArray[np.float64]
+
+_NAMES = ("linear", "hats", "fourier")
+#: Knots of a feature and number of frequencies of the maps that have a name.
+_KNOTS, _FREQUENCIES = 5, 32
+#: Frequencies need not be secret: the same ones each time.
+_SEED = 20211206
+#: A mapped feature is taken to be spread like a code of so many levels: a ramp is mostly 0 or 1, a
+#: sine has a standard deviation of .7 of its range.
+_LEVELS_OF_A_RAMP, _LEVELS_OF_OTHERS = 2, 5
+
+
+def check_public_map(features: Any) -> None:
+    """Refuse a map that has learned, or would have to learn, from examples.
+
+    Parameters
+    ----------
+    features : str or FeatureMap
+        What an estimator was given.
+    """
+    if isinstance(features, str) and features in _NAMES:
+        return
+    if not isinstance(features, FeatureMap):
+        names = ", ".join(f'"{name}"' for name in _NAMES)
+        raise ValueError(f"features must be {names} or a feature map, got {features!r}.")
+    if isinstance(features, Union):
+        for one in features.maps:
+            check_public_map(one)
+    elif isinstance(features, Hats):
+        if features.knots is None:
+            raise ValueError(
+                "the knots of these hats are quantiles of examples, which would be a release "
+                'without noise; use features="hats", or Hats.between(lower, upper, n_knots=...).'
+            )
+    elif isinstance(features, RandomFourier):
+        chosen = features.kind == "gaussian" and "auto" not in (features.gamma, features.n_features)
+        if features.is_fitted or not chosen:
+            raise ValueError(
+                "this map takes its scales, distances or distribution functions from examples, "
+                'which would be a release without noise; use features="fourier", or an unfitted '
+                'RandomFourier(64, "gaussian", gamma=0.1), whose units are then those of the '
+                "public bounds."
+            )
+    elif type(features).learn is not FeatureMap.learn:
+        raise ValueError(
+            f"{type(features).__name__} learns from examples, which would be a release without "
+            'noise; use features="hats", "fourier" or a map that learns nothing.'
+        )
+
+
+def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
+    """Return the map that an argument asks for, made of public numbers.
+
+    Parameters
+    ----------
+    features : str or FeatureMap
+        "linear", "hats", "fourier" or a map that `check_public_map` lets pass.
+    setting : PublicSetting
+        The bounds; they may have been released.
+
+    Returns
+    -------
+    FeatureMap
+        A fitted map.
+
+    Examples
+    --------
+    >>> setting = PublicSetting.make(9, lower=[0], upper=[3], epsilon=1, delta=0.01)
+    >>> map_publicly("hats", setting).transform([[1.5]])
+    array([[1., 1., 0., 0.]])
+    """
+    check_public_map(features)
+    d = setting.n_features
+    if isinstance(features, str):
+        features = {
+            "linear": Identity(),
+            "hats": Hats(knots=_even_knots(setting)),
+            # Two examples of standard units lie about 2 d apart, squared.
+            "fourier": RandomFourier(2 * _FREQUENCIES, "gaussian", gamma=0.5 / d),
+        }[features]
+    if isinstance(features, Union):
+        return Union(*(map_publicly(one, setting) for one in features.maps)).fit(np.zeros((1, d)))
+    if isinstance(features, RandomFourier):
+        h, gamma = int(features.n_features) // 2, float(features.gamma)
+        rng = np.random.default_rng(_SEED)
+        learned = {
+            "centre": setting.middle,
+            "factor": 1.0 / setting.unit,
+            "frequencies": rng.standard_normal((d, h)) * np.sqrt(2.0 * gamma),
+        }
+        state = Identity().fit(np.zeros((1, d))).state()
+        values = {"n_features": 2 * h, "kind": "gaussian", "gamma": gamma}
+        return RandomFourier.from_state(
+            {**state, "map": "RandomFourier", "fields": values, "learned": learned}
+        )
+    made: FeatureMap = features if features.is_fitted else features.fit(np.zeros((1, d)))
+    if made.n_inputs != d:
+        raise ValueError(
+            f"features were made for {made.n_inputs} features, there are {d}; make them for these."
+        )
+    return made
+
+
+def mapped_setting(features: FeatureMap, setting: PublicSetting) -> PublicSetting:
+    """Return the setting of mapped rows: the same promise, with their bounds."""
+    if isinstance(features, Identity):
+        return setting
+    lower, upper, levels = _bounds(features, setting)
+    centre = None
+    if setting.centre is not None:
+        centre = features.transform(setting.centre[None, :])[0]
+    made = PublicSetting.make(
+        setting.n_examples,
+        lower=lower,
+        upper=upper,
+        epsilon=setting.epsilon,
+        delta=setting.delta,
+        levels=levels,
+        neighbours=setting.neighbours,
+        centre=centre,
+    )
+    return replace(made, budget=setting.budget)
+
+
+def _even_knots(setting: PublicSetting) -> tuple[tuple[float, ...], ...]:
+    counts = np.where(setting.levels > 0, np.minimum(setting.levels, _KNOTS), _KNOTS)
+    ends = zip(setting.lower, setting.upper, counts, strict=True)
+    return tuple(tuple(np.linspace(a, b, int(k)).tolist()) for a, b, k in ends)
+
+
+def _bounds(
+    features: FeatureMap, setting: PublicSetting
+) -> tuple[Vector, Vector, NDArray[np.int64]]:
+    """Return the bounds of each mapped feature, and how it is taken to be spread."""
+    if isinstance(features, Identity):
+        return setting.lower, setting.upper, setting.levels
+    if isinstance(features, Union):
+        parts = [_bounds(one, setting) for one in features.maps]
+        lower, upper, levels = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return lower, upper, levels
+    known = features.bounds()
+    if not (np.isfinite(known.lower) and np.isfinite(known.upper)):
+        raise ValueError(
+            f"{type(features).__name__} does not know the bounds of mapped features, without which "
+            "there is no sensitivity; let its method bounds() say them."
+        )
+    is_ramp = isinstance(features, Hats) and features.cumulative
+    level = _LEVELS_OF_A_RAMP if is_ramp else _LEVELS_OF_OTHERS
+    size = features.n_outputs
+    return (
+        np.full(size, known.lower),
+        np.full(size, known.upper),
+        np.full(size, level, dtype=np.int64),
+    )
