@@ -8,12 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.distributed.auc import DistributedFit, train_auc
+from pairlearn.distributed.dask_estimator import ClusterEstimator
 from pairlearn.distributed.dask_parts import as_column, as_table, parts_of, require_dask
-from pairlearn.distributed.dask_passes import DaskEngine
 from pairlearn.distributed.dask_predictions import mapped
 from pairlearn.distributed.ranks import Scored, deal, exact_auc, quantile_splits, range_state
 from pairlearn.estimators.auc import AUCClassifier
@@ -27,7 +25,7 @@ __all__ = ["DaskAUCClassifier"]
 _RANGE, _QUANTILES = 4_000_000, 65
 
 
-class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
+class DaskAUCClassifier(ClusterEstimator):
     """Linear classifier that maximises AUC over the examples of a cluster.
 
     Every pair counts, also those of two partitions, so that the model does not depend on how the
@@ -227,13 +225,6 @@ class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
             [delayed(range_state)([pieces[k] for pieces in dealt]) for k in range(len(splits) + 1)]
         )
         return exact_auc(states, confidence=confidence)
-
-    def _engine(self) -> DaskEngine:
-        return DaskEngine(self.client, worker_timeout=self.worker_timeout)
-
-    def _model(self) -> AUCClassifier:
-        check_is_fitted(self, "model_")
-        return self.model_
 
 
 def _scored(model: AUCClassifier, rows: Any, labels: Any, weight: Any) -> Scored:
