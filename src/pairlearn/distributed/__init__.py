@@ -23,6 +23,7 @@ _HOME = {
     "dask_ranker": ("DaskPairwiseRanker",),
     "fingerprints": ("Fingerprints",),
     "histogram": ("HistogramAUC", "ScoreHistogram"),
+    "mapped": ("Mapped", "MappedLabelMoments"),
     "metric": ("metric_of", "train_metric"),
     "moments": ("LabelMoments", "LabelledMoments", "PairScatters"),
     "private_auc": ("train_private_auc",),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from pairlearn.distributed.dask_parts import as_column, as_table, parts_of, requ
 from pairlearn.distributed.dask_predictions import mapped
 from pairlearn.distributed.ranks import Scored, deal, exact_auc, quantile_splits, range_state
 from pairlearn.estimators.auc import AUCClassifier
+from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.delong import AUCInterval
 from pairlearn.validation import check_fraction
@@ -41,9 +42,12 @@ class DaskAUCClassifier(ClusterEstimator):
         As of `AUCClassifier`; chosen on a sample of each class.
     scaling : "auto" or None, default="auto"
         As of `AUCClassifier`.
-    threshold, costs, calibrate, validation_fraction
+    threshold, costs, calibrate, validation_fraction, class_weight
         As of `AUCClassifier`; threshold and probabilities are found from the scores of all
         training examples.
+    features : "linear", "hats", "fourier" or FeatureMap, default="linear"
+        As of `AUCClassifier`; a map that is not fitted is fitted to the sample. With the square
+        loss (which is then also what "auto" stands for): three passes.
     n_bins : int, default=512
         Bins of scores for each class, from which gradients are computed.
     tolerance : float, default=1e-6
@@ -89,6 +93,8 @@ class DaskAUCClassifier(ClusterEstimator):
         costs: tuple[float, float] | None = None,
         calibrate: str = "sigmoid",
         validation_fraction: float = 0.2,
+        class_weight: Mapping[Any, float] | str | None = None,
+        features: str | FeatureMap = "linear",
         n_bins: int = 512,
         tolerance: float = 1e-6,
         max_passes: int = 100,
@@ -105,6 +111,8 @@ class DaskAUCClassifier(ClusterEstimator):
         self.costs = costs
         self.calibrate = calibrate
         self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.features = features
         self.n_bins = n_bins
         self.tolerance = tolerance
         self.max_passes = max_passes
@@ -148,6 +156,8 @@ class DaskAUCClassifier(ClusterEstimator):
             threshold=self.threshold,
             costs=self.costs,
             calibrate=self.calibrate,
+            class_weight=self.class_weight,
+            features=self.features,
             random_state=self.random_state,
             feature_names=parts.feature_names,
             progress=self.progress,
