@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pairlearn.cli.cluster_training import refuse_beside_dask, train_on_cluster
 from pairlearn.cli.config import config_option
 from pairlearn.cli.output import emit, json_option
 from pairlearn.cli.private_training import (
@@ -128,6 +129,9 @@ class _Data:
               metavar="ROWS", help="Rows between two checkpoints.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Do not go on from a checkpoint.")
 @click.option("--dry-run", is_flag=True, help="Show what the columns are taken for, and stop.")
+@click.option("--dask", metavar="local|ADDRESS",
+              help="Train on a Dask cluster, on Parquet files of numbers that its workers can "
+                   "read.")  # fmt: skip
 @private_options(bounds=True)
 @config_option
 @column_options
@@ -153,6 +157,7 @@ def command(
     every: int,
     fresh: bool,
     dry_run: bool,
+    dask: str | None,
     as_json: bool,
 ) -> None:
     r"""Train a model on files of any size.
@@ -180,11 +185,20 @@ def command(
       pairlearn train a.svm b.svm --loss logistic --passes 3 -o model.safetensors
       pairlearn train letor.svm --problem ranking -o ranker.safetensors
       pairlearn train prices.csv --problem entropy --label price
+      pairlearn train 'folder/*.parquet' --label clicked --dask local
       pairlearn train patients.csv --private --epsilon 1 --delta 1e-6 --bounds bounds.toml
     """
     if privacy.private:
         refuse_beside_private("data", "output", "as_json", "feature_map")
         emit(*train_privately(data, output, privacy, feature_map), as_json=as_json)
+        return
+    if dask is not None:
+        refuse_beside_dask(problem)
+        PROBLEMS[problem].check(loss)
+        # Of a pattern the folder has the name.
+        named = data if Path(data[0]).exists() else (f"{Path(data[0]).resolve().parent.name}.x",)
+        where = _output_of(output, named)
+        emit(*train_on_cluster(data, where, dask, reading, loss, seed), as_json=as_json)
         return
     sizes = number_or_auto("--step-size", step_size), number_or_auto("--radius", radius)
     kind = PROBLEMS[problem].check(loss)

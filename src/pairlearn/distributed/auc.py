@@ -13,7 +13,7 @@ come.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,18 +25,22 @@ from pairlearn.distributed.binned import BinnedScores, ScoreBins, SlopeSums
 from pairlearn.distributed.bins import score_edges, score_range
 from pairlearn.distributed.fingerprints import Fingerprints
 from pairlearn.distributed.histogram import HistogramAUC, ScoreHistogram
+from pairlearn.distributed.mapped import Mapped, MappedLabelMoments
 from pairlearn.distributed.moments import LabelledMoments, LabelMoments
 from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
 from pairlearn.distributed.sample import RowSample, SampledRows
 from pairlearn.distributed.scales import FeatureScales, Scales
 from pairlearn.estimators.auc import AUCClassifier
 from pairlearn.estimators.auc_choice import Choice
+from pairlearn.estimators.auc_features import as_map, check_named, fit_map, fit_moments, is_linear
 from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.exact import choose_ridge, is_exact
 from pairlearn.estimators.objectives import as_objective
 from pairlearn.estimators.scaling import Scaling, warn_of_outliers
+from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, get_loss
 from pairlearn.solvers.batch import descend
+from pairlearn.solvers.mapped_moments import MappedMoments
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.solution import Trace
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
@@ -80,6 +84,8 @@ def train_auc(
     threshold: float | str = "balanced_accuracy",
     costs: tuple[float, float] | None = None,
     calibrate: str = "sigmoid",
+    class_weight: Mapping[Any, float] | str | None = None,
+    features: str | FeatureMap = "linear",
     random_state: Any = None,
     feature_names: list[str] | None = None,
     progress: Callable[[int, str], None] | None = None,
@@ -106,8 +112,12 @@ def train_auc(
         Most passes of the search.
     sample_size : int, default=2500
         Examples of each class that come to the client.
-    validation_fraction, threshold, costs, calibrate
-        As of `AUCClassifier`.
+    validation_fraction, threshold, costs, calibrate, class_weight
+        As of `AUCClassifier`. Weights of classes move threshold and probabilities, not the
+        coefficients: every pair has one example of each.
+    features : "linear", "hats", "fourier" or FeatureMap, default="linear"
+        As of `AUCClassifier`, with the square loss. A map that is not fitted is fitted to the
+        sample.
     random_state : int, Generator or None, default=None
         Decides on the sample and its folds.
     feature_names : list of str, optional
@@ -133,7 +143,8 @@ def train_auc(
     >>> bool(abs(fit.model.score(X, y) - fit.training_auc) <= fit.auc_half_width), fit.n_passes
     (True, 2)
     """
-    chosen = _convex(loss)
+    mapped = not is_linear(features)
+    chosen = _square(loss, features) if mapped else _convex(loss)
     scaled = is_scaled(scaling)
     given = None if ridge == "auto" else float(ridge)
     if given is not None and not given >= 0.0:
@@ -158,13 +169,18 @@ def train_auc(
     scales: Scales = first["scales"]
     moments: LabelledMoments = first["moments"]
     two = moments.two_classes()
-    units = scaling_by_passes(scales, scaled, passes)
-    if scaled and not scales.sparse:
+    weights = _class_weights(class_weight, moments)
+    # A map has features of its own, whose scales its moments know.
+    units = scaling_by_passes(scales, scaled and not mapped, passes)
+    if scaled and not mapped and not scales.sparse:
         warn_of_outliers(DenseRows(first["sample"].X), units)
     search = _Search(passes, scales, units, moments.classes, first["sample"], chosen, n_bins)
     choice = Choice(ridge=given)
     start = None
-    if units.n_constant == len(units.factor):
+    if mapped:
+        fitted, v, choice = search.mapped(features, given, scaled, validation_fraction, rng)
+        stopped = False
+    elif units.n_constant == len(units.factor):
         # A warning has said so: no coefficient makes a difference.
         v, stopped, choice = np.zeros(len(units.factor)), False, Choice()
     else:
@@ -205,25 +221,33 @@ def train_auc(
     coarse = histogram.bins.coarser(_HISTOGRAM // _CERTIFIED)
     objective = coarse.risk(chosen)[0] + (choice.ridge or 0.0) * float(v @ v)
     scores, positive, weight = histogram.bins.points()
+    weight = weight * np.where(positive, weights[1], weights[0])
     n_examples = int(moments.n_examples.sum())
     n_pairs = int(moments.n_examples[0]) * int(moments.n_examples[1])
     model = AUCClassifier(
         loss,
         ridge=ridge,
         scaling=scaling,
+        features=features,
+        class_weight=class_weight,
         threshold=threshold,
         costs=costs,
         calibrate=calibrate,
         validation_fraction=validation_fraction,
     ).adopt_solution(
-        units.to_user(v),
+        v if mapped else units.to_user(v),
+        features=fitted if mapped else None,
         classes=moments.classes,
         feature_names=feature_names,
         loss=chosen,
         choice=choice,
         trace=Trace(passes.n_passes, passes.n_passes * n_pairs),
         # In the units of the user, the centre of the scaled rows is somewhere else.
-        scores=(scores + float(v @ (units.centre * units.factor)), positive, weight),
+        scores=(
+            scores if mapped else scores + float(v @ (units.centre * units.factor)),
+            positive,
+            weight,
+        ),
         n_examples=n_examples,
         fingerprint=first["data"],
     )
@@ -255,10 +279,52 @@ class _Search:
         rows = units.apply(DenseRows(sample.X))
         assert isinstance(rows, DenseRows)
         self.sample_rows = rows.X
+        self._sample_weight = sample.weight
         self.sample_y = np.where(sample.labels == classes[1], 1.0, -1.0)
         columns = scales.columns
         self._low = (columns.low - units.centre) * units.factor
         self._high = (columns.high - units.centre) * units.factor
+        self._features: FeatureMap | None = None
+
+    def mapped(
+        self,
+        features: str | FeatureMap,
+        ridge: float | None,
+        scaled: bool,
+        validation_fraction: float,
+        rng: np.random.Generator,
+    ) -> tuple[FeatureMap, Vector, Choice]:
+        """Return a map fitted to the sample, the solution of the square loss and its ridge."""
+        rows, y = DenseRows(self.sample_rows), self.sample_y
+        fitted = fit_map(as_map(features, rows, y), rows, rng)
+        asked = MappedLabelMoments(fitted, self._classes)
+        choice = Choice(ridge=ridge)
+        if ridge is None:
+            _, choice = fit_moments(
+                fitted,
+                rows,
+                y,
+                loss=self._loss,
+                ridge=None,
+                weight=self._sample_weight,
+                validation_fraction=validation_fraction,
+                max_memory=np.inf,
+                scaled=scaled,
+                rng=rng,
+            )
+        assert choice.ridge is not None
+        moments: MappedMoments = self._passes(asked, "moments of mapped rows")
+        margin = float(self._loss.margin)  # type: ignore[attr-defined]
+        w = moments.problem(scaled=scaled).solve(choice.ridge, margin=margin)
+        self._features, norm = fitted, fitted.bounds().norm
+        self.sample_rows = fitted.transform(self.sample_rows)
+        if np.isfinite(norm):
+            # By Cauchy and Schwarz no score is further from zero than |w| times the norm.
+            reach = norm * np.abs(w) / max(float(np.linalg.norm(w)), np.finfo(float).tiny)
+            self._low, self._high = -reach, reach
+        else:
+            self._low, self._high = moments.low, moments.high
+        return fitted, w, choice
 
     def risk(self, v: Vector) -> tuple[float, Vector]:
         """Return the mean loss over opposite pairs and its gradient: one pass, or two."""
@@ -282,6 +348,8 @@ class _Search:
         return score_edges(self.sample_rows @ v, low, high, n_bins)
 
     def _ask(self, statistic: Statistic, purpose: str) -> Any:
+        if self._features is not None:
+            return self._passes(Mapped(statistic, self._features), purpose)
         return self._passes(Scaled(statistic, self._units), purpose)
 
 
@@ -293,3 +361,43 @@ def _convex(loss: str | PairLoss) -> PairLoss:
             '"squared_hinge", "square", "logistic" or "hinge".'
         )
     return chosen
+
+
+def _square(loss: str | PairLoss, features: str | FeatureMap) -> PairLoss:
+    """Return the square loss, which is what mapped features are fitted with."""
+    check_named(features)
+    if isinstance(features, str) and features == "auto":
+        raise ValueError(
+            'features="auto" compares maps on data in memory; choose one with '
+            'AUCClassifier(features="auto") on a sample, and pass "hats", "fourier" or its map.'
+        )
+    chosen = Square() if loss == "auto" else get_loss(loss)
+    if type(chosen) is not Square:
+        raise ValueError(
+            f'On a cluster mapped features are fitted with loss="square", got {chosen!r}; use it, '
+            'or features="linear".'
+        )
+    return chosen
+
+
+def _class_weights(
+    class_weight: Mapping[Any, float] | str | None, moments: LabelledMoments
+) -> tuple[float, float]:
+    """Return the weights of the two classes, the negative one first."""
+    if class_weight is None:
+        return 1.0, 1.0
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(
+                f'class_weight must be a dict, "balanced" or None, got {class_weight!r}.'
+            )
+        share = moments.n_examples / moments.n_examples.sum()
+        return float(0.5 / share[0]), float(0.5 / share[1])
+    names = moments.classes.tolist()
+    unknown = [label for label in class_weight if label not in names]
+    if unknown:
+        raise ValueError(f"class_weight names {unknown[0]!r}, the labels are {names}.")
+    negative, positive = (
+        check_positive(f"class_weight of {name!r}", class_weight.get(name, 1.0)) for name in names
+    )
+    return negative, positive

@@ -157,6 +157,8 @@ class Scaled(Statistic):
             values = rows.X * self.scaling.inverse
             values -= self.scaling.centre
             values *= self.scaling.factor
+            # A copy of rows that were stored by columns is not needed any longer.
+            del rows
             return self.statistic.partial_state(values, y, sample_weight)
         return self.statistic.partial_state(self.scaling.apply(rows), y, sample_weight)
 

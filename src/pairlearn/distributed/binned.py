@@ -276,21 +276,16 @@ def _sums_by_cell(
     chunk: Chunk, order: NDArray[np.intp], starts: NDArray[np.intp], filled: Any, n: int
 ) -> Vector:
     """Return the weighted sums of rows by cell."""
-    matrix, d = chunk.matrix, chunk.rows.shape[1]
-    sums = np.zeros((n, d))
-    if isinstance(matrix, np.ndarray):
-        sorted_rows = matrix[order]
-        sorted_rows *= chunk.weight[order, None]
-        sums[filled] = np.add.reduceat(sorted_rows, starts, axis=0)
-        return sums
     import scipy.sparse
 
-    # A product with the indicators of the cells.
-    sizes = np.append(starts, len(order))
+    # A product with the indicators of the cells: neither dense nor sparse rows are copied.
+    sums = np.zeros((n, chunk.rows.shape[1]))
+    ends = np.append(starts, len(order))
     indicator = scipy.sparse.csr_array(
-        (chunk.weight[order], order, sizes), shape=(len(filled), len(order))
+        (chunk.weight[order], order, ends), shape=(len(filled), len(order))
     )
-    sums[filled] = (indicator @ matrix).toarray()
+    found = indicator @ chunk.matrix
+    sums[filled] = found if isinstance(found, np.ndarray) else found.toarray()
     return sums
 
 

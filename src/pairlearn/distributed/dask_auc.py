@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.distributed.auc import DistributedFit, train_auc
+from pairlearn.distributed.dask_estimator import ClusterEstimator
 from pairlearn.distributed.dask_parts import as_column, as_table, parts_of, require_dask
-from pairlearn.distributed.dask_passes import DaskEngine
 from pairlearn.distributed.dask_predictions import mapped
 from pairlearn.distributed.ranks import Scored, deal, exact_auc, quantile_splits, range_state
 from pairlearn.estimators.auc import AUCClassifier
+from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.delong import AUCInterval
 from pairlearn.validation import check_fraction
@@ -27,7 +26,7 @@ __all__ = ["DaskAUCClassifier"]
 _RANGE, _QUANTILES = 4_000_000, 65
 
 
-class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
+class DaskAUCClassifier(ClusterEstimator):
     """Linear classifier that maximises AUC over the examples of a cluster.
 
     Every pair counts, also those of two partitions, so that the model does not depend on how the
@@ -43,9 +42,12 @@ class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
         As of `AUCClassifier`; chosen on a sample of each class.
     scaling : "auto" or None, default="auto"
         As of `AUCClassifier`.
-    threshold, costs, calibrate, validation_fraction
+    threshold, costs, calibrate, validation_fraction, class_weight
         As of `AUCClassifier`; threshold and probabilities are found from the scores of all
         training examples.
+    features : "linear", "hats", "fourier" or FeatureMap, default="linear"
+        As of `AUCClassifier`; a map that is not fitted is fitted to the sample. With the square
+        loss (which is then also what "auto" stands for): three passes.
     n_bins : int, default=512
         Bins of scores for each class, from which gradients are computed.
     tolerance : float, default=1e-6
@@ -91,6 +93,8 @@ class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
         costs: tuple[float, float] | None = None,
         calibrate: str = "sigmoid",
         validation_fraction: float = 0.2,
+        class_weight: Mapping[Any, float] | str | None = None,
+        features: str | FeatureMap = "linear",
         n_bins: int = 512,
         tolerance: float = 1e-6,
         max_passes: int = 100,
@@ -107,6 +111,8 @@ class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
         self.costs = costs
         self.calibrate = calibrate
         self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.features = features
         self.n_bins = n_bins
         self.tolerance = tolerance
         self.max_passes = max_passes
@@ -150,6 +156,8 @@ class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
             threshold=self.threshold,
             costs=self.costs,
             calibrate=self.calibrate,
+            class_weight=self.class_weight,
+            features=self.features,
             random_state=self.random_state,
             feature_names=parts.feature_names,
             progress=self.progress,
@@ -227,13 +235,6 @@ class DaskAUCClassifier(BaseEstimator):  # type: ignore[misc]
             [delayed(range_state)([pieces[k] for pieces in dealt]) for k in range(len(splits) + 1)]
         )
         return exact_auc(states, confidence=confidence)
-
-    def _engine(self) -> DaskEngine:
-        return DaskEngine(self.client, worker_timeout=self.worker_timeout)
-
-    def _model(self) -> AUCClassifier:
-        check_is_fitted(self, "model_")
-        return self.model_
 
 
 def _scored(model: AUCClassifier, rows: Any, labels: Any, weight: Any) -> Scored:

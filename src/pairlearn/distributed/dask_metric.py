@@ -8,11 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.distributed.dask_estimator import ClusterEstimator
 from pairlearn.distributed.dask_parts import parts_of
-from pairlearn.distributed.dask_passes import DaskEngine
 from pairlearn.distributed.dask_predictions import mapped
 from pairlearn.distributed.metric import train_metric
 from pairlearn.estimators.metric import MetricLearner
@@ -20,7 +18,7 @@ from pairlearn.estimators.metric import MetricLearner
 __all__ = ["DaskMetricLearner"]
 
 
-class DaskMetricLearner(BaseEstimator):  # type: ignore[misc]
+class DaskMetricLearner(ClusterEstimator):
     """Mahalanobis metric from all pairs of a cluster, in one pass.
 
     The metric is the positive part of S^{-1} - D^{-1}, with S and D the scatters of pairs of equal
@@ -94,7 +92,7 @@ class DaskMetricLearner(BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError("Metric learning needs labels; pass y.")
         parts = parts_of(X, y, sample_weight=sample_weight)
-        engine = DaskEngine(self.client, worker_timeout=self.worker_timeout)
+        engine = self._engine()
         self.model_: MetricLearner = train_metric(
             lambda statistic: engine.run(parts, statistic),
             ridge=self.ridge,
@@ -117,7 +115,3 @@ class DaskMetricLearner(BaseEstimator):  # type: ignore[misc]
         """Return examples in the learned space: a lazy array, or a frame for a data frame."""
         model = self._model()
         return mapped(model, "transform", X, np.float64, width=len(model.components_))
-
-    def _model(self) -> MetricLearner:
-        check_is_fitted(self, "model_")
-        return self.model_

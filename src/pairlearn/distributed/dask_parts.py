@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Parts", "as_column", "as_table", "is_array", "is_frame", "parts_of", "require_dask"]
+__all__ = ["Parts", "as_column", "as_table", "is_array", "is_frame", "parts_of", "require_dask",
+           "taken_apart"]  # fmt: skip
 
 _EXTRA = "Dask is not installed; pip install 'pairlearn[dask]'."
 
@@ -40,12 +41,18 @@ def is_frame(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Partitions of examples: delayed rows, labels, further columns (None where there are none)."""
+    """Partitions of examples: delayed rows, labels, further columns (None where there are none).
+
+    Those of a data frame are one delayed frame each, `whole`, whose last columns have the names
+    `attached`: a task that takes the frame apart itself is one task and not four.
+    """
 
     rows: list[Any]
     labels: list[Any]
     others: dict[str, list[Any]]
     feature_names: list[str] | None
+    whole: list[Any] | None = None
+    attached: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -128,7 +135,14 @@ def _parts_of_frame(X: Any, series: dict[str, Any], names: list[str] | None) -> 
         for k, name in enumerate(series)
     }
     labels = columns.pop("y", [None] * len(parts))
-    return Parts([delayed(_but_last)(part, len(series)) for part in parts], labels, columns, names)
+    rows = [delayed(_but_last)(part, len(series)) for part in parts]
+    return Parts(rows, labels, columns, names, parts, tuple(series))
+
+
+def taken_apart(frame: Any, attached: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
+    """Return the features of a computed frame, and its attached columns by name."""
+    columns = {name: _last_column(frame, len(attached) - k) for k, name in enumerate(attached)}
+    return _but_last(frame, len(attached)), columns
 
 
 def _with_columns(frame: Any, names: list[str], *columns: Any) -> Any:
@@ -164,7 +178,11 @@ def _delayed(collection: Any) -> list[Any]:
 def as_table(part: Any) -> Any:
     """Return a computed partition as an array or a sparse matrix."""
     if hasattr(part, "columns") and hasattr(part, "to_numpy"):
-        kinds = {np.dtype(kind) for kind in part.dtypes if isinstance(kind, np.dtype)}
+        kinds = {kind if isinstance(kind, np.dtype) else None for kind in part.dtypes}
+        if kinds in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
+            # Numbers of one type are not copied.
+            return part.to_numpy()
+        kinds.discard(None)
         dtype = np.float32 if kinds == {np.dtype(np.float32)} else np.float64
         return part.to_numpy(dtype=dtype, na_value=np.nan)
     return part

@@ -13,7 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairlearn.distributed.base import State, Statistic
-from pairlearn.distributed.dask_parts import Parts, as_column, as_table, require_dask
+from pairlearn.distributed.dask_parts import (
+    Parts,
+    as_column,
+    as_table,
+    require_dask,
+    taken_apart,
+)
 from pairlearn.validation import check_positive
 
 __all__ = ["DaskEngine", "WorkersLostError"]
@@ -51,15 +57,21 @@ class DaskEngine:
     def run(self, parts: Parts, statistic: Statistic) -> State:
         """Return the merged state of all partitions."""
         delayed = require_dask().delayed
-        states = [
-            delayed(_partial_state)(
-                statistic.of_part(k),
-                parts.rows[k],
-                parts.labels[k],
-                {name: column[k] for name, column in parts.others.items()},
-            )
-            for k in range(len(parts))
-        ]
+        if parts.whole is not None:
+            states = [
+                delayed(_state_of_frame)(statistic.of_part(k), frame, parts.attached)
+                for k, frame in enumerate(parts.whole)
+            ]
+        else:
+            states = [
+                delayed(_partial_state)(
+                    statistic.of_part(k),
+                    parts.rows[k],
+                    parts.labels[k],
+                    {name: column[k] for name, column in parts.others.items()},
+                )
+                for k in range(len(parts))
+            ]
         while len(states) > 1:
             states = [
                 delayed(_merged)(statistic, states[k : k + _FAN_IN])
@@ -133,6 +145,11 @@ def _partial_state(
 ) -> State:
     columns = {name: as_column(column) for name, column in others.items()}
     return statistic.partial_state(as_table(rows), as_column(labels), **columns)
+
+
+def _state_of_frame(statistic: Statistic, frame: Any, attached: tuple[str, ...]) -> State:
+    rows, columns = taken_apart(frame, attached)
+    return _partial_state(statistic, rows, columns.pop("y", None), columns)
 
 
 def _merged(statistic: Statistic, states: list[State]) -> State:

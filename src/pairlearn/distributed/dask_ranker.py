@@ -7,11 +7,9 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.distributed.dask_estimator import ClusterEstimator
 from pairlearn.distributed.dask_parts import as_column, parts_of, require_dask
-from pairlearn.distributed.dask_passes import DaskEngine
 from pairlearn.distributed.dask_predictions import mapped
 from pairlearn.distributed.ranking import train_ranker
 from pairlearn.estimators.ranker import PairwiseRanker
@@ -21,7 +19,7 @@ from pairlearn.metrics.ranking import ndcg
 __all__ = ["DaskPairwiseRanker"]
 
 
-class DaskPairwiseRanker(BaseEstimator):  # type: ignore[misc]
+class DaskPairwiseRanker(ClusterEstimator):
     """Linear ranker of graded examples in queries, on a cluster.
 
     Gradients are exact: pairs are made within queries, and a query lies in one partition. Queries
@@ -148,13 +146,6 @@ class DaskPairwiseRanker(BaseEstimator):  # type: ignore[misc]
         if not count:
             raise ValueError("No query has a document of positive gain; NDCG is not defined.")
         return float(total / count)
-
-    def _engine(self) -> DaskEngine:
-        return DaskEngine(self.client, worker_timeout=self.worker_timeout)
-
-    def _model(self) -> PairwiseRanker:
-        check_is_fitted(self, "model_")
-        return self.model_
 
 
 def _gains(model: PairwiseRanker, rows: Any, labels: Any, queries: Any) -> tuple[float, int]:

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from pairlearn.distributed.base import State, Statistic, as_chunk, same_width
 from pairlearn.estimators.auc_choice import two_classes
+from pairlearn.solvers.mapped_moments import block_of
 from pairlearn.solvers.moments import ClassMoments
+from pairlearn.solvers.rows import Rows
 
 __all__ = ["LabelMoments", "LabelledMoments", "PairScatters"]
 
@@ -24,6 +26,8 @@ Vector = NDArray[np.float64]
 
 #: Statistics of so many numbers are refused: they travel between machines.
 _MOST_NUMBERS = 2e8
+#: Rows whose products are taken at once.
+_BLOCK = 16_384
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +143,7 @@ class LabelMoments(Statistic):
             index = np.flatnonzero(code >> 1 == first >> 1)
             rows = chunk.rows if len(index) == len(code) else chunk.rows.take(index)
             signs = np.where(code[index] == first, -1.0, 1.0)
-            two = ClassMoments(d).add(rows, signs, example_weight=chunk.weight[index])
+            two = _two_moments(rows, signs, chunk.weight[index])
             for kind, place in ((1, first), (0, first + 1)):
                 if place < k:
                     state["counts"][place] = two.counts[kind]
@@ -182,6 +186,17 @@ class LabelMoments(Statistic):
                 f"y has {len(classes)} classes ({shown}, ...), at most {self.max_classes} are "
                 "expected; check the column of labels."
             )
+
+
+def _two_moments(rows: Rows, signs: Vector, weight: Vector) -> ClassMoments:
+    """Return the moments of two classes, block by block: products need copies of their rows."""
+    moments = ClassMoments(rows.shape[1])
+    own = None if (weight == 1.0).all() else weight
+    for start in range(0, len(signs), _BLOCK):
+        now = slice(start, min(start + _BLOCK, len(signs)))
+        block = block_of(rows, now.start, now.stop)
+        moments.add(block, signs[now], example_weight=None if own is None else own[now])
+    return moments
 
 
 def comparable(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

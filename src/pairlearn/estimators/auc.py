@@ -418,6 +418,7 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         scores: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]],
         n_examples: int,
         fingerprint: str | None,
+        features: FeatureMap | None = None,
     ) -> Self:
         """Become the model whose coefficients were found elsewhere, on many machines for example.
 
@@ -438,6 +439,8 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
             Number of training examples.
         fingerprint : str, optional
             Digest of the data.
+        features : FeatureMap, optional
+            The fitted map whose features the coefficients belong to.
 
         Returns
         -------
@@ -445,11 +448,13 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
             The fitted classifier.
         """
         self._check_parameters()
-        see_features(self, {"n_features": len(w), "feature_names": feature_names})
+        width = len(w) if features is None else features.n_inputs
+        see_features(self, {"n_features": width, "feature_names": feature_names})
         self.loss_, self.trace_, self.advice_ = loss, trace, None
-        self._record("exact", choice, n_examples, fingerprint)
+        solver = "exact" if features is None else "moments"
+        self._record(solver, choice, n_examples, fingerprint)
         coef = np.asarray(w, dtype=np.float64)[np.newaxis]
-        publish(self, coef_=coef, classes_=classes, features_=None, **{DEFERRED: ()})
+        publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
         self._decision = self._decide(*scores)
         return self
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,8 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
+from pairlearn.privacy.mechanisms.centred import CentredStatistics
+from pairlearn.privacy.mechanisms.sufficient_statistics import Moments
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds
@@ -237,6 +239,58 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self._publish(fit, mechanism, setting, noise, cautions, unit)
         return self
 
+    def fit_by_releases(
+        self,
+        release_of: Callable[[PublicSetting], Callable[..., Moments]],
+        *,
+        n_rows: int,
+        n_features: int,
+        noise: NoiseSource,
+        facts: Mapping[str, str],
+    ) -> PrivateAUCClassifier:
+        """Learn from moments that are released elsewhere, on many machines say.
+
+        Parameters
+        ----------
+        release_of : callable
+            Takes what is public, returns the `release` of `CentredStatistics.learn`. It is called
+            after the budget was paid.
+        n_rows, n_features : int
+            The form of the table; with neighbours="add_remove" `n_rows` is not looked at except to
+            be refused if it is more than `n_examples`.
+        noise : NoiseSource
+            Where the noise comes from.
+        facts : mapping of str to str
+            What the certificate says of how it was released.
+
+        Returns
+        -------
+        PrivateAUCClassifier
+            The fitted estimator.
+        """
+        mechanism = get_mechanism(self.mechanism)
+        if not isinstance(mechanism, CentredStatistics):
+            raise ValueError(
+                f"{mechanism.name} needs all examples in one place; over partitions use the "
+                "mechanism 'statistics', whose sums add up."
+            )
+        if self._search() is not None:
+            raise ValueError(
+                "bounds are found in one table only; over partitions give public bounds "
+                "(lower, upper)."
+            )
+        setting = self._setting(self._public_number(n_rows), n_features)
+        cautions = self._cautions(setting)
+        mechanism.check(setting, noise)
+        if self.ledger is not None:
+            name = f"fit of {mechanism.name} over partitions, n = {setting.n_examples}"
+            self.ledger.spend(name, **mechanism.cost(setting), neighbours=setting.neighbours)
+        fit = mechanism.learn(release_of(setting), setting=setting, noise=noise)
+        self._warn(cautions)
+        self.bounds_ = np.stack([setting.lower, setting.upper])
+        self._publish(fit, mechanism, setting, noise, cautions, facts=facts)
+        return self
+
     def _publish(
         self,
         fit: PrivateFit,
@@ -245,6 +299,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         noise: NoiseSource,
         cautions: tuple[str, ...],
         unit: str = "example",
+        facts: Mapping[str, str] | None = None,
     ) -> None:
         """Keep what was released, and nothing else."""
         self.certificate_ = certify(
@@ -253,6 +308,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             setting=setting,
             noise=noise,
             public=self._further_facts(setting)
+            | dict(facts or {})
             | {
                 "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
                 "threshold": _NO_THRESHOLD if fit.threshold is None else "from the releases",

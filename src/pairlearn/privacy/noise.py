@@ -14,6 +14,7 @@ A source made with a seed is reproducible and therefore not private; it says so.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from typing import Any
@@ -87,6 +88,20 @@ class _Bits:
         if self._generator is not None:
             return self._generator.integers(0, 1 << 64, size=size, dtype=np.uint64)
         return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+
+
+class _KeyedBits(_Bits):
+    """Words that nobody without the key tells from uniform ones: SHAKE-256 of key and counter."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__()
+        # The length of the key stands first, so that no key and counter look like another pair.
+        self._key, self._counter = len(key).to_bytes(8, "little") + key, 0
+
+    def _words(self, size: int) -> NDArray[np.uint64]:
+        block = self._key + self._counter.to_bytes(8, "little")
+        self._counter += 1
+        return np.frombuffer(hashlib.shake_256(block).digest(8 * size), dtype="<u8")
 
 
 def _bernoulli_exp_fraction(
@@ -202,6 +217,9 @@ class NoiseSource:
     seed : int, optional
         Makes the noise reproducible by anybody who knows the seed: for tests and simulations, not
         for private data.
+    key : bytes, optional
+        A secret of at least 32 random bytes that decides the noise: for releases that may have to
+        be repeated as they were. One key is for one release.
 
     Examples
     --------
@@ -216,7 +234,7 @@ class NoiseSource:
         """Return a new source, or the one that an auditor put in the place of a seed."""
         return seed if isinstance(seed, NoiseSource) else cls(secure=secure, seed=seed)
 
-    def __init__(self, *, secure: bool = True, seed: Any = None) -> None:
+    def __init__(self, *, secure: bool = True, seed: Any = None, key: bytes | None = None) -> None:
         self.secure = bool(secure)
         self.private = seed is None
         generator = None
@@ -225,7 +243,10 @@ class NoiseSource:
         elif seed is not None:
             # PCG64DXSM and not the default of NumPy: no stream is shared with other generators.
             generator = np.random.Generator(np.random.PCG64DXSM(seed))
-        self._bits = _Bits(generator)
+        if key is not None and (seed is not None or len(key) < 32):
+            raise ValueError("key must be 32 secret bytes or more, and there is no seed beside it.")
+        self._bits = _Bits(generator) if key is None else _KeyedBits(key)
+        self._origin = "operating-system bytes" if key is None else "SHAKE-256 with a secret key"
         #: Noise that was drawn and not yet given out, by scale.
         self._spare: dict[int, NDArray[np.int64]] = {}
         self._process, self._lock = os.getpid(), threading.Lock()
@@ -236,8 +257,8 @@ class NoiseSource:
         if not self.private:
             return "seeded by the caller: reproducible, hence not private"
         if self.secure:
-            return "operating-system bytes, exact discrete Gaussian on an integer grid"
-        return "operating-system bytes, floating-point Gaussian (secure=False)"
+            return f"{self._origin}, exact discrete Gaussian on an integer grid"
+        return f"{self._origin}, floating-point Gaussian (secure=False)"
 
     def protect(self, values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
         """Return `values` plus floating-point noise N(0, scale^2) in each coordinate."""

@@ -38,8 +38,9 @@ adjusted to anything at run time.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,10 +145,41 @@ class CentredStatistics(Mechanism):
         `users` says to whom each row belongs, from 0; ``setting.n_examples`` is then their number,
         and the promise is about a user with all rows.
         """
-        self.check(setting, noise)
         if users is not None:
             order = np.argsort(users, kind="stable")
             Z, signs, users = Z[order], signs[order], users[order]
+        release = partial(
+            release_moments,
+            Z,
+            signs,
+            n_examples=setting.n_examples,
+            neighbours=setting.neighbours,
+            noise=noise,
+            users=users,
+        )
+        return self.learn(release, setting=setting, noise=noise)
+
+    def learn(
+        self, release: Callable[..., Moments], *, setting: PublicSetting, noise: NoiseSource
+    ) -> PrivateFit:
+        """Learn from releases, wherever the examples are.
+
+        Parameters
+        ----------
+        release : callable
+            Takes ``centre``, ``radius``, ``weights``, ``mu`` and ``name`` as `release_moments`
+            does, and returns the released moments of all examples.
+        setting : PublicSetting
+            What is public.
+        noise : NoiseSource
+            Where the noise of the releases comes from.
+
+        Returns
+        -------
+        PrivateFit
+            What is released.
+        """
+        self.check(setting, noise)
         start = setting.standard_centre
         d = setting.n_features
         root = math.sqrt(d)
@@ -163,18 +195,12 @@ class CentredStatistics(Mechanism):
                 mean_weight = max(_SMALLEST_LAST_WEIGHT, mean_weight * abs(beliefs.label))
             radius = factor * beliefs.length
             moments.append(
-                release_moments(
-                    Z,
-                    signs,
+                release(
                     centre=beliefs.centre,
                     radius=min(max(radius, _SMALLEST_RADIUS * root), _LARGEST_RADIUS * root),
                     weights=_weights(mean_weight, is_last, setting.neighbours),
                     mu=budget * math.sqrt(share),
-                    n_examples=setting.n_examples,
-                    neighbours=setting.neighbours,
-                    noise=noise,
                     name=f"centred moments, round {k + 1} of {len(rounds)}",
-                    users=users,
                 )
             )
             if not is_last:

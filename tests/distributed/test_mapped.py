@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Curves of features and weights of classes over partitions."""
+
+import numpy as np
+import pytest
+
+from pairlearn import AUCClassifier, Hats, RandomFourier
+from pairlearn.distributed import DaskAUCClassifier, train_auc
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(900, 2)) * [1.0, 30.0]
+    y = np.where(np.abs(X[:, 0]) + 0.01 * X[:, 1] + 0.3 * rng.normal(size=900) > 1.2, "yes", "no")
+    return X, y
+
+
+def engine(X, y):
+    parts = [(X[k::3], y[k::3]) for k in range(3)]
+
+    def run(statistic):
+        states = [statistic.of_part(k).partial_state(*part) for k, part in enumerate(parts)]
+        # An empty partition changes nothing.
+        return statistic.merge_all([*states, statistic.of_part(3).partial_state(X[:0], y[:0])])
+
+    return run
+
+
+@pytest.mark.parametrize("features", [Hats(n_knots=6), RandomFourier(40)])
+def test_mapped_rows_are_solved_as_in_one_memory(table, features):
+    X, y = table
+    fitted = features.fit(X, rng=np.random.default_rng(0))
+    expected = AUCClassifier("square", solver="moments", features=fitted, ridge=0.01).fit(X, y)
+    fit = train_auc(engine(X, y), loss="square", features=fitted, ridge=0.01)
+    np.testing.assert_allclose(fit.model.coef_, expected.coef_, rtol=1e-8)
+    np.testing.assert_allclose(
+        fit.model.decision_function(X) + fit.model.threshold_,
+        expected.decision_function(X) + expected.threshold_,
+        atol=1e-9,
+    )
+    assert fit.n_passes == 3
+    assert abs(fit.model.score(X, y) - fit.training_auc) <= fit.auc_half_width
+    assert fit.model.solver_ == "moments"
+
+
+def test_a_map_by_name_is_fitted_to_the_sample_and_is_stored(table, tmp_path):
+    X, y = table
+    linear = train_auc(engine(X, y), loss="square", random_state=0).training_auc
+    fit = train_auc(engine(X, y), loss="auto", features="hats", random_state=0)
+    assert fit.training_auc > 0.9 > linear
+    fit.model.save(tmp_path / "model.safetensors")
+    again = AUCClassifier.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.predict_proba(X), fit.model.predict_proba(X))
+
+
+def test_maps_on_dask_collections(table):
+    da = pytest.importorskip("dask.array", reason="needs the extra dask")
+    X, y = da.from_array(table[0], chunks=(300, -1)), da.from_array(table[1], chunks=300)
+    clf = DaskAUCClassifier(features="hats", class_weight="balanced", random_state=0).fit(X, y)
+    assert clf.fit_.n_passes == 3
+    assert clf.score(X, y) > 0.9
+    np.testing.assert_array_equal(
+        clf.decision_function(X).compute(), clf.model_.decision_function(table[0])
+    )
+
+
+def test_weights_of_classes_move_probabilities_and_no_coefficient(table):
+    X, y = table
+    options = {"loss": "square", "ridge": 0.1}
+    plain = train_auc(engine(X, y), **options).model
+    for class_weight in ("balanced", {"yes": 3.0}):
+        found = train_auc(engine(X, y), class_weight=class_weight, **options).model
+        np.testing.assert_array_equal(found.coef_, plain.coef_)
+        alone = AUCClassifier("square", solver="exact", ridge=0.1, class_weight=class_weight)
+        expected = alone.fit(X, y).predict_proba(X)
+        np.testing.assert_allclose(found.predict_proba(X), expected, atol=2e-3)
+        assert np.abs(found.predict_proba(X) - plain.predict_proba(X)).max() > 0.02
+
+
+def test_what_has_no_effect_is_refused(table):
+    run = engine(*table)
+    with pytest.raises(ValueError, match='fitted with loss="square", got Logistic'):
+        train_auc(run, loss="logistic", features="hats")
+    with pytest.raises(ValueError, match="compares maps on data in memory"):
+        train_auc(run, features="auto", loss="square")
+    with pytest.raises(ValueError, match="features must be"):
+        train_auc(run, features="curves", loss="square")
+    with pytest.raises(ValueError, match=r"class_weight names 'maybe', the labels are"):
+        train_auc(run, loss="square", class_weight={"maybe": 2.0})
+    with pytest.raises(ValueError, match='class_weight must be a dict, "balanced"'):
+        train_auc(run, loss="square", class_weight="equal")
