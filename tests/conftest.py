@@ -9,6 +9,8 @@ from pathlib import Path
 # cost several times what the work does. Processes that tests start inherit this.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+# Kernels of a graphics processor run step by step on the CPU; Triton looks when it compiles them.
+os.environ["TRITON_INTERPRET"] = "1"
 
 import numpy as np
 import pytest

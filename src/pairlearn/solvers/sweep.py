@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import ball_or_whole
+from pairlearn.gpu.device import check_device, find_device
 from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.sound import sound_source
@@ -19,7 +20,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.support import check_parts
 from pairlearn.validation import (
@@ -74,6 +75,10 @@ class Sweep:
         The shape of the step sizes; its own scale is multiplied by each of `step_sizes`.
     averaging : Averaging, default=DelayedByStepSize()
         Which average of the iterates is returned.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        Where to train: "cuda" needs the extra `torch` and takes dense rows in float32, margin
+        losses of this library (hinge, squared hinge, square, logistic) and the same path as the
+        CPU; "auto" takes it where it is to be had, and says if not.
 
     Examples
     --------
@@ -92,8 +97,10 @@ class Sweep:
     pairing: Pairing = field(default_factory=PreviousExample)
     schedule: Schedule = field(default_factory=lambda: Constant(1.0))
     averaging: Averaging = field(default_factory=DelayedByStepSize)
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
+        check_device(self.device)
         if len(self.step_sizes) != len(self.radii) or not self.step_sizes:
             raise ValueError(
                 f"Give as many radii as step sizes, at least one: got {len(self.step_sizes)} step "
@@ -144,6 +151,9 @@ class Sweep:
         if len(example_weight):
             example_weight = check_weights(example_weight, rows.shape[0])
         generator = check_generator(rng)
+        device = find_device(self.device)
+        if device is not None:
+            return self._solve_on(device, problem, rows, y, n_steps, generator, example_weight)
         if not isinstance(rows, DenseRows):
             weight = example_weight if len(example_weight) else None
             seed = int(generator.integers(2**63))
@@ -154,6 +164,49 @@ class Sweep:
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
         return run.solution()
+
+    def _solve_on(
+        self,
+        device: Any,
+        problem: Problem,
+        rows: Rows,
+        y: Vector,
+        n_steps: int,
+        rng: np.random.Generator,
+        example_weight: Vector,
+    ) -> SweepSolution:
+        """Train all models on a graphics processor."""
+        if not isinstance(rows, DenseRows):
+            raise ValueError(
+                f'device="{self.device}" takes dense rows; pass X.toarray(), or use device="cpu".'
+            )
+        import torch
+
+        from pairlearn.gpu.paths import Path
+        from pairlearn.solvers import sweep_gpu
+
+        sweep_gpu.check_built_in(problem.loss)
+        n, d = rows.shape
+        sweep_gpu.check_width(d)
+        rule = sweep_gpu.Rule.of(self.schedule, self.averaging, n_steps)
+        portions = sweep_gpu.portions_of(n_steps)
+        left, right = sweep_gpu.draw_plan(self.pairing, n, portions, rng, y, device)
+        factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)
+        if len(example_weight):
+            weight = torch.from_numpy(example_weight).to(device)
+            pair_weight = weight[left] * weight[right]
+            factors = pair_weight if factors is None else factors * pair_weight
+        averages, W, n_gradients = sweep_gpu.sweep_paths(
+            torch.from_numpy(rows.X.astype(np.float32, copy=False)).to(device),
+            torch.from_numpy(y).to(device),
+            [Path(left, right, rule.shares, factors)],
+            problem.loss,
+            step_sizes=sweep_gpu.row_of(self.step_sizes, rule, device)[None],
+            radii=torch.tensor([self.radii], dtype=torch.float32).to(device),
+        )
+        found = averages[0].cpu().numpy()
+        last = W[0].double().cpu().numpy()
+        return SweepSolution(found, last, np.isnan(found).any(axis=1), n_gradients)
 
     def _solve_apart(self, problem: Problem, rows: CsrRows, y: Vector, **how: Any) -> SweepSolution:
         """Train the models one by one on the same path: sparse rows have nothing to share."""

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's table of test AUC on a graphics processor: all splits, folds and candidates at once.
+
+The same splits, folds, seeds and sample paths as `comparison.cell` takes on the CPU, so that the
+same models come out, but for rounding: those of pairs are trained in float32. The scaling of each
+split is a factor that its paths multiply every feature by; differences do not see an offset.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pairlearn.data.dataset import Dataset
+from pairlearn.data.splits import Split, folds
+from pairlearn.experiments.comparison.cell import Protocol, child_seed, split_of
+from pairlearn.experiments.comparison.runner import HONEST, Comparison
+from pairlearn.experiments.comparison.store import Result
+from pairlearn.experiments.methods.base import Method, Params
+from pairlearn.experiments.methods.pairwise import RecipeMethod, record_steps
+from pairlearn.gpu.auc import auc_of_many
+from pairlearn.gpu.draws import draw_indices, draw_keys
+from pairlearn.gpu.paths import Path
+from pairlearn.gpu.saddle import descend_saddle
+from pairlearn.losses import get_loss
+from pairlearn.recipes import STEPS, PairRun, SaddleRun
+from pairlearn.solvers.sweep_gpu import Rule, draw_plan, portions_of, row_of, sweep_paths
+from pairlearn.solvers.two_classes import n_steps_of
+
+__all__ = ["Seconds", "compare_on_device", "runs_on_device"]
+
+Tensor = Any
+Generator = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Wall-clock seconds of one method on one data set, all splits together."""
+
+    dataset: str
+    method: str
+    tuning: float
+    training: float
+
+
+def runs_on_device(method: Method) -> bool:
+    """Tell whether a method takes one pair a step, or is SPAUC with running class means."""
+    if not isinstance(method, RecipeMethod) or method.tuned_once:
+        return False
+    run = method.published().run
+    if isinstance(run, SaddleRun):
+        # Steps that do not depend on how many there will be serve paths of all lengths.
+        return run.moments == "online" and run.steps in ("inverse_sqrt", "inverse_time")
+    return isinstance(run, PairRun) and run.pairing.one_pair_a_step and method.tuning == "sweep"
+
+
+def compare_on_device(
+    datasets: Sequence[Dataset],
+    methods: Sequence[RecipeMethod],
+    *,
+    device: Any,
+    n_splits: int,
+    seed: int = 0,
+    protocol: Protocol = HONEST,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> tuple[Comparison, list[Seconds]]:
+    """Tune and train every method on all splits at once; return results and times.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        Of two classes; a sparse one is made dense.
+    methods : sequence of RecipeMethod
+        Those for which `runs_on_device` holds.
+    device : torch.device
+        Where.
+    n_splits, seed : int
+        As of `comparison.runner.compare`.
+    protocol : Protocol, default=HONEST
+        Parameters must be chosen inside the training part of each split.
+    progress : callable, optional
+        Called with cells done, all cells and a label.
+
+    Returns
+    -------
+    tuple
+        The comparison, and the seconds of each method on each data set.
+    """
+    if protocol.tuning != "train" or protocol.scaling != "train":
+        raise ValueError(
+            "a device tunes and scales inside each training part; use the protocol honest, or the "
+            "CPU for the paper's."
+        )
+    results: dict[tuple[str, str], list[Result]] = {}
+    times = []
+    total = len(datasets) * len(methods) * n_splits
+    for data in datasets:
+        table = _Table(data, n_splits, seed, protocol, device)
+        for method in methods:
+            task = _Task(table, method, seed)
+            found, seconds = task.run()
+            results[data.name, method.name] = found
+            times.append(seconds)
+            if progress is not None:
+                progress(sum(map(len, results.values())), total, f"{data.name} {method.name}")
+    ordered = [
+        results[data.name, method.name][split]
+        for data in datasets
+        for split in range(n_splits)
+        for method in methods
+    ]
+    comparison = Comparison(
+        results=ordered,
+        failures=[],
+        datasets=tuple(data.name for data in datasets),
+        methods=tuple(method.name for method in methods),
+        n_splits=n_splits,
+        seed=seed,
+        protocol=protocol,
+        n_computed=total,
+    )
+    return comparison, times
+
+
+class _Table:
+    """A data set on the device, with its splits and the scales of each."""
+
+    def __init__(
+        self, data: Dataset, n_splits: int, seed: int, protocol: Protocol, device: Any
+    ) -> None:
+        X = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
+        self.name, self.device = data.name, device
+        self.y = np.asarray(data.y, dtype=np.float64)
+        self.X = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32)).to(device)
+        self.labels = torch.from_numpy(self.y).to(device)
+        self.positive = self.labels > 0
+        where = {"dataset": data.name, "seed": seed, "protocol": protocol}
+        self.splits: list[Split] = [
+            split_of(len(self.y), split=split, **where) for split in range(n_splits)
+        ]
+        self.scales = torch.stack([self._scale(split) for split in self.splits])
+
+    def _scale(self, split: Split) -> Tensor:
+        """Return what takes each feature of the training part to a range of width 2."""
+        part = self.X[torch.from_numpy(split.train).to(self.device)]
+        width = (part.amax(0) - part.amin(0)).double()
+        return torch.where(width > 0, 2.0 / torch.where(width > 0, width, 1.0), 0.0)
+
+    def rows(self, indices: NDArray[np.int64]) -> Tensor:
+        return torch.from_numpy(indices).to(self.device)
+
+    def auc(self, coef: Tensor, split: int, indices: NDArray[np.int64]) -> Tensor:
+        """Return the AUC of models (n_models, d) on these rows."""
+        rows = self.rows(indices)
+        # The scores in float64, as on the CPU: the matrix is small.
+        weights = coef.double() * self.scales[split]
+        scores = weights @ self.X[rows].double().T
+        return auc_of_many(scores, self.positive[rows])
+
+
+class _Task:
+    """One method on one data set: tune on all folds of all splits, then train on all splits."""
+
+    def __init__(self, table: _Table, method: RecipeMethod, seed: int) -> None:
+        self.table, self.method = table, method
+        self.recipe = method.published()
+        self.n_passes = method.n_passes or self.recipe.n_passes
+        names = ("method", table.name)
+        roots = [child_seed(seed, *names, split, method.name) for split in range(len(table.splits))]
+        self.generators = [
+            tuple(np.random.default_rng(child) for child in root.spawn(2)) for root in roots
+        ]
+        self._rules: dict[int, Rule] = {}
+
+    def run(self) -> tuple[list[Result], Seconds]:
+        """Return the results of all splits, and how long they took."""
+        table, begin = self.table, time.perf_counter()
+        params = self._tuned()
+        chosen = time.perf_counter()
+        coef = self._trained(params)
+        aucs = [float(table.auc(coef[k], k, split.test)[0]) for k, split in enumerate(table.splits)]
+        end = time.perf_counter()
+        seconds = Seconds(table.name, self.method.name, chosen - begin, end - chosen)
+        each = len(table.splits)
+        results = [
+            Result(
+                dataset=table.name,
+                split=k,
+                method=self.method.name,
+                auc=auc,
+                cpu_seconds=math.nan,
+                wall_seconds=seconds.training / each,
+                tune_cpu_seconds=math.nan,
+                n_train=len(split.train),
+                n_test=len(split.test),
+                params=params[k],
+            )
+            for k, (auc, split) in enumerate(zip(aucs, table.splits, strict=True))
+        ]
+        return results, seconds
+
+    def _tuned(self) -> list[Params]:
+        """Return the candidate of the highest mean AUC over 5 folds for each split."""
+        table, candidates = self.table, self.method.candidates()
+        parts, owner = [], []
+        jobs: list[tuple[int, NDArray[np.int64], Generator]] = []
+        for k, split in enumerate(table.splits):
+            rng = self.generators[k][0]
+            found = folds(len(split.train), 5, y=table.y[split.train], rng=rng)
+            if isinstance(self.recipe.run, SaddleRun):
+                # As `cross_validate`: a generator for each fold.
+                generators = [np.random.default_rng(s) for s in rng.integers(2**63, size=5)]
+            else:
+                # As the sweep of `RecipeMethod`: one generator goes through all folds.
+                generators = [rng] * 5
+            for part, generator in zip(found, generators, strict=True):
+                jobs.append((k, split.train[part.train], generator))
+                parts.append(split.train[part.test])
+                owner.append(k)
+        coef = self._train(jobs, [candidates] * len(jobs))
+        totals = torch.zeros(
+            (len(table.splits), len(candidates)), dtype=torch.float64, device=table.device
+        )
+        for k, held, models in zip(owner, parts, coef, strict=True):
+            totals[k] += table.auc(models, k, held)
+        return [candidates[k] for k in totals.cpu().numpy().argmax(axis=1)]
+
+    def _trained(self, params: list[Params]) -> Tensor:
+        """Return the models (n_splits, 1, d) that learn from the whole training parts."""
+        jobs = [
+            (k, split.train, self.generators[k][1]) for k, split in enumerate(self.table.splits)
+        ]
+        # Models on the way are recorded on the CPU, which draws the path in other portions then.
+        return self._train(jobs, [[one] for one in params], recorded=self.method.records)
+
+    def _train(
+        self,
+        jobs: Sequence[tuple[int, NDArray[np.int64], Generator]],
+        candidates: Sequence[Sequence[Params]],
+        *,
+        recorded: bool = False,
+    ) -> Tensor:
+        if isinstance(self.recipe.run, SaddleRun):
+            return self._train_saddle(jobs, candidates)
+        table, run, device = self.table, self.recipe.run, self.table.device
+        assert isinstance(run, PairRun)
+        paths, sizes, radii = [], [], []
+        for (_, rows, rng), models in zip(jobs, candidates, strict=True):
+            n_steps = n_steps_of(self.n_passes, len(rows))
+            rule = self._rule(n_steps)
+            portions = portions_of(n_steps, record_steps(n_steps) if recorded else ())
+            left, right = draw_plan(run.pairing, len(rows), portions, rng, table.y[rows], device)
+            here = table.rows(rows)
+            factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)
+            paths.append(Path(here[left], here[right], rule.shares, factors))
+            sizes.append(row_of([model["step_size"] for model in models], rule, device))
+            free = math.inf
+            radii.append([model.get("radius", free) if run.projects else free for model in models])
+        averages, _, _ = sweep_paths(
+            table.X,
+            table.labels,
+            paths,
+            get_loss(self.recipe.loss if self.method.loss is None else self.method.loss),
+            step_sizes=torch.stack(sizes),
+            radii=torch.tensor(radii, dtype=torch.float32).to(device),
+            scales=table.scales[[k for k, _, _ in jobs]].float(),
+        )
+        return averages
+
+    def _train_saddle(
+        self,
+        jobs: Sequence[tuple[int, NDArray[np.int64], Generator]],
+        candidates: Sequence[Sequence[Params]],
+    ) -> Tensor:
+        table, device = self.table, self.table.device
+        paths, shares = [], []
+        for _, rows, rng in jobs:
+            n_steps = n_steps_of(self.n_passes, len(rows))
+            drawn = draw_indices(draw_keys(rng, 1), [n_steps], len(rows), device)
+            paths.append(table.rows(rows)[drawn])
+            shares.append(self._rule(n_steps).shares)
+        shape = self._rule(max(len(path) for path in paths)).factors
+        assert shape is not None
+        sizes = [[model["step_size"] for model in models] for models in candidates]
+        return descend_saddle(
+            table.X,
+            table.positive,
+            paths,
+            step_sizes=torch.tensor(sizes, dtype=torch.float64).to(device),
+            shape=shape,
+            shares=shares,
+            scales=table.scales[[k for k, _, _ in jobs]].contiguous(),
+        )
+
+    def _rule(self, n_steps: int) -> Rule:
+        """Return step sizes and shares over so many steps, computed once for each number."""
+        if n_steps not in self._rules:
+            run = self.recipe.run
+            assert isinstance(run, PairRun | SaddleRun)
+            schedule = STEPS[run.steps](1.0, n_steps)
+            if isinstance(run, PairRun):
+                schedule = schedule.scaled(run.factor)
+            self._rules[n_steps] = Rule.of(schedule, run.averaging, n_steps)
+        return self._rules[n_steps]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which device is meant, and what is said when it is not there."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+__all__ = ["DEVICES", "DeviceError", "DeviceWarning", "check_device", "find_device"]
+
+#: What a user may ask for.
+DEVICES = ("cpu", "cuda", "auto")
+
+
+class DeviceError(RuntimeError):
+    """A device was asked for that is not to be had."""
+
+
+class DeviceWarning(UserWarning):
+    """A device was left to choice, and the choice is not the fast one."""
+
+
+def check_device(device: str) -> str:
+    """Return the name of a device if there is such a one.
+
+    >>> check_device("tpu")
+    Traceback (most recent call last):
+        ...
+    ValueError: device must be one of cpu, cuda, auto, got 'tpu'.
+    """
+    if device not in DEVICES:
+        raise ValueError(f"device must be one of {', '.join(DEVICES)}, got {device!r}.")
+    return device
+
+
+def find_device(device: str) -> Any:
+    """Return the torch device to run on, or None for the kernels of the CPU.
+
+    "cuda" is refused where it is not to be had; "auto" is the CPU then, and says so. With
+    TRITON_INTERPRET=1 in the environment the same kernels run on the CPU, step by step: for tests.
+    """
+    if check_device(device) == "cpu":
+        return None
+    trouble = _trouble()
+    if trouble:
+        if device == "cuda":
+            raise DeviceError(f'{trouble}; or use device="cpu".')
+        warnings.warn(f"{trouble}. Running on the CPU.", DeviceWarning, stacklevel=3)
+        return None
+    import torch
+
+    return torch.device("cpu" if _interpreted() else "cuda")
+
+
+def _interpreted() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def _trouble() -> str:
+    """Return why there is no device, with the cure; nothing if there is one."""
+    try:
+        import torch
+        import triton  # noqa: F401
+    except ImportError as error:
+        return (
+            f'device="cuda" needs torch and triton, and {error.name} is not installed: '
+            'pip install "pairlearn[torch]"'
+        )
+    if not _interpreted() and not torch.cuda.is_available():
+        return (
+            f'device="cuda" needs a CUDA device, and torch {torch.__version__} sees none: check '
+            "nvidia-smi, and that torch is a CUDA build"
+        )
+    return ""

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The random indices of `pairlearn.kernels.plan`, bit for bit, as tensors.
+
+The generator of the caller gives one key of 64 bits for each portion of a path; SplitMix64 of key
+and counter gives the indices. Tensors have no unsigned integers, so products wrap around as signed
+ones, and a shift to the right must clear the copies of the sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+__all__ = ["ONE_NUMBER", "draw_indices", "draw_keys", "draw_pairs"]
+
+Tensor = Any
+
+#: As in `pairlearn.pairings.pairs`: up to so many examples one number serves both of a pair.
+ONE_NUMBER = 2**20
+
+_STRIDE = 0x9E3779B97F4A7C15
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_LOW = 0xFFFFFFFF
+
+
+def _signed(bits: int) -> int:
+    return bits - 2**64 if bits >= 2**63 else bits
+
+
+def draw_keys(rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+    """Return the keys of `count` portions, one draw of the generator each."""
+    keys = [rng.integers(0, 2**64, dtype=np.uint64) for _ in range(count)]
+    return np.array(keys, dtype=np.uint64).view(np.int64)
+
+
+def draw_indices(
+    keys: np.ndarray[Any, Any], portions: Sequence[int], n: int, device: Any
+) -> Tensor:
+    """Return i.i.d. uniform indices below n < 2**32, so many for each key."""
+    bits = _bits(keys, portions, device)
+    low = _shifted((bits & _LOW) * n, 32)
+    return _shifted(_shifted(bits, 32) * n + low, 32)
+
+
+def draw_pairs(
+    keys: np.ndarray[Any, Any], portions: Sequence[int], n: int, device: Any
+) -> tuple[Tensor, Tensor]:
+    """Return uniform pairs of distinct indices below n <= 2**20, so many for each key."""
+    bits = _bits(keys, portions, device)
+    left = _shifted(_shifted(bits, 24) * n, 40)
+    right = _shifted(_shifted(bits * n, 24) * (n - 1), 40)
+    return left, right + (right >= left)
+
+
+def _bits(keys: np.ndarray[Any, Any], portions: Sequence[int], device: Any) -> Tensor:
+    """Return the 64 random bits of each step: those of the counters 1, 2, ... of each portion."""
+    lengths = torch.tensor(list(portions), device=device)
+    ends = torch.cumsum(lengths, 0)
+    n_steps = int(sum(portions))
+    counter = torch.arange(1, n_steps + 1, device=device)
+    counter -= torch.repeat_interleave(ends - lengths, lengths, output_size=n_steps)
+    spread = torch.repeat_interleave(
+        torch.from_numpy(np.ascontiguousarray(keys)).to(device), lengths, output_size=n_steps
+    )
+    z = spread + counter * _signed(_STRIDE)
+    z = (z ^ _shifted(z, 30)) * _signed(_FIRST)
+    z = (z ^ _shifted(z, 27)) * _signed(_SECOND)
+    return z ^ _shifted(z, 31)
+
+
+def _shifted(z: Tensor, count: int) -> Tensor:
+    return (z >> count) & ((1 << (64 - count)) - 1)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairwise SGD for many models on many paths, in one launch."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+
+from pairlearn.gpu.pair_kernel import descend_pairs
+from pairlearn.gpu.paths import Paths
+
+__all__ = ["LOSSES", "MOST_FEATURES", "Tile", "descend", "tile_for", "width_of"]
+
+Tensor = Any
+
+#: Losses that the kernel has built in, by the name of their class.
+LOSSES = {"Hinge": 0, "SquaredHinge": 1, "Square": 2, "Logistic": 3}
+#: An iterate and its sum must fit into the registers of one program.
+MOST_FEATURES = 8192
+#: Steps of one launch, behind which the sums in float32 are added up in float64, and steps between
+#: two computations of the norm from scratch.
+_LAUNCH, _CHUNK = 8192, 512
+
+
+class Tile(NamedTuple):
+    """Models of one program, and the warps that it runs on."""
+
+    models: int
+    warps: int
+
+
+def tile_for(d: int) -> Tile:
+    """Return the tile for so many features, best or near best of those tried on an H200.
+
+    A step waits for its own sum, so many small programs hide more of it than few large ones; each
+    has up to 1,024 numbers of an iterate in a warp.
+
+    >>> tile_for(22), tile_for(780)
+    (Tile(models=4, warps=1), Tile(models=2, warps=2))
+    """
+    width = width_of(d)
+    if width >= 4096:
+        return Tile(1, width // 512)
+    return Tile(4 if width <= 64 else 2, max(1, width // 512))
+
+
+def width_of(d: int) -> int:
+    """Return the columns of a program: a power of two of at least a warp."""
+    return max(32, triton.next_power_of_2(d))
+
+
+def descend(
+    X: Tensor,
+    paths: Paths,
+    *,
+    step_sizes: Tensor,
+    radii: Tensor,
+    loss: str,
+    margin: float = 1.0,
+    scales: Tensor = None,
+    tile: Tile | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Train all models on their paths.
+
+    Parameters
+    ----------
+    X : tensor of float32, shape (n, d)
+        Examples, contiguous.
+    paths : Paths
+        The active pairs of each path.
+    step_sizes, radii : tensor of float32, shape (n_paths, n_models)
+        Of each model; a radius may be infinite.
+    loss : str
+        A key of `LOSSES`.
+    margin : float, default=1.0
+        Of the loss; the logistic one has none.
+    scales : tensor of float32, shape (n_paths, d), optional
+        Every path sees the features multiplied by its row.
+    tile : Tile, optional
+        Models and warps of a program; by default those for this number of features.
+
+    Returns
+    -------
+    tuple of tensors
+        The averages (float64) and the last iterates (float32), of shape (n_paths, n_models, d);
+        both hold NaN or infinity for a model that diverged.
+    """
+    (n_paths, n_models), d = step_sizes.shape, X.shape[1]
+    models, warps = tile_for(d) if tile is None else tile
+    W = torch.zeros((n_paths, n_models, d), dtype=torch.float32, device=X.device)
+    totals = torch.zeros(W.shape, dtype=torch.float64, device=X.device)
+    has_ball = bool(torch.isfinite(radii).any())
+    for begin in range(0, paths.longest, _LAUNCH):
+        descend_pairs[(triton.cdiv(n_models, models), n_paths)](
+            X,
+            X if scales is None else scales,
+            paths.first,
+            paths.second,
+            paths.shares if paths.factors is None else paths.factors,
+            paths.shares,
+            paths.counts,
+            step_sizes,
+            radii,
+            W,
+            totals,
+            n_models,
+            d,
+            paths.first.stride(0),
+            begin,
+            begin + _LAUNCH,
+            margin,
+            LOSS=LOSSES[loss],
+            BALL=has_ball,
+            EVEN_STEPS=paths.factors is None,
+            SCALED=scales is not None,
+            BK=models,
+            BD=width_of(d),
+            CHUNK=_CHUNK,
+            num_warps=warps,
+        )
+    totals += paths.last[:, None, None] * W
+    return totals, W

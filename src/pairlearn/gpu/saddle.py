@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""SPAUC for many step sizes on many paths, in one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+from numpy.typing import NDArray
+
+from pairlearn.gpu.pairs import Tile, width_of
+from pairlearn.gpu.saddle_kernel import descend_spauc
+
+__all__ = ["descend_saddle"]
+
+Tensor = Any
+
+
+def descend_saddle(
+    X: Tensor,
+    positive: Tensor,
+    paths: Sequence[Tensor],
+    *,
+    step_sizes: Tensor,
+    shape: NDArray[np.float64],
+    shares: Sequence[NDArray[np.float64]],
+    scales: Tensor,
+    tile: Tile | None = None,
+) -> Tensor:
+    """Train all models on their paths, class means estimated on the way and no ball.
+
+    Parameters
+    ----------
+    X : tensor of float32, shape (n, d)
+        Examples, contiguous.
+    positive : tensor of bool, shape (n,)
+        Which of them are positive.
+    paths : sequence of tensors
+        The example of each step, a path each.
+    step_sizes : tensor of float64, shape (n_paths, n_models)
+        Of each model.
+    shape : ndarray
+        What step t = 1, 2, ... multiplies them by, at least as long as the longest path.
+    shares : sequence of ndarray
+        Of each path: the weights of w_0, ..., w_T in the average.
+    scales : tensor of float64, shape (n_paths, d)
+        Every path sees the features multiplied by its row.
+    tile : Tile, optional
+        Models and warps of a program.
+
+    Returns
+    -------
+    tensor of float64, shape (n_paths, n_models, d)
+        The averages; NaN or infinity for a model that diverged.
+    """
+    (n_paths, n_models), d, device = step_sizes.shape, X.shape[1], X.device
+    counts = [len(path) for path in paths]
+    # The kernel asks for an example two steps ahead.
+    packed = torch.zeros((n_paths, max(counts) + 2), dtype=torch.int32, device=device)
+    for row, path in enumerate(paths):
+        packed[row, : len(path)] = path
+    # Paths of one length share their weights.
+    rules = {count: row for row, count in enumerate(dict.fromkeys(counts))}
+    weights = torch.zeros((len(rules), max(counts) + 1), dtype=torch.float64, device=device)
+    for count, share in zip(counts, shares, strict=True):
+        weights[rules[count], : count + 1] = torch.from_numpy(share).to(device)
+    width = width_of(d)
+    # The class means are the same for all models of a path: programs should have many of them.
+    usual = Tile(2, 1)
+    if width > 128:
+        usual = Tile(8 if width <= 1024 else 1, min(16, max(4, width // 128)))
+    models, warps = usual if tile is None else tile
+    averages = torch.empty((n_paths, n_models, d), dtype=torch.float64, device=device)
+    descend_spauc[(triton.cdiv(n_models, models), n_paths)](
+        X,
+        positive.to(torch.int8),
+        scales,
+        packed,
+        torch.from_numpy(shape).to(device),
+        weights,
+        torch.tensor([rules[count] for count in counts], device=device),
+        torch.tensor(counts, device=device),
+        step_sizes,
+        averages,
+        n_models,
+        d,
+        packed.stride(0),
+        weights.stride(0),
+        BK=models,
+        BD=width,
+        num_warps=warps,
+    )
+    return averages

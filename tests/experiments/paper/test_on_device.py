@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table on the device has the cells that the CPU computes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from pairlearn.cli.reproduce import command
+from pairlearn.data import load
+from pairlearn.experiments.comparison.runner import PAPER, compare
+from pairlearn.experiments.methods.pairwise import RecipeMethod
+from pairlearn.experiments.methods.table import TABLE
+
+
+def few(**grid):
+    given = {"n_passes": 0.5, "step_sizes": (0.1, 10.0), **grid}
+    ball = {**given, "radii": (0.1, 10.0), "tuning": "sweep"}
+    return [
+        RecipeMethod(name="ours", recipe="previous_example", **ball),
+        RecipeMethod(name="sgd-pair", recipe="sgd_pair", **ball),
+        RecipeMethod(name="spauc", recipe="spauc", records=False, **given),
+    ]
+
+
+def small(n):
+    data = load("breast_cancer")
+    rows = np.random.default_rng(0).choice(data.n, n, replace=False)
+    X = np.ascontiguousarray(data.X[rows][:, :4])
+    return replace(data, X=X, y=data.y[rows], sha256="a" * 64, feature_names=())
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_cells_are_those_of_the_cpu(tmp_path):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    from pairlearn.experiments.paper.on_device import compare_on_device, runs_on_device
+
+    data, methods = small(32), few()
+    assert all(runs_on_device(method) for method in methods)
+    found, times = compare_on_device([data], methods, device=torch.device("cpu"), n_splits=1)
+    expected = compare([data], methods, store=tmp_path / "cells.sqlite", n_splits=1)
+    assert not expected.failures
+    for a, b in zip(found.results, expected.results, strict=True):
+        assert (a.dataset, a.split, a.method, a.params) == (b.dataset, b.split, b.method, b.params)
+        assert (a.n_train, a.n_test) == (b.n_train, b.n_test)
+        assert a.auc == pytest.approx(b.auc, abs=1e-12)
+    assert [time.method for time in times] == ["ours", "sgd-pair", "spauc"]
+
+
+def test_which_methods_run_there():
+    pytest.importorskip("triton")
+    from pairlearn.experiments.paper.on_device import compare_on_device, runs_on_device
+
+    assert [name for name in TABLE if runs_on_device(TABLE[name])] == ["ours", "sgd-pair", "spauc"]
+    with pytest.raises(ValueError, match="use the protocol honest"):
+        compare_on_device([small(30)], few(), device=None, n_splits=1, protocol=PAPER)
+
+
+def test_the_program_refuses_what_has_no_device(tmp_path):
+    def run(*arguments):
+        options = ["--quiet", "--store", str(tmp_path / "cells.sqlite")]
+        return CliRunner().invoke(command, [*arguments, *options])
+
+    found = run("fig-hinge", "--device", "cuda")
+    assert found.exit_code == 1
+    assert "fig-hinge runs on the CPU only" in found.output
+
+
+def test_the_program_refuses_buffers_on_a_device(tmp_path):
+    pytest.importorskip("triton")
+    options = ["--quiet", "--store", str(tmp_path / "cells.sqlite"), "--data", "breast_cancer"]
+    found = CliRunner().invoke(
+        command, ["table1", "--device", "cuda", "--methods", "olp", *options]
+    )
+    assert found.exit_code == 1
+    assert "olp cannot run on a device" in found.output
