@@ -229,7 +229,7 @@ def train_auc(
         ridge=ridge,
         scaling=scaling,
         features=features,
-        class_weight=class_weight,
+        class_weight=dict(class_weight) if isinstance(class_weight, Mapping) else class_weight,
         threshold=threshold,
         costs=costs,
         calibrate=calibrate,

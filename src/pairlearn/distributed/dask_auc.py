@@ -178,7 +178,7 @@ class DaskAUCClassifier(ClusterEstimator):
     @property
     def threshold_(self) -> float:
         """The cut on ``X @ coef_[0]``."""
-        return self._model().threshold_
+        return float(self._model().threshold_)
 
     def decision_function(self, X: Any) -> Any:
         """Return scores minus the threshold: a lazy array, or a series for a data frame."""

@@ -116,7 +116,7 @@ def _on_device(
     """Return the table with every split, fold and candidate trained at once."""
     from pairlearn.experiments.paper.on_device import compare_on_device, runs_on_device
 
-    able = [method for method in methods if runs_on_device(method)]
+    able: list[Any] = [method for method in methods if runs_on_device(method)]
     unable = [method.name for method in methods if method not in able]
     if not able or (unable and settings.methods):
         raise ValueError(

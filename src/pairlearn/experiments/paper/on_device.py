@@ -141,7 +141,7 @@ class _Table:
         self.X = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32)).to(device)
         self.labels = torch.from_numpy(self.y).to(device)
         self.positive = self.labels > 0
-        where = {"dataset": data.name, "seed": seed, "protocol": protocol}
+        where: dict[str, Any] = {"dataset": data.name, "seed": seed, "protocol": protocol}
         self.splits: list[Split] = [
             split_of(len(self.y), split=split, **where) for split in range(n_splits)
         ]
