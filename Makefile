@@ -75,12 +75,13 @@ test-browser: $(VENV)/.test
 
 # The extra torch, on the CPU, in the usual environment: `make test` leaves these tests out where torch is missing.
 $(VENV)/.torch: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet $(TORCH) skorch lightning
+	$(BIN)/python -m pip install --quiet $(TORCH) triton skorch lightning
 	$(BIN)/python -m pip install --quiet --editable ".[test,torch]"
 	touch $@
 
 test-torch: $(VENV)/.torch
-	$(BIN)/python -m pytest -q -rs tests/torch src/pairlearn/torch
+	$(BIN)/python -m pytest -q -rs tests/torch tests/gpu tests/experiments/paper/test_on_device.py \
+		tests/estimators/test_bootstrap.py src/pairlearn/torch src/pairlearn/gpu src/pairlearn/solvers/sweep_gpu.py
 
 # The recipes for other engines, in the same environment; Spark needs a Java runtime.
 test-ray: $(VENV)/.test

@@ -34,6 +34,7 @@ NAMES = (
     "authors",
     "private_fit",
     "distributed",
+    "gpu",
 )
 #: "files" needs long files: choosing a step size takes as long as tens of thousands of rows;
 #: "distributed" starts clusters.

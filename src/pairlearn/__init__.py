@@ -34,6 +34,7 @@ _HOME = {
         "WholeSpace",
     ),
     "estimators.auc": ("AUCClassifier",),
+    "estimators.bootstrap": ("Bootstrap", "bootstrap"),
     "estimators.entropy": ("EntropyRegressor",),
     "estimators.metric": ("MetricLearner",),
     "estimators.multiclass": ("MulticlassAUCClassifier",),

@@ -39,6 +39,13 @@ def test_without_torch_there_is_one_line_with_the_cure(monkeypatch, examples):
     assert np.array_equal(found.averages, usual.averages)
 
 
+def test_without_triton_the_cure_is_triton(monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, "triton", None)
+    with pytest.raises(DeviceError, match="triton is not installed: pip install triton"):
+        find_device("cuda")
+
+
 def test_without_cuda_it_is_refused_or_left_to_the_cpu(monkeypatch):
     torch = pytest.importorskip("torch")
     pytest.importorskip("triton")

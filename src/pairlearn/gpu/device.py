@@ -63,9 +63,11 @@ def _trouble() -> str:
         import torch
         import triton  # noqa: F401
     except ImportError as error:
+        # A build of torch for the CPU comes without Triton.
+        package = '"pairlearn[torch]"' if error.name != "triton" else "triton"
         return (
             f'device="cuda" needs torch and triton, and {error.name} is not installed: '
-            'pip install "pairlearn[torch]"'
+            f"pip install {package}"
         )
     if not _interpreted() and not torch.cuda.is_available():
         return (

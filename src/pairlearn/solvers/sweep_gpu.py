@@ -22,9 +22,11 @@ from pairlearn.pairings.sound import sound_source
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.iterates import iterate_weights
+from pairlearn.validation import DivergenceError
 
 __all__ = [
     "Rule", "check_built_in", "check_width", "draw_plan", "portions_of", "row_of", "sweep_paths",
+    "sweep_resamples",
 ]  # fmt: skip
 
 Tensor = Any
@@ -151,3 +153,44 @@ def sweep_paths(
     finite = torch.isfinite(averages).all(-1) & torch.isfinite(W).all(-1)
     averages[~finite] = math.nan
     return averages, W, packed.longest
+
+
+def sweep_resamples(
+    X: NDArray[Any],
+    y: NDArray[np.float64],
+    drawn: Sequence[NDArray[np.int64]],
+    generators: Sequence[np.random.Generator],
+    *,
+    loss: PairLoss,
+    pairing: Pairing,
+    schedule: Schedule,
+    averaging: Averaging,
+    radius: float,
+    n_steps: int,
+    device: Any,
+) -> NDArray[np.float64]:
+    """Return the average on each resample: rows of X that were drawn, on a path of its own."""
+    check_width(X.shape[1])
+    rule = Rule.of(schedule, averaging, n_steps)
+    factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)
+    portions, paths = portions_of(n_steps), []
+    for index, rng in zip(drawn, generators, strict=True):
+        left, right = draw_plan(pairing, len(index), portions, rng, y[index], device)
+        rows = torch.from_numpy(index).to(device)
+        paths.append(Path(rows[left], rows[right], rule.shares, factors))
+    one = torch.ones((len(paths), 1), dtype=torch.float32, device=device)
+    averages, _, _ = sweep_paths(
+        torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32)).to(device),
+        torch.from_numpy(y).to(device),
+        paths,
+        loss,
+        step_sizes=rule.scale * one,
+        radii=radius * one,
+    )
+    found: NDArray[np.float64] = averages[:, 0].cpu().numpy()
+    if not np.isfinite(found).all():
+        raise DivergenceError(
+            "The iterate of a resample stopped being finite; take a smaller step_size, a radius, "
+            'or device="cpu", which has float64.'
+        )
+    return found
