@@ -13,6 +13,7 @@ import pytest
 from numpydoc.validate import validate
 
 import pairlearn
+import pairlearn.distributed
 
 SOURCE = Path(pairlearn.__file__).resolve().parent
 
@@ -251,17 +252,29 @@ RESULTS = {
     "AUCComparison",
     "AUCInterval",
     "Advice",
+    "BinnedPairs",
+    "DistributedFit",
+    "HistogramAUC",
+    "LabelledMoments",
+    "PairScatters",
     "PrivateAUC",
     "PrivateROC",
     "PublicAudit",
+    "QueryPairs",
     "Recipe",
+    "SampledRows",
+    "Scales",
+    "ScoreBins",
+    "SummedStatistics",
     "load_model",
 }
 
 
 def public_objects():
-    for name in pairlearn.__all__:
-        value = getattr(pairlearn, name)
+    names = [(pairlearn, name) for name in pairlearn.__all__]
+    names += [(pairlearn.distributed, name) for name in pairlearn.distributed.__all__]
+    for package, name in names:
+        value = getattr(package, name)
         if name.startswith("__") or not (inspect.isclass(value) or callable(value)):
             continue
         home = f"{value.__module__}.{value.__qualname__}"

@@ -112,7 +112,7 @@ def train_auc(
         Most passes of the search.
     sample_size : int, default=2500
         Examples of each class that come to the client.
-    validation_fraction, threshold, costs, calibrate, class_weight
+    validation_fraction, threshold, costs, calibrate, class_weight : see `AUCClassifier`
         As of `AUCClassifier`. Weights of classes move threshold and probabilities, not the
         coefficients: every pair has one example of each.
     features : "linear", "hats", "fourier" or FeatureMap, default="linear"

@@ -29,7 +29,23 @@ Vector = NDArray[np.float64]
 
 
 class Statistic(ABC):
-    """What is asked of the examples; it travels to them, its states travel back."""
+    """What is asked of the examples; it travels to them, its states travel back.
+
+    A statistic of your own has three verbs, `partial_state`, `combine` and `finish`.
+
+    Examples
+    --------
+    >>> class Count(Statistic):
+    ...     def partial_state(self, X, y=None, sample_weight=None):
+    ...         return {"n": np.array(len(X))}
+    ...     def combine(self, a, b):
+    ...         return {"n": a["n"] + b["n"]}
+    ...     def finish(self, state):
+    ...         return int(self.needs(state)["n"])
+    >>> count = Count()
+    >>> count.finish(count.merge_all(count.partial_state(np.eye(n)) for n in (2, 3, 4)))
+    9
+    """
 
     @abstractmethod
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
@@ -137,6 +153,13 @@ class Scaled(Statistic):
         What is asked of the scaled rows.
     scaling : Scaling
         Centres and scales, the same for all partitions.
+
+    Examples
+    --------
+    >>> from pairlearn.distributed import FeatureScales
+    >>> half = Scaling(np.ones(1), np.zeros(1), np.array([0.5]))
+    >>> float(Scaled(FeatureScales(), half).partial_state(np.array([[4.0]]))["high"][0])
+    2.0
     """
 
     def __init__(self, statistic: Statistic, scaling: Scaling) -> None:

@@ -83,6 +83,16 @@ class ScoreBins:
         """Return by how much the mean loss over all pairs can exceed that of representatives.
 
         It cannot be less, for a convex loss.
+
+        Parameters
+        ----------
+        loss : PairLoss
+            A convex one.
+
+        Returns
+        -------
+        float
+            At least 0.
         """
         if not loss.convex:
             raise ValueError(f"A bound on the binning needs a convex loss, got {loss!r}.")
@@ -243,12 +253,22 @@ class SlopeSums(ByBin):
 
     Parameters
     ----------
-    w, edges, classes
+    w, edges, classes : see `BinnedScores`
         As of `BinnedScores`.
     slopes : ndarray of shape (2, n_bins)
         What `ScoreBins.risk` returned.
     weight : ndarray of shape (2, n_bins)
         The weights of the bins of all examples.
+
+    Examples
+    --------
+    >>> from pairlearn import SquaredHinge
+    >>> X, y, asked = np.array([[0.0], [1.0]]), [0, 1], ([1.0], [0.5], (0, 1))
+    >>> one = BinnedScores(*asked)
+    >>> bins = one.finish(one.partial_state(X, y)).bins
+    >>> two = SlopeSums(*asked, bins.risk(SquaredHinge(margin=2.0))[1], bins.weight)
+    >>> two.finish(two.partial_state(X, y))
+    array([-2.])
     """
 
     def __init__(self, w: Vector, edges: Vector, classes: Any, slopes: Vector, weight: Vector):

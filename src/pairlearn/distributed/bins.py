@@ -21,6 +21,20 @@ Vector = NDArray[np.float64]
 def score_range(w: Vector, low: Vector, high: Vector) -> tuple[float, float]:
     """Return the smallest and largest <w, x> with low <= x <= high.
 
+    Parameters
+    ----------
+    w : ndarray of shape (d,)
+        Coefficients.
+    low, high : ndarray of shape (d,)
+        The range of each feature.
+
+    Returns
+    -------
+    tuple of float
+        Both.
+
+    Examples
+    --------
     >>> score_range(np.array([1.0, -2.0]), np.zeros(2), np.ones(2))
     (-2.0, 1.0)
     """
@@ -39,6 +53,11 @@ def score_edges(scores: Vector, low: float, high: float, n_bins: int) -> Vector:
         All scores lie between these.
     n_bins : int
         Number of bins, at least 2.
+
+    Returns
+    -------
+    ndarray of shape (n_bins - 1,)
+        The edges.
 
     Examples
     --------

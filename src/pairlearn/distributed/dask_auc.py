@@ -42,7 +42,7 @@ class DaskAUCClassifier(ClusterEstimator):
         As of `AUCClassifier`; chosen on a sample of each class.
     scaling : "auto" or None, default="auto"
         As of `AUCClassifier`.
-    threshold, costs, calibrate, validation_fraction, class_weight
+    threshold, costs, calibrate, validation_fraction, class_weight : see `AUCClassifier`
         As of `AUCClassifier`; threshold and probabilities are found from the scores of all
         training examples.
     features : "linear", "hats", "fourier" or FeatureMap, default="linear"

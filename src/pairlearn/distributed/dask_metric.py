@@ -30,7 +30,7 @@ class DaskMetricLearner(ClusterEstimator):
     ridge : float or "auto", default="auto"
         What S and D get of the identity, in units of the mean variance of S; "auto" chooses by
         nearest neighbours on a sample.
-    scaling, n_neighbors
+    scaling, n_neighbors : see `MetricLearner`
         As of `MetricLearner`.
     max_classes : int, default=100
         More labels than this are refused.
@@ -38,8 +38,8 @@ class DaskMetricLearner(ClusterEstimator):
         Examples of each class that come to the client.
     random_state : int, Generator or None, default=None
         Decides on the sample and its folds.
-    client, worker_timeout, progress
-        As of `DaskAUCClassifier`.
+    client, worker_timeout, progress : see `DaskAUCClassifier`
+        The cluster, how long to wait for it, and who is told.
 
     Attributes
     ----------
@@ -47,6 +47,11 @@ class DaskMetricLearner(ClusterEstimator):
         The fitted learner, an ordinary one.
     components_ : ndarray of shape (n_components, n_features)
         L with W = L' L: the map of `transform`.
+
+    Examples
+    --------
+    >>> learner = DaskMetricLearner(random_state=0).fit(X, y)  # doctest: +SKIP
+    >>> learner.transform(X)  # doctest: +SKIP
     """
 
     def __init__(

@@ -45,6 +45,11 @@ class DaskEngine:
         The cluster; by default the current one, and without one the local scheduler.
     worker_timeout : float, default=60.0
         Seconds without any worker after which a pass is given up.
+
+    Examples
+    --------
+    >>> from pairlearn.distributed.dask_parts import parts_of
+    >>> state = DaskEngine().run(parts_of(X, y), LabelMoments())  # doctest: +SKIP
     """
 
     def __init__(self, client: Any = None, *, worker_timeout: float = 60.0) -> None:

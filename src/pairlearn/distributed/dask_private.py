@@ -41,8 +41,8 @@ class DaskPrivateAUCClassifier(ClusterEstimator):
         With trust="none" the name of a file of at least 32 secret random bytes that workers read
         and nobody else does. Noise is a function of it, so that a task that is run again, because a
         worker died, is no second release.
-    client, worker_timeout, progress
-        As of `DaskAUCClassifier`.
+    client, worker_timeout, progress : see `DaskAUCClassifier`
+        The cluster, how long to wait for it, and who is told.
 
     Attributes
     ----------

@@ -31,19 +31,24 @@ class DaskPairwiseRanker(ClusterEstimator):
         A convex loss of opposite pairs with an array form.
     ridge : float, default=1e-4
         The weight of the squared norm of the coefficients, for features of mean variance 1.
-    weight_by_grade, k, gain, scaling
+    weight_by_grade, k, gain, scaling : see `PairwiseRanker`
         As of `PairwiseRanker`.
     tolerance : float, default=1e-6
         Stop when an iteration lowers the objective by less than this share of it.
     max_passes : int, default=100
         Most iterations.
-    client, worker_timeout, progress
-        As of `DaskAUCClassifier`.
+    client, worker_timeout, progress : see `DaskAUCClassifier`
+        The cluster, how long to wait for it, and who is told.
 
     Attributes
     ----------
     model_ : PairwiseRanker
         The fitted ranker, an ordinary one.
+
+    Examples
+    --------
+    >>> ranker = DaskPairwiseRanker().fit(X, y, qid=qid)  # doctest: +SKIP
+    >>> ranker.score(X, y, qid)  # doctest: +SKIP
     """
 
     def __init__(

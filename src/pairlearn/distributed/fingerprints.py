@@ -21,6 +21,14 @@ class Fingerprints(Statistic):
     ----------
     part : int, default=0
         The number of the partition, see `of_part`.
+
+    Examples
+    --------
+    >>> statistic, X, y = Fingerprints(), np.eye(4), np.array([0, 1, 0, 1])
+    >>> parts = [statistic.of_part(k).partial_state(X[k::2], y[k::2]) for k in range(2)]
+    >>> whole = statistic.finish(statistic.merge(*parts))
+    >>> whole == statistic.finish(statistic.merge(*parts[::-1])), len(whole)
+    (True, 32)
     """
 
     def __init__(self, part: int = 0) -> None:

@@ -37,6 +37,11 @@ class HistogramAUC:
         """Return false and true positive rates, exact, and the thresholds they belong to.
 
         An example is called positive from the threshold on.
+
+        Returns
+        -------
+        tuple of three ndarrays
+            False positive rates, true positive rates and thresholds, the highest one first.
         """
         rates = self.bins.weight / self.bins.weight.sum(axis=1, keepdims=True)
         below = np.cumsum(rates[:, :-1], axis=1)

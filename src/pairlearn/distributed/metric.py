@@ -46,6 +46,11 @@ def metric_of(scatters: PairScatters, ridge: float) -> Vector:
     ridge : float
         What both get of the identity, in units of the mean variance of S.
 
+    Returns
+    -------
+    ndarray of shape (d, d)
+        The metric.
+
     Examples
     --------
     >>> metric_of(PairScatters(np.diag([1.0, 4.0]), np.diag([2.0, 4.0])), 0.0)

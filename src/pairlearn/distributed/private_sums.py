@@ -112,7 +112,7 @@ class PrivateSums(Statistic):
         What is public.
     labels : tuple (negative, positive)
         The public labels; any other counts as negative.
-    centre, radius, weights
+    centre, radius, weights : ndarray, float, Weights
         The point about which moments are taken, how far records may be from it, and the weights
         of the parts; see `release_moments`.
     step : float

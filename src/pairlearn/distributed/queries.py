@@ -168,6 +168,14 @@ class QueryGradient(Statistic):
         What the columns are multiplied by; pairs see differences, which have no centre.
     by_grade : bool, default=False
         Whether a pair weighs the difference of its grades.
+
+    Examples
+    --------
+    >>> from pairlearn import Square
+    >>> statistic = QueryGradient(np.zeros(1), Square(), np.ones(1))
+    >>> state = statistic.partial_state(np.array([[2.0], [1.0]]), [1, 0], qid=[7, 7])
+    >>> statistic.finish(state)
+    (1.0, array([-2.]))
     """
 
     def __init__(
@@ -216,6 +224,14 @@ class OfUsefulQueries(Statistic):
     ----------
     statistic : Statistic
         What is asked of these examples.
+
+    Examples
+    --------
+    >>> from pairlearn.distributed import FeatureScales
+    >>> statistic = OfUsefulQueries(FeatureScales())
+    >>> state = statistic.partial_state(np.eye(4), [1, 0, 2, 2], qid=[7, 7, 8, 8])
+    >>> float(state["weight"])
+    2.0
     """
 
     def __init__(self, statistic: Statistic) -> None:

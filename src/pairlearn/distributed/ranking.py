@@ -54,12 +54,14 @@ def train_ranker(
         each evaluation of the gradient, which is exact.
     ridge : float, default=1e-4
         The weight of the squared norm of the coefficients, for features of mean variance 1.
-    weight_by_grade, scaling, k, gain
+    weight_by_grade, scaling : see `PairwiseRanker`
         As of `PairwiseRanker`.
     tolerance : float, default=1e-6
         Stop when an iteration lowers the objective by less than this share of it.
     max_passes : int, default=100
         Most iterations.
+    k, gain : see `PairwiseRanker`
+        As of `PairwiseRanker`.
     feature_names : list of str, optional
         Names of the columns.
     progress : callable, optional

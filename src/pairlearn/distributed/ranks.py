@@ -36,6 +36,11 @@ def quantile_splits(quantiles: Sequence[Vector], n_ranges: int) -> Vector:
     n_ranges : int
         Number of ranges.
 
+    Returns
+    -------
+    ndarray
+        In increasing order, at most n_ranges - 1.
+
     Examples
     --------
     >>> quantile_splits([np.array([0.0, 1.0, 2.0]), np.array([3.0, 4.0, 5.0])], 2)
@@ -48,7 +53,26 @@ def quantile_splits(quantiles: Sequence[Vector], n_ranges: int) -> Vector:
 
 
 def deal(scored: Scored, splits: Vector) -> list[Scored]:
-    """Return the scores of a partition by range; a score equal to a split is above it."""
+    """Return the scores of a partition by range; a score equal to a split is above it.
+
+    Parameters
+    ----------
+    scored : tuple of three ndarrays
+        Scores, whether each is positive, and weights (empty if all are one).
+    splits : ndarray
+        The inner ends of the ranges, see `quantile_splits`.
+
+    Returns
+    -------
+    list of such tuples
+        One for each range.
+
+    Examples
+    --------
+    >>> pieces = deal((np.array([1.0, 3.0]), np.array([False, True]), np.empty(0)), np.array([2.0]))
+    >>> [piece[0].tolist() for piece in pieces]
+    [[1.0], [3.0]]
+    """
     scores, positive, weight = scored
     place = np.searchsorted(splits, scores, side="right")
     pieces = []
@@ -61,8 +85,21 @@ def deal(scored: Scored, splits: Vector) -> list[Scored]:
 def range_state(pieces: Sequence[Scored]) -> State:
     """Return what the pairs inside one range say, from its pieces of all partitions.
 
-    Counts, twice the wins of positives and negatives (their sum, extremes and scatter), and the
-    weighted counts.
+    Parameters
+    ----------
+    pieces : sequence of tuples
+        What `deal` gave this range.
+
+    Returns
+    -------
+    dict of arrays
+        Counts, twice the wins of positives and negatives (their sum, extremes and scatter), and the
+        weighted counts.
+
+    Examples
+    --------
+    >>> range_state([(np.array([1.0, 3.0]), np.array([False, True]), np.empty(0))])["counts"]
+    array([1, 1])
     """
     scores = np.concatenate([np.empty(0), *(piece[0] for piece in pieces)])
     positive = np.concatenate([np.empty(0, dtype=bool), *(piece[1] for piece in pieces)])
@@ -97,7 +134,19 @@ def range_state(pieces: Sequence[Scored]) -> State:
 
 
 def exact_auc(states: Sequence[State], *, confidence: float = 0.95) -> AUCInterval:
-    """Return the AUC of all ranges, lowest first, with DeLong's interval; no interval for weights.
+    """Return the AUC of all ranges with DeLong's interval; no interval for weights.
+
+    Parameters
+    ----------
+    states : sequence of dicts
+        What `range_state` said, lowest range first.
+    confidence : float, default=0.95
+        The level of the interval.
+
+    Returns
+    -------
+    AUCInterval
+        What `roc_auc_interval` says of all scores in one memory.
 
     Examples
     --------

@@ -152,6 +152,13 @@ class MajorityCounts(Statistic):
     ----------
     scales : Scales
         What the first pass found.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.0], [0.0], [5.0]])
+    >>> scales = FeatureScales().finish(FeatureScales().partial_state(X))
+    >>> MajorityCounts(scales).partial_state(X)["counts"]
+    array([3.])
     """
 
     def __init__(self, scales: Scales) -> None:
