@@ -18,7 +18,6 @@ from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count
 
@@ -86,6 +85,7 @@ class PrivateAUCContinual(PrivateAUCClassifier):
 
     _state: SumTree | None = None
     _frozen: dict[str, Any] | None = None
+    _is_stream = True
 
     def __init__(
         self,
@@ -244,14 +244,6 @@ class PrivateAUCContinual(PrivateAUCClassifier):
             "releases": f"up to {self.n_releases}; their times, and how many examples came "
             "between them",
         }
-
-    def _search(self) -> PrivateBounds | None:
-        if super()._search() is not None:
-            raise ValueError(
-                "a stream sees each example once, and bounds would have to be found before the "
-                "first; give public bounds, or use PrivateAUCClassifier."
-            )
-        return None
 
 
 register_storable(PrivateAUCContinual)

@@ -90,6 +90,8 @@ class PrivateMixin(Storable):
     #: What the score is linear in, for estimators that take it.
     features: Any = "linear"
     features_: FeatureMap
+    #: Whether examples come piece by piece and are seen once.
+    _is_stream: ClassVar[bool] = False
 
     # A file holds what was released, what is public, and the certificate. A seed would give the
     # noise away, and a ledger is a file of its own.
@@ -147,14 +149,18 @@ class PrivateMixin(Storable):
 
     def _search(self) -> PrivateBounds | None:
         """Return how bounds are to be found, None where they are public."""
-        if isinstance(self.bounds, str):
-            if self.bounds != "private":
-                raise ValueError(
-                    f'bounds must be (lower, upper), "private" or a PrivateBounds, got '
-                    f"{self.bounds!r}."
-                )
-            return PrivateBounds()
-        return self.bounds if isinstance(self.bounds, PrivateBounds) else None
+        if not isinstance(self.bounds, (str, PrivateBounds)):
+            return None
+        if isinstance(self.bounds, str) and self.bounds != "private":
+            raise ValueError(
+                f'bounds must be (lower, upper), "private" or a PrivateBounds, got {self.bounds!r}.'
+            )
+        if self._is_stream:
+            raise ValueError(
+                "a stream sees each example once, and bounds would have to be found before the "
+                "first; give public bounds, or use PrivateAUCClassifier."
+            )
+        return PrivateBounds() if isinstance(self.bounds, str) else self.bounds
 
     def _searched(
         self,

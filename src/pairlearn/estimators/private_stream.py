@@ -22,7 +22,6 @@ from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.single_pass import Pass, SinglePass
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count
 
@@ -96,6 +95,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
     _state: Pass | None = None
     #: What was public when the stream began: its steps were made for it, and so is its noise.
     _frozen: dict[str, Any] | None = None
+    _is_stream = True
 
     def __init__(
         self,
@@ -351,14 +351,6 @@ class PrivateAUCStream(PrivateAUCClassifier):
 
     def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
         return {"number of examples": f"at most {setting.n_examples}, given by the caller"}
-
-    def _search(self) -> PrivateBounds | None:
-        if super()._search() is not None:
-            raise ValueError(
-                "a stream sees each example once, and bounds would have to be found before the "
-                "first; give public bounds, or use PrivateAUCClassifier."
-            )
-        return None
 
     def _most_examples(self) -> int:
         return check_count("n_examples", self.n_examples)  # type: ignore[arg-type]
