@@ -101,6 +101,13 @@ sphinx_gallery_conf = {
 }
 
 
+# What an earlier build wrote for programs that are gone would be pages without a way to them.
+for _path in (HERE / "auto_examples").glob("plot_*"):
+    _stem = _path.name.split(".")[0].removesuffix("_codeobj")
+    if _path.is_file() and not (HERE.parent / "examples" / f"{_stem}.py").exists():
+        _path.unlink()
+
+
 class _EmptyFolders(logging.Filter):
     """A pattern in a list of pages may match nothing yet."""
 

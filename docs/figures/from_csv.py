@@ -25,7 +25,7 @@ with tempfile.TemporaryDirectory() as folder:
 model = AUCClassifier(random_state=0).fit(table.X, table.y)
 X = table.X.toarray() if hasattr(table.X, "toarray") else np.asarray(table.X)
 spread = X.std(axis=0) * model.coef_[0]
-names = list(table.names)
+names = list(table.plan.encoder.feature_names)
 figure, ax = plt.subplots(figsize=(6.4, 2.6))
 ax.barh(names[::-1], spread[::-1], color=np.where(spread[::-1] > 0, "C3", "C0"))
 ax.axvline(0.0, color="0.4")

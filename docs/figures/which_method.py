@@ -6,8 +6,9 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-# Run as a file by the documentation and by the tests, from whatever folder.
-text = (Path(__file__).parents[1] / "guide" / "which-method.md").read_text(encoding="utf-8")
+# The documentation runs this text in its folder, the tests run the file.
+here = Path(globals().get("__file__", Path.cwd() / "which_method.py")).parent
+text = (here.parent / "guide" / "which-method.md").read_text(encoding="utf-8")
 row = r"^\| (\S+) \| (\S+) \| [\d.]+ \| [\d.]+ \| (\S+) \[(\S+), (\S+)\]"
 found = re.findall(row, text.split("## Stochastic or exact")[0], flags=re.MULTILINE)
 sets = list(dict.fromkeys(entry[0] for entry in found))
