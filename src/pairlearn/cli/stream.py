@@ -19,7 +19,7 @@ from pairlearn.cli.reading import number_or_auto
 from pairlearn.cli.stopping import Stopping
 
 if TYPE_CHECKING:
-    from pairlearn.streams import ProgressiveAUC
+    from pairlearn.streams import Alarm, DriftAlarm, ProgressiveAUC
     from pairlearn.streams.named import NamedLearner
 
 __all__ = ["Conversation", "command"]
@@ -36,13 +36,21 @@ class LineError(ValueError):
 class Conversation:
     """Turns input lines into output lines and learns on the way.
 
-    `auc` watches the scores that labelled examples got. Of the examples without a label the last
-    `pending` ones are remembered. Lines are counted when they have been dealt with.
+    `auc` watches the scores that labelled examples got, and so does `alarm` if there is one. Of
+    the examples without a label the last `pending` ones are remembered. Lines are counted when
+    they have been dealt with.
     """
 
-    def __init__(self, learner: NamedLearner, auc: ProgressiveAUC, pending: int) -> None:
+    def __init__(
+        self,
+        learner: NamedLearner,
+        auc: ProgressiveAUC,
+        pending: int,
+        alarm: DriftAlarm | None = None,
+    ) -> None:
         self.learner = learner
         self.auc = auc
+        self.alarm = alarm
         self.pending = pending
         self.waiting: OrderedDict[Any, tuple[dict[str, float], float]] = OrderedDict()
         self.n_lines = 0
@@ -96,10 +104,22 @@ class Conversation:
         from pairlearn.validation import DivergenceError
 
         self.auc.update([score], [y in (1, True)])
+        if self.alarm is not None and self.alarm.update([score], [y in (1, True)]):
+            found = self.alarm.alarms[-1]
+            click.echo(
+                f"pairlearn: alarm: the AUC fell from {found.before:.3f} to {found.after:.3f} "
+                f"since example {found.since} (now {found.n_seen})",
+                err=True,
+            )
         try:
             self.learner.learn_one(x, y)
         except DivergenceError as error:  # the model is as it was before these examples
             warnings.warn(str(error), RefusedExampleWarning, stacklevel=2)
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """All alarms so far."""
+        return [] if self.alarm is None else self.alarm.alarms
 
     def facts(self) -> dict[str, Any]:
         """Return the counts: what a producer needs to go on, and what a person wants to know."""
@@ -112,23 +132,29 @@ class Conversation:
             "waiting": len(self.waiting),
             "forgotten": self.n_forgotten,
             "auc": self.auc.value,
+            **({} if self.alarm is None else {"alarms": len(self.alarms)}),
         }
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next line depends on."""
         return {"learner": self.learner.state(), "auc": self.auc.state(),
                 "waiting": self.waiting, "forgotten": self.n_forgotten,
-                "lines": self.n_lines, "refused": self.n_refused}  # fmt: skip
+                "lines": self.n_lines, "refused": self.n_refused,
+                "alarm": None if self.alarm is None else self.alarm.state()}  # fmt: skip
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go back to a state returned by `state`."""
+        from pairlearn.streams.drift import restored_alarm
+
         saved, window = state["auc"].get("window"), self.auc.window
         if saved != window:
             raise ValueError(
                 f"the checkpoint was made with --window {saved!r:.20}, this run has {window}; give "
                 "the same, or start again without the checkpoint."
             )
+        alarm = restored_alarm(state.get("alarm"), self.alarm)
         self.learner.restore(state["learner"])
+        self.alarm = alarm
         self.auc = type(self.auc).from_state(state["auc"], window=window)
         self.waiting = OrderedDict(state["waiting"])
         self.n_forgotten = int(state["forgotten"])
@@ -174,6 +200,11 @@ def _parsed(line: str) -> dict[str, Any]:
               help="Examples that may wait for a label.")  # fmt: skip
 @click.option("--max-line-bytes", type=click.IntRange(16), default=1 << 20, show_default=True,
               metavar="BYTES", help="Longer lines are refused.")  # fmt: skip
+@click.option("--alarm", type=click.FloatRange(0, min_open=True), metavar="EXAMPLES",
+              help="Tell when the AUC drops; by chance alone about once in so many labelled "
+                   "examples.")  # fmt: skip
+@click.option("--live", metavar="FILE|PORT",
+              help="Show the stream on a page: a file, or at a port of this machine.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be used.")
 @click.option("--resume", is_flag=True,
               help="Read nothing; print how many lines the checkpoint has consumed.")  # fmt: skip
@@ -187,6 +218,8 @@ def command(
     window: int,
     pending: int,
     max_line_bytes: int,
+    alarm: float | None,
+    live: str | None,
     strict: bool,
     resume: bool,
     as_json: bool,
@@ -199,22 +232,33 @@ def command(
     cannot be used is answered on standard error. At the end, also by Ctrl-C or SIGTERM, standard
     error tells the counts and the AUC, with --json as JSON.
 
+    With --live a page shows progressive AUC, scores, throughput and alarms while the stream runs,
+    in one file without anything from elsewhere, or served to this machine alone.
+
     \b
     Examples:
       producer | pairlearn stream -o model.safetensors > scores.jsonl
       producer | pairlearn stream --checkpoint state.ckpt --step-size 0.1
+      producer | pairlearn stream --live 8000 --alarm 1e6
       n=$(pairlearn stream --checkpoint state.ckpt --resume)
       tail -n +$((n + 1)) log.jsonl | pairlearn stream --checkpoint state.ckpt
     """
-    from pairlearn.streams import ProgressiveAUC
+    from pairlearn.cli.live import live_page
+    from pairlearn.streams import DriftAlarm, ProgressiveAUC
     from pairlearn.streams.named import NamedLearner
 
     if resume:
         _tell_place(checkpoint, as_json)
         return
     step = number_or_auto("--step-size", step_size)
-    talk = Conversation(NamedLearner(loss, step_size=step), ProgressiveAUC(window), pending)
-    with Stopping() as stop, _held(checkpoint), _warnings_told():
+    watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))
+    talk = Conversation(NamedLearner(loss, step_size=step), ProgressiveAUC(window), pending, watch)
+    with (
+        Stopping() as stop,
+        _held(checkpoint),
+        _warnings_told(),
+        live_page(live) as page,
+    ):
         if checkpoint is not None:
             _resume(talk, checkpoint, as_json)
         failure: Exception | None = None
@@ -223,6 +267,8 @@ def command(
         try:
             for line in _lines(sys.stdin.buffer, max_line_bytes, stop):
                 _reply(talk, line, strict, max_line_bytes)
+                if page is not None:
+                    page.tick(talk.n_lines, talk.auc, talk.alarms)
                 if checkpoint is not None and talk.n_lines % every == 0:
                     _save(talk, checkpoint)
             ended = True
@@ -242,6 +288,8 @@ def command(
                 talk.learner.to_model((0, 1)).save(output)
         except Exception as error:
             failure = failure or error
+        if page is not None:
+            page.tick(talk.n_lines, talk.auc, talk.alarms, ended=True)
         _tell_end(talk, ended, as_json)
     if failure is not None:
         raise failure
@@ -249,6 +297,17 @@ def command(
         raise click.exceptions.Exit(stop.status)
     if output is not None and not talk.learner.n_seen:
         raise ValueError("no labelled example came, so there is no model to write.")
+
+
+def _alarm_block(examples: float) -> int:
+    """Return the examples of a block: 500, or fewer where alarms may be frequent."""
+    block = int(min(500.0, examples / 20.0))
+    if block < 20:
+        raise click.BadParameter(
+            f"--alarm {examples:g}: false alarms cannot be told from true ones so often; ask for "
+            "one in 400 examples or more."
+        )
+    return block
 
 
 def _lines(file: BinaryIO, limit: int, stop: Stopping) -> Iterator[str | None]:
@@ -327,6 +386,7 @@ def _tell_end(talk: Conversation, ended: bool, as_json: bool) -> None:
         f"{facts['waiting']} without a label" if facts["waiting"] else "",
         f"{facts['forgotten']} forgotten" if facts["forgotten"] else "",
         f"lines refused: {facts['refused']}" if facts["refused"] else "",
+        f"alarms: {facts['alarms']}" if facts.get("alarms") else "",
     ]
     click.echo(f"pairlearn: {', '.join(part for part in parts if part)}", err=True)
 
