@@ -55,8 +55,10 @@ from pairlearn.solvers.running import Callback
 from pairlearn.solvers.saddle import SOLAM, SPAUC
 from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.sweep import Sweep, SweepSolution
+from pairlearn.solvers.top import PartialArea, Push, SmoothPrecision, TopOfList
+from pairlearn.solvers.top_stream import solve_top
 from pairlearn.solvers.two_classes import check_two_classes, n_steps_of
-from pairlearn.validation import check_positive
+from pairlearn.validation import check_generator, check_positive
 
 __all__ = ["RECIPES", "Recipe"]
 
@@ -342,6 +344,24 @@ def _exact(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> So
     return ExactSolver(setting.loss).solve(rows, y)
 
 
+def _top(objective: TopOfList) -> Run:
+    def run(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+        if setting.callbacks:
+            raise ValueError("descent for the top of the list does not stop; leave out callbacks.")
+        return solve_top(
+            objective,
+            setting.loss,
+            rows,
+            y,
+            n_passes=setting.n_passes,
+            step_size=setting.step_size,
+            radius=setting.radius,
+            rng=check_generator(rng),
+        )
+
+    return run
+
+
 _YANG = "Yang, Lei, Wang, Yang, Ying. NeurIPS 2021"
 _KAR = "Kar, Sriperumbudur, Jain, Karnick. ICML 2013"
 _ZHAO = "Zhao, Hoi, Jin, Yang. ICML 2011"
@@ -379,6 +399,7 @@ def _oam(
 
 _FREE: dict[str, Any] = {"loss": "square", "tunes_radius": False}
 _UNTUNED = {"tunes_step_size": False, "tunes_radius": False}
+_TOP: dict[str, Any] = {"loss": "squared_hinge"}
 _VARIANT = "a variant of Algorithm 1"
 _WANG = "Wang, Khardon, Pechyony, Jones. COLT 2012"
 
@@ -452,6 +473,16 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
     "lbfgs": _published(
         "exact gradients by sorting", _exact, 1, loss="squared_hinge", any_loss=True, **_UNTUNED
     )("L-BFGS on the exact pair risk of the squared hinge"),
+    # The published objectives, by batches with a sample of the past in place of running averages.
+    "p_norm_push": _published("Rudin. JMLR 2009", _top(Push(8.0)), 10, **_TOP)(
+        "the 8-norm, over negatives, of their mean loss; batches and reservoirs"
+    ),
+    "sopa": _published("Zhu, Li, Wang, Wu, Yang. ICML 2022", _top(PartialArea(0.05)), 10, **_TOP)(
+        "partial AUC for false positive rates up to .05 as a conditional value at risk (SOPA-like)"
+    ),
+    "soap": _published("Qi, Luo, Xu, Ji, Yang. NeurIPS 2021", _top(SmoothPrecision()), 10, **_TOP)(
+        "average precision with soft counts, started from all pairs (SOAP-like)"
+    ),
 }
 #: Published methods by name, each with its published settings.
 RECIPES: dict[str, Recipe] = {name: Recipe(name, **facts) for name, facts in _PUBLISHED.items()}

@@ -25,6 +25,7 @@ __all__ = [
     "pairwise_sgd",
     "partial_area",
     "soft_average_precision",
+    "top_of_list_sgd",
 ]
 
 Vector = NDArray[np.float64]
@@ -311,6 +312,66 @@ def soft_average_precision(scores: Vector, positive: NDArray[np.bool_]) -> float
         step[i] = 1.0
         total += step[positive].sum() / step.sum()
     return float(total / np.count_nonzero(positive))
+
+
+def top_of_list_sgd(
+    slopes: Callable[[Vector, NDArray[np.bool_]], Vector],
+    X: Vector,
+    positive: NDArray[np.bool_],
+    *,
+    batch_size: int,
+    memory: int,
+    draws: Callable[[int], Vector],
+    step_size: float,
+    radius: float = np.inf,
+) -> list[Vector]:
+    """Return the average after each batch of descent for a convex objective of all scores.
+
+    Parameters
+    ----------
+    slopes : callable
+        The derivatives of the objective by the scores, for scores and labels.
+    X : ndarray of shape (n, d)
+        Examples; what does not fill a batch is left out.
+    positive : ndarray of shape (n,)
+        Which of them are positive.
+    batch_size, memory : int
+        Examples of a step, and examples of each class that are kept.
+    draws : callable
+        The numbers in [0, 1) of the examples of batch 1, 2, ..., by which they are kept.
+    step_size, radius : float
+        The scale of the steps, and the radius of the ball.
+
+    Returns
+    -------
+    list of ndarray
+        The averages, in the units of X.
+    """
+    d = X.shape[1]
+    v, average, squares = np.zeros(d), np.zeros(d), 0.0
+    kept: dict[bool, list[int]] = {False: [], True: []}
+    seen = {False: 0, True: 0}
+    averages = []
+    for t in range(1, len(X) // batch_size + 1):
+        batch = list(range((t - 1) * batch_size, t * batch_size))
+        so_far = X[: t * batch_size]
+        scale = np.maximum(so_far.std(axis=0), 0.1 * np.ptp(so_far, axis=0)) * np.sqrt(d)
+        rows = np.array(batch + kept[False] + kept[True])
+        Z = (X[rows] - so_far.mean(axis=0)) / scale
+        gradient = Z.T @ slopes(Z @ v, positive[rows])
+        squares += float(gradient @ gradient)
+        v = v - step_size / np.sqrt(squares) * gradient
+        v = v * min(1.0, radius / np.linalg.norm(v))
+        average = average + min(4.0 / (t + 3.0), 1.0) * (v / scale - average)
+        averages.append(average)
+        for row, draw in zip(batch, draws(t), strict=True):
+            label = bool(positive[row])
+            seen[label] += 1
+            if len(kept[label]) < memory:
+                kept[label].append(row)
+            elif int(draw * seen[label]) < memory:
+                kept[label][int(draw * seen[label])] = row
+    return averages
 
 
 def _pair_losses(loss: PairLoss, scores: Vector, positive: NDArray[np.bool_]) -> Vector:

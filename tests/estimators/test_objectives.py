@@ -3,10 +3,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from pairlearn import AUCClassifier, AveragePrecision, PartialAUC, SquaredHinge
+from pairlearn import AUCClassifier, AveragePrecision, Hats, PartialAUC, SquaredHinge
 from pairlearn.estimators.objectives import as_objective
-from pairlearn.validation import AssumptionWarning
+from pairlearn.validation import AssumptionWarning, DivergenceError
 
 
 def two_directions(n=600, seed=0):
@@ -85,8 +86,10 @@ def test_few_positives_are_warned_about():
         ({"max_fpr": 0.1}, 'max_fpr=0.1 is for objective="partial_auc", but objective="auc"'),
         ({"objective": "push", "min_tpr": 0.1}, "min_tpr=0.1 is for objective"),
         ({"objective": "push", "power": 0.0}, r"power must lie in \[1, 64\], got 0.0"),
-        ({"objective": "push", "solver": "sgd"}, 'solver="sgd" is for stochastic'),
-        ({"objective": "push", "step_size": 0.1}, "step_size is for stochastic"),
+        ({"objective": "push", "pairing": "fifo"}, "would ignore pairing='fifo'"),
+        ({"objective": "push", "solver": "sgd", "warm_start": True}, "would ignore warm_start"),
+        ({"objective": "push", "step_size": "theory"}, 'pass a number or "auto"'),
+        ({"objective": "push", "solver": "sgd", "ridge": 0.1}, "would ignore ridge=0.1"),
         ({"objective": "push", "loss": "logistic"}, "a loss that falls with the margin"),
     ],
 )
@@ -96,10 +99,75 @@ def test_what_would_be_ignored_is_refused(settings, message):
         AUCClassifier(**settings).fit(X, y)
 
 
-def test_streams_are_refused():
-    X, y = two_directions(50)
-    with pytest.raises(ValueError, match='partial_fit is for objective="auc", got "push"'):
-        AUCClassifier(objective="push").partial_fit(X, y, classes=[0, 1])
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_descent_comes_close_to_the_exact_minimiser(settings):
+    X, y = two_directions(400)
+    model = AUCClassifier(solver="sgd", step_size=1.0, n_passes=30, random_state=0, **settings)
+    model.fit(X, y)
+    exact = AUCClassifier(ridge=1e-4, random_state=0, **settings).fit(X, y)
+    assert (model.solver_, model.n_steps_) == ("sgd", 12_000)
+    metric = as_objective(
+        settings["objective"], **{k: settings.get(k) for k in ("max_fpr", "min_tpr", "power")}
+    ).metric
+    found, wanted = (metric(y, m.decision_function(X)) for m in (model, exact))
+    assert found > wanted - 0.02
+
+
+def test_the_step_size_is_chosen_by_the_metric_asked_for():
+    X, y = two_directions(200)
+    model = AUCClassifier(objective="partial_auc", max_fpr=0.2, solver="sgd", n_passes=3,
+                          random_state=0).fit(X, y)  # fmt: skip
+    assert model.held_out_auc_ == max(tried.auc for tried in model.choice_.tried)
+    assert model.step_size_ in [tried.values["step_size"] for tried in model.choice_.tried]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_a_stream_is_the_same_in_any_chunks(settings):
+    X, y = two_directions(700)
+
+    def learn(cuts, X=X, **more):
+        model = AUCClassifier(random_state=0, **settings, **more)
+        begin = 0
+        for stop in [*cuts, len(y)]:
+            model.partial_fit(X[begin:stop], y[begin:stop], classes=[0, 1])
+            begin = stop
+        return model
+
+    whole, parts = learn([]), learn([1, 2, 100, 333, 334])
+    np.testing.assert_array_equal(whole.coef_, parts.coef_)
+    assert whole.threshold_ == parts.threshold_
+    # Units do not matter, nor does the storage, nor a map that is fitted.
+    factor = np.array([1e3, 1e-2])
+    units = learn([200], X * factor)
+    np.testing.assert_allclose(units.coef_ * factor, whole.coef_, rtol=1e-6)
+    sparse = learn([200, 500], scipy.sparse.csr_array(X))
+    np.testing.assert_allclose(sparse.coef_, whole.coef_, rtol=1e-8)
+    hats = learn([200], solver="sgd", features=Hats(n_knots=4).fit(X))
+    assert hats.score(X, y) > 0.7
+    other = AUCClassifier(random_state=0, **settings)
+    other.partial_fit(X[:300], y[:300], classes=[0, 1])
+    again = AUCClassifier(random_state=0, **settings)
+    again.restore_stream(other.stream_state())
+    again.partial_fit(X[300:], y[300:])
+    np.testing.assert_array_equal(again.coef_, whole.coef_)
+
+
+def test_streams_that_cannot_go_on_say_so():
+    X, y = two_directions(100)
+    fitted = AUCClassifier(objective="push", ridge=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="cannot go on from fit"):
+        fitted.partial_fit(X, y)
+    stream = AUCClassifier(objective="push").partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="keeps a sample of all its past"):
+        stream.restart_stream()
+    with pytest.raises(ValueError, match="learned by another solver"):
+        AUCClassifier().restore_stream(stream.stream_state())
+    before = stream.coef_.copy()
+    with pytest.raises(DivergenceError, match="not finite"):
+        stream.partial_fit(np.full((64, 2), 1e308) * np.array([[1.0, -1.0]] * 64), y[:64])
+    np.testing.assert_array_equal(stream.coef_, before)
+    stream.partial_fit(X, y)
+    assert stream.score(X, y) > 0.6
 
 
 def test_saved_and_loaded(tmp_path):

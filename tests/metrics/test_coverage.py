@@ -45,6 +45,8 @@ CASES = [
     (PrecisionAt(100), PrecisionAt(40_000), 0.1, 1000),
     (RecallAt(100), RecallAt(40_000), 0.1, 1000),
     (EnrichmentFactor(0.1), EnrichmentFactor(0.1), 0.3, 200),
+    (EnrichmentFactor(0.05), EnrichmentFactor(0.05), 0.1, 500),
+    (EnrichmentFactor(0.01), EnrichmentFactor(0.01), 0.05, 2000),
     (ExpectedCost(1.0, 4.0, 1.0), ExpectedCost(1.0, 4.0, 1.0), 0.1, 1000),
 ]
 

@@ -35,6 +35,7 @@ from pairlearn.estimators.auc_features import (
     signs_of,
 )
 from pairlearn.estimators.auc_stream import AUCStream
+from pairlearn.estimators.auc_top import fit_top
 from pairlearn.estimators.by_name import (
     as_averaging,
     as_pairing,
@@ -71,6 +72,8 @@ __all__ = ["AUCClassifier"]
 #: Steps of a run with n_passes="auto": this many if the classes are balanced, but from 1 to 200
 #: passes, and more, up to ten times as many, where opposite pairs are rare.
 _AUTO_STEPS, _RAREST = 500_000, 0.1
+#: Examples that descent for the top of the list learns with n_passes="auto".
+_TOP_STEPS = 100_000
 
 
 class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -189,11 +192,14 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         Features, by name or number, whose function must increase (1) or decrease (-1), for hats:
         ``monotone={"age": 1}``. It is solved by "moments".
     objective : {"auc", "partial_auc", "average_precision", "push"}, default="auc"
-        What to be good at. The others look at the top of the list and are for `fit` with the exact
-        solver and a loss that falls with the margin: "partial_auc" takes the pairs with the worst
-        share `max_fpr` of negatives (and the worst share 1 - `min_tpr` of positives), "push" the
-        p-norm of the losses of the negatives, "average_precision" a smooth surrogate, started
-        from the minimiser for "auc". The ridge is then chosen by partial AUC or average precision.
+        What to be good at. The others look at the top of the list and need a loss that falls with
+        the margin: "partial_auc" takes the pairs with the worst share `max_fpr` of negatives (and
+        the worst share 1 - `min_tpr` of positives), "push" the p-norm of the losses of the
+        negatives, "average_precision" a smooth surrogate, started from the minimiser for "auc".
+        The exact solver is the default of `fit`; its ridge, and the step size of ``solver="sgd"``,
+        are chosen by partial AUC or average precision. "sgd" and `partial_fit` learn batches
+        together with a sample of the past, see `pairlearn.solvers.top_stream`; of the parameters of
+        stochastic gradient descent they take `step_size`, `radius` and `n_passes`.
     max_fpr, min_tpr : float or None, default=None
         For ``objective="partial_auc"``.
     power : float or None, default=None
@@ -375,6 +381,8 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
             w, choice = self._fit_moments(features, given, y, weight, rng, found)
         elif solver == "exact":
             w, choice = self._fit_exact(rows, y, weight, rng)
+        elif self.objective != "auc":
+            w, choice = self._fit_top(rows, y, weight, rng)
         else:
             start = self._warm_start(rows.shape[1], scaling)
             w, choice = self._fit_sgd(rows, y, weight, start, rng)
@@ -403,6 +411,7 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         self.data_fingerprint_: str | None = fingerprint
         self._online = None
         self._moments = None
+        self._top = None
         self._known_scales = None
 
     @one_at_a_time
@@ -618,6 +627,35 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
             )
         self.trace_ = solution.trace
         return solution.average, choice
+
+    def _fit_top(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        rng: np.random.Generator,
+    ) -> tuple[NDArray[np.float64], Choice]:
+        """Return what descent finds for the top of the list, and how its step size was chosen."""
+        objective = self._objective()
+        objective.check_data(y)
+        n_steps = auto_steps(self.n_passes, len(y), budget=_TOP_STEPS)
+        w, choice, self.trace_ = fit_top(
+            rows,
+            y,
+            objective=objective,
+            loss=self.loss_,
+            weight=weight,
+            step_size=self._given_step_size(),
+            radius=self._given_radius(),
+            n_passes=n_steps / len(y),
+            is_scaled=self.scaling is not None,
+            validation_fraction=self.validation_fraction,
+            rng=rng,
+        )
+        if self.verbose:
+            told = "" if choice.auc is None else f", {_evidence(choice, objective.title)}"
+            print(f"batches, step size {choice.step_size:g}{told}", file=sys.stderr)
+        return w, choice
 
     def _fit_exact(
         self,

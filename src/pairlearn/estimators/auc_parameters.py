@@ -125,12 +125,18 @@ class AUCParameters(StoredDecisions):
 
     def _check_top(self, top: TopOfList) -> None:
         """Refuse what an objective for the top of the list does not go with."""
-        asked = self._asks_for_sgd()
-        if self.solver == "sgd" or asked:
-            received = 'solver="sgd"' if self.solver == "sgd" else asked[0]
+        # Examples meet a sample of the past here, not each other, and steps adapt by themselves.
+        for name in self._asks_for_sgd():
+            if name not in ("step_size", "radius", "n_passes"):
+                raise ValueError(
+                    f'objective="{self.objective}" would ignore {name}='
+                    f"{getattr(self, name)!r}, which is about pairs of examples; leave it at its "
+                    'default, or use objective="auc".'
+                )
+        if self.step_size == "theory":
             raise ValueError(
-                f'objective="{self.objective}" is minimised by the exact solver; {received} is for '
-                'stochastic gradient descent: leave it at its default, or use objective="auc".'
+                f'step_size="theory" is about the mean over pairs, objective="{self.objective}" is '
+                'none; pass a number or "auto".'
             )
         by_moments = self.solver == "moments" or bool(self.monotone)
         if by_moments or (self.solver == "auto" and not is_linear(self.features)):
@@ -164,9 +170,9 @@ class AUCParameters(StoredDecisions):
         """Return "sgd" or "exact"; what was asked for by name decides before the data do."""
         if self.solver != "auto":
             return self.solver
-        if self.objective != "auc":
-            return "exact"
         asked = self._asks_for_sgd()
+        if self.objective != "auc" and not asked:
+            return "exact"
         if asked and self.ridge != "auto":
             raise ValueError(
                 f"ridge={self.ridge!r} is for the exact solver, but {asked[0]} asks for stochastic "
@@ -185,6 +191,8 @@ class AUCParameters(StoredDecisions):
         )
 
     def _loss_for(self, solver: str) -> PairLoss:
+        if self.loss == "auto" and self.objective != "auc":
+            return get_loss("squared_hinge")
         if self.loss == "auto":
             return get_loss({"exact": "squared_hinge", "moments": "square"}.get(solver, "hinge"))
         return get_loss(self.loss)

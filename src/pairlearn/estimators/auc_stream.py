@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How an AUC classifier learns a stream, chunk by chunk: by Algorithm 2 or by class moments."""
+"""How an AUC classifier learns a stream: by Algorithm 2, by class moments, or for the top."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pairlearn.estimators.auc_features import as_map, choose_features, fit_map, 
 from pairlearn.estimators.auc_moments import FIRST, MomentStream
 from pairlearn.estimators.auc_online import OnlineGrid, relative_to
 from pairlearn.estimators.auc_parameters import AUCParameters
+from pairlearn.estimators.auc_top import TOP_STEP_SIZE
 from pairlearn.estimators.by_name import as_averaging, as_pairing, as_schedule
 from pairlearn.estimators.decisions import Undecided
 from pairlearn.estimators.features_seen import see_features, seen_features
@@ -23,10 +24,12 @@ from pairlearn.estimators.scaling import Scaling
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import Square, get_loss
 from pairlearn.problem import Problem
+from pairlearn.restored import restored_count
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.top_stream import TopStream
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_generator, check_positive
 
@@ -39,6 +42,7 @@ class AUCStream(AUCParameters):
     n_features_in_: int
     _online: OnlineGrid | None
     _moments: MomentStream | None
+    _top: TopStream | None
     _known_scales: Scaling | RunningScales | None
 
     def partial_fit(
@@ -87,11 +91,6 @@ class AUCStream(AUCParameters):
         first = not hasattr(self, "classes_")
         if self.solver == "exact":
             raise ValueError('partial_fit needs solver="sgd", "moments" or "auto", got "exact".')
-        if self.objective != "auc":
-            raise ValueError(
-                f'partial_fit is for objective="auc", got "{self.objective}": the top of a list is '
-                "known when all of it is; call fit."
-            )
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         try:
@@ -142,6 +141,8 @@ class AUCStream(AUCParameters):
         if self._learns_moments():
             return self._learn_moments(rows, y, weight, known, first=first)
         rows = self._mapped_chunk(rows)
+        if self.objective != "auc":
+            return self._learn_top(rows, y, weight, known, first=first)
         online = self.__dict__.get("_online")
         if online is None:
             if self.step_size == "theory":
@@ -225,6 +226,11 @@ class AUCStream(AUCParameters):
                 'a stream by moments has no step sizes to start anew; use solver="sgd" to forget '
                 "the past."
             )
+        if self.__dict__.get("_top") is not None:
+            raise ValueError(
+                f'a stream of objective="{self.objective}" keeps a sample of all its past; forget '
+                'is for objective="auc".'
+            )
         online = self.__dict__.get("_online")
         if online is not None:
             self._known_scales = online.best.scales
@@ -261,6 +267,53 @@ class AUCStream(AUCParameters):
         scores: NDArray[np.float64] = stream.learn(rows, y, weight)
         self._adopt_moments(stream, classes)
         return scores
+
+    def _learn_top(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        classes: NDArray[Any],
+        *,
+        first: bool,
+    ) -> NDArray[np.float64]:
+        """Learn a chunk for the top of the list."""
+        stream: TopStream | None = self.__dict__.get("_top")
+        if stream is None:
+            if not first:
+                raise ValueError(
+                    f'a stream of objective="{self.objective}" cannot go on from fit, which does '
+                    "not keep a sample of its examples; teach a new model by partial_fit alone."
+                )
+            stream = self._new_top(rows.shape[1])
+        scores = stream.learn(rows, y, weight)
+        self._adopt_top(stream, classes)
+        return scores
+
+    def _new_top(self, n_features: int) -> TopStream:
+        top = self._objective().top
+        assert top is not None
+        radius = self._given_radius()
+        draws = check_generator(copy.deepcopy(self.random_state))
+        return TopStream(
+            top,
+            self._loss_for("sgd"),
+            n_features,
+            step_size=self._given_step_size() or TOP_STEP_SIZE,
+            radius=np.inf if radius is None else radius,
+            is_scaled=self.scaling is not None,
+            seed=int(draws.integers(2**31)),
+        )
+
+    def _adopt_top(self, stream: TopStream, classes: NDArray[Any]) -> None:
+        """Take over a stream for the top of the list."""
+        self._top, self.solver_, self.loss_ = stream, "sgd", stream.loss
+        self.step_size_, self.radius_ = stream.step_size, stream.radius
+        self.ridge_, self.held_out_auc_, self.data_fingerprint_ = None, None, None
+        self.n_steps_ = self.n_examples_ = stream.n_examples
+        self.n_gradients_ = stream.n_pairs
+        self.trace_ = Trace(n_steps=stream.n_examples, n_gradients=stream.n_pairs)
+        self._publish_stream(stream.average, classes, stream.window())
 
     def _new_moments(self, n_features: int) -> MomentStream:
         if self.monotone:
@@ -341,6 +394,10 @@ class AUCStream(AUCParameters):
         online, moments = self.__dict__.get("_online"), self.__dict__.get("_moments")
         if moments is not None:
             return {**seen_features(self), "classes": self.classes_, "moments": moments.state()}
+        top = self.__dict__.get("_top")
+        if top is not None:
+            found = {"top": top.state(), "seed": top.seed, "width": top.n_features}
+            return {**seen_features(self), "classes": self.classes_, **found}
         if online is None:
             return {}
         return {**seen_features(self), "classes": self.classes_, **online.state()}
@@ -354,7 +411,9 @@ class AUCStream(AUCParameters):
             if not isinstance(classes, np.ndarray) or classes.shape != (2,):
                 raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")
             self._check_parameters()
-            if ("moments" in state) != self._learns_moments():
+            if ("moments" in state) != self._learns_moments() or (
+                ("top" in state) != (self.objective != "auc")
+            ):
                 raise ValueError(
                     "the saved stream was learned by another solver; make the model alike."
                 )
@@ -362,6 +421,14 @@ class AUCStream(AUCParameters):
                 stream = self._new_moments(self.n_features_in_)
                 stream.restore(state["moments"], self.n_features_in_)
                 self._adopt_moments(stream, classes)
+                return
+            if "top" in state:
+                learned = self._new_top(restored_count(state, "width", minimum=1))
+                learned.seed = restored_count(state, "seed")
+                learned.restore(state["top"])
+                if isinstance(self.features, FeatureMap) and self.features.is_fitted:
+                    publish(self, features_=self.features)
+                self._adopt_top(learned, classes)
                 return
             online = OnlineGrid.from_state(
                 state,

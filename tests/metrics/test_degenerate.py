@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Samples at the edge: one positive, ties everywhere, k = 1, a class that is missing in a fold."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.model_selection import KFold, cross_val_score
+
+from pairlearn.metrics import (
+    AveragePrecision,
+    BrierScore,
+    CalibrationError,
+    EnrichmentFactor,
+    ExpectedCost,
+    HandTill,
+    PartialAUC,
+    PrecisionAt,
+    RecallAt,
+    calibration_curve,
+    precision_recall_band,
+    roc_band,
+    scorer,
+)
+
+METRICS = [
+    PartialAUC(), PartialAUC(0.05), PartialAUC(0.3, 0.5), AveragePrecision(), PrecisionAt(1),
+    PrecisionAt(3), RecallAt(1), EnrichmentFactor(0.01), EnrichmentFactor(1.0), ExpectedCost(),
+    BrierScore(), CalibrationError(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+@pytest.mark.parametrize(
+    ("y", "scores"),
+    [
+        ([0, 0, 0, 1], [0.1, 0.2, 0.3, 0.9]),
+        ([0, 0, 0, 1], [0.9, 0.2, 0.3, 0.1]),
+        ([0, 1, 1, 1], [0.4, 0.2, 0.3, 0.9]),
+        ([0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5]),
+        ([0, 1, 0, 1, 1], [0.0, 0.0, 1.0, 1.0, 1.0]),
+    ],
+    ids=["one positive", "one positive, last", "one negative", "constant", "ties"],
+)
+def test_values_are_defined_and_intervals_hold_them(metric, y, scores):
+    found = metric.interval(y, scores)
+    assert math.isfinite(found.value)
+    assert found.low <= found.value <= found.high
+    assert found.value == metric(y, scores)
+    same = metric.compare(y, scores, scores)
+    assert same.difference == 0.0
+    assert 0.0 <= same.p_value <= 1.0
+
+
+def test_values_at_the_edge_are_scikit_learns():
+    for y, scores in (([0, 0, 0, 1], [0.9, 0.2, 0.3, 0.1]), ([0, 1, 0, 1], [0.5] * 4),
+                      ([0, 1, 0, 1, 1], [0.0, 0.0, 1.0, 1.0, 1.0])):  # fmt: skip
+        assert AveragePrecision()(y, scores) == pytest.approx(average_precision_score(y, scores))
+        assert PartialAUC()(y, scores) == pytest.approx(roc_auc_score(y, scores))
+        assert PartialAUC(0.3)(y, scores) == pytest.approx(
+            roc_auc_score(y, scores, max_fpr=0.3), abs=1e-12
+        )
+
+
+def test_curves_of_ties_and_single_examples():
+    for y, scores in (([0, 0, 1, 1], [0.5] * 4), ([0, 0, 0, 1], [0.1, 0.2, 0.3, 0.9])):
+        roc = roc_band(y, scores, n_resamples=50)
+        assert (roc.low <= roc.tpr).all()
+        assert (roc.tpr <= roc.high).all()
+        band = precision_recall_band(y, scores, n_resamples=50)
+        assert (band.low <= band.precision).all()
+        assert (band.precision <= band.high).all()
+        curve = calibration_curve(y, scores)
+        assert (curve.low <= curve.observed).all()
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 1.5, math.nan, math.inf])
+def test_false_positive_rates_that_are_none(bad):
+    with pytest.raises(ValueError, match=r"max_fpr must .*\(0, 1\]"):
+        PartialAUC(bad)
+    with pytest.raises(ValueError, match="share must lie in"):
+        EnrichmentFactor(bad)
+
+
+def test_counts_that_are_none():
+    for wrong in (0, -1, 1.5):
+        with pytest.raises((ValueError, TypeError), match="k"):
+            PrecisionAt(wrong)
+    with pytest.raises(ValueError, match="k must be at most the number of examples, got 5 for 4"):
+        RecallAt(5)([0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("metric", [m for m in METRICS if not m.of_probabilities], ids=repr)
+def test_one_class_is_refused(metric):
+    with pytest.raises(ValueError, match="class"):
+        metric([1, 1, 1], [0.1, 0.2, 0.3])
+
+
+def test_a_class_that_is_missing_in_a_fold():
+    X, y = load_iris(return_X_y=True)
+    # Without shuffling the first and the last fold have one class and no pair, the second has two.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = cross_val_score(
+            LogisticRegression(max_iter=300), X, y, cv=KFold(5), scoring=scorer("hand_till")
+        )
+    assert np.isnan(values[[0, 4]]).all()
+    assert 0.5 < values[1] <= 1.0
+    # Two of three classes are there: the mean is over the pairs that are.
+    fitted = LogisticRegression(max_iter=300).fit(X, y)
+    some = y != 1
+    assert scorer("hand_till")(fitted, X[some], y[some]) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="class"):
+        HandTill(classes=(0, 1, 2))(y[:5], fitted.predict_proba(X[:5]))
+    Z, z = make_classification(60, random_state=0)
+    two = LogisticRegression(max_iter=300).fit(Z, z)
+    with pytest.raises(ValueError, match="class"):
+        scorer("average_precision")(two, Z[z == 1], z[z == 1])
