@@ -80,7 +80,7 @@ $(VENV)/.torch: $(VENV)/.test
 	touch $@
 
 test-torch: $(VENV)/.torch
-	$(BIN)/python -m pytest -q -rs tests/torch src/pairlearn/torch
+	$(BIN)/python -m pytest -q -rs tests/torch src/pairlearn/torch docs/guide/torch.md
 
 # The recipes for other engines, in the same environment; Spark needs a Java runtime.
 test-ray: $(VENV)/.test

@@ -89,11 +89,17 @@ _SPECS: dict[str, ModelSpec] = {}
 #: The library's own estimators: where each one registers itself.
 _HOMES = {
     "AUCClassifier": "pairlearn.estimators.auc",
+    "EmbeddingLearner": "pairlearn.torch.embedder",
     "EntropyRegressor": "pairlearn.estimators.entropy",
     "MetricLearner": "pairlearn.estimators.metric",
     "MulticlassAUCClassifier": "pairlearn.estimators.multiclass",
+<<<<<<< HEAD
     "MultilabelAUCClassifier": "pairlearn.estimators.multilabel",
     "OrdinalAUCClassifier": "pairlearn.estimators.ordinal",
+=======
+    "NeuralAUCClassifier": "pairlearn.torch.classifier",
+    "NeuralRanker": "pairlearn.torch.ranker",
+>>>>>>> e6b1d77 (Networks for tables: a classifier, a ranker and embeddings as scikit-learn estimators, with their benchmarks, examples and a page of the guide)
     "PairwiseRanker": "pairlearn.estimators.ranker",
     "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
     "PrivateAUCContinual": "pairlearn.estimators.private_continual",
