@@ -93,13 +93,10 @@ _HOMES = {
     "EntropyRegressor": "pairlearn.estimators.entropy",
     "MetricLearner": "pairlearn.estimators.metric",
     "MulticlassAUCClassifier": "pairlearn.estimators.multiclass",
-<<<<<<< HEAD
     "MultilabelAUCClassifier": "pairlearn.estimators.multilabel",
-    "OrdinalAUCClassifier": "pairlearn.estimators.ordinal",
-=======
     "NeuralAUCClassifier": "pairlearn.torch.classifier",
     "NeuralRanker": "pairlearn.torch.ranker",
->>>>>>> e6b1d77 (Networks for tables: a classifier, a ranker and embeddings as scikit-learn estimators, with their benchmarks, examples and a page of the guide)
+    "OrdinalAUCClassifier": "pairlearn.estimators.ordinal",
     "PairwiseRanker": "pairlearn.estimators.ranker",
     "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
     "PrivateAUCContinual": "pairlearn.estimators.private_continual",
