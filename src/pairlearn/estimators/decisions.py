@@ -30,13 +30,55 @@ from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.validation import check_positive
 
-__all__ = ["ScoreDecisions", "StoredDecisions", "Undecided"]
+__all__ = [
+    "DECISION_ARRAYS",
+    "ScoreDecisions",
+    "StoredDecisions",
+    "Undecided",
+    "pack_decision",
+    "unpack_decision",
+]
 
 #: Threshold and calibration use at most so many training scores of each class.
 _SCORES_PER_CLASS = 2_500
 
 
 Decision = tuple[float, Sigmoid | Isotonic]
+
+#: Threshold and calibration in a model file.
+DECISION_ARRAYS: Mapping[str, ArraySpec] = {
+    "threshold": ArraySpec(()),
+    "sigmoid": ArraySpec((2,), required=False),
+    "isotonic_scores": ArraySpec(("n_knots",), required=False, order="strictly rising"),
+    "isotonic_values": ArraySpec(("n_knots",), required=False, low=0.0, high=1.0, order="rising"),
+}
+
+
+def pack_decision(decision: Decision) -> dict[str, NDArray[Any]]:
+    """Return threshold and calibration as arrays."""
+    threshold, calibrator = decision
+    if isinstance(calibrator, Sigmoid):
+        found = {"sigmoid": np.array([calibrator.slope, calibrator.intercept])}
+    else:
+        found = {"isotonic_scores": calibrator.knots, "isotonic_values": calibrator.values}
+    return {"threshold": np.array(threshold), **found}
+
+
+def unpack_decision(arrays: Mapping[str, NDArray[Any]]) -> Decision:
+    """Return threshold and calibration from arrays of a file."""
+    if "sigmoid" in arrays:
+        slope, intercept = arrays["sigmoid"].tolist()
+        if slope < 0:
+            raise ModelFileError(
+                f"its probabilities would fall with the score (slope {slope:g}); save the "
+                "fitted model again."
+            )
+        calibrator: Sigmoid | Isotonic = Sigmoid(slope, intercept)
+    elif len(arrays.get("isotonic_scores", ())) and "isotonic_values" in arrays:
+        calibrator = Isotonic(arrays["isotonic_scores"], arrays["isotonic_values"])
+    else:
+        raise ModelFileError("it holds no calibration; save the fitted model again.")
+    return float(arrays["threshold"]), calibrator
 
 
 class Undecided:
@@ -272,7 +314,6 @@ class StoredDecisions(Storable, ScoreDecisions):
     _not_stored = ("callbacks", "random_state")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
-        "threshold": ArraySpec(()),
         "step_size": ArraySpec((), required=False, low=0.0),
         "radius": ArraySpec((), required=False, low=0.0),
         "ridge": ArraySpec((), required=False, low=0.0),
@@ -280,24 +321,13 @@ class StoredDecisions(Storable, ScoreDecisions):
         "n_steps": ArraySpec((), ("int64",), low=0),
         "n_gradients": ArraySpec((), ("int64",), low=0),
         "n_examples": ArraySpec((), ("int64",), low=0),
-        "sigmoid": ArraySpec((2,), required=False),
-        "isotonic_scores": ArraySpec(("n_knots",), required=False, order="strictly rising"),
-        "isotonic_values": ArraySpec(
-            ("n_knots",), required=False, low=0.0, high=1.0, order="rising"
-        ),
+        **DECISION_ARRAYS,
     }
 
     def _pack(self) -> dict[str, NDArray[Any]]:
         model = self._published()
-        threshold, calibrator = self._decided(model)
         arrays = super()._pack()
-        arrays["coef"], arrays["threshold"] = model["coef_"][0], np.array(threshold)
-        if isinstance(calibrator, Sigmoid):
-            arrays["sigmoid"] = np.array([calibrator.slope, calibrator.intercept])
-        else:
-            arrays["isotonic_scores"] = calibrator.knots
-            arrays["isotonic_values"] = calibrator.values
-        return arrays
+        return {**arrays, "coef": model["coef_"][0], **pack_decision(self._decided(model))}
 
     def _unpack(self, record: ModelRecord) -> None:
         arrays = record.arrays
@@ -313,17 +343,5 @@ class StoredDecisions(Storable, ScoreDecisions):
         self.trace_ = Trace(n_steps=self.n_steps_, n_gradients=self.n_gradients_)
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
         self._online = None
-        if "sigmoid" in arrays:
-            slope, intercept = arrays["sigmoid"].tolist()
-            if slope < 0:
-                raise ModelFileError(
-                    f"its probabilities would fall with the score (slope {slope:g}); save the "
-                    "fitted model again."
-                )
-            calibrator: Sigmoid | Isotonic = Sigmoid(slope, intercept)
-        elif len(arrays.get("isotonic_scores", ())) and "isotonic_values" in arrays:
-            calibrator = Isotonic(arrays["isotonic_scores"], arrays["isotonic_values"])
-        else:
-            raise ModelFileError("it holds no calibration; save the fitted model again.")
-        coef, threshold = arrays["coef"].copy()[np.newaxis], float(arrays["threshold"])
-        publish(self, coef_=coef, _decision=(threshold, calibrator))
+        coef = arrays["coef"].copy()[np.newaxis]
+        publish(self, coef_=coef, _decision=unpack_decision(arrays))

@@ -89,10 +89,13 @@ _SPECS: dict[str, ModelSpec] = {}
 #: The library's own estimators: where each one registers itself.
 _HOMES = {
     "AUCClassifier": "pairlearn.estimators.auc",
+    "EmbeddingLearner": "pairlearn.torch.embedder",
     "EntropyRegressor": "pairlearn.estimators.entropy",
     "MetricLearner": "pairlearn.estimators.metric",
     "MulticlassAUCClassifier": "pairlearn.estimators.multiclass",
     "MultilabelAUCClassifier": "pairlearn.estimators.multilabel",
+    "NeuralAUCClassifier": "pairlearn.torch.classifier",
+    "NeuralRanker": "pairlearn.torch.ranker",
     "OrdinalAUCClassifier": "pairlearn.estimators.ordinal",
     "PairwiseRanker": "pairlearn.estimators.ranker",
     "PrivateAUCClassifier": "pairlearn.estimators.private_auc",

@@ -20,11 +20,14 @@ except ImportError:
 
 _HOME = {
     "auc": ("AUCLoss", "PartialAUCLoss"),
+    "classifier": ("NeuralAUCClassifier",),
+    "embedder": ("EmbeddingLearner",),
     "embeddings": ("ContrastiveLoss", "DistanceLoss"),
     "entropy": ("ErrorEntropyLoss",),
     "memory": ("EmbeddingMemory", "ScoreMemory"),
     "objective": ("ObjectiveSolution", "ObjectiveStream", "PairwiseObjective"),
     "pairwise": ("PairwiseLoss",),
+    "ranker": ("NeuralRanker",),
     "ranking": ("RankingLoss",),
     "sampler": ("BalancedSampler",),
 }

@@ -8,6 +8,7 @@ running sums, O(B log B), instead of all B^2 pairs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,13 +20,42 @@ __all__ = ["MARGIN_LOSSES", "MarginLoss", "all_pairs", "as_margin_loss", "pair_t
 #: The losses of margins, one by one.
 MarginLoss = Callable[[Tensor], Tensor]
 
+
+# Functions with names, so that a loss can be pickled.
+def _hinge(m: Tensor, margin: float) -> Tensor:
+    return functional.relu(margin - m)
+
+
+def _squared_hinge(m: Tensor, margin: float) -> Tensor:
+    return functional.relu(margin - m) ** 2
+
+
+def _square(m: Tensor, margin: float) -> Tensor:
+    return (margin - m) ** 2
+
+
+def _logistic(m: Tensor, margin: float) -> Tensor:
+    return functional.softplus(-m)
+
+
 #: By name, with the margin that is wanted; the logistic loss has none.
 MARGIN_LOSSES: dict[str, Callable[[Tensor, float], Tensor]] = {
-    "hinge": lambda m, margin: functional.relu(margin - m),
-    "squared_hinge": lambda m, margin: functional.relu(margin - m) ** 2,
-    "square": lambda m, margin: (margin - m) ** 2,
-    "logistic": lambda m, margin: functional.softplus(-m),
+    "hinge": _hinge,
+    "squared_hinge": _squared_hinge,
+    "square": _square,
+    "logistic": _logistic,
 }
+
+
+@dataclass(frozen=True)
+class _OfMargin:
+    """A loss with its margin."""
+
+    function: Callable[[Tensor, float], Tensor]
+    margin: float
+
+    def __call__(self, m: Tensor) -> Tensor:
+        return self.function(m, self.margin)
 
 
 def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[MarginLoss, float]:
@@ -40,8 +70,7 @@ def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[Margin
             raise ValueError(f'loss="logistic" has no margin, got margin={margin!r}; leave it out.')
         if not 0.0 < wanted < float("inf"):
             raise ValueError(f"margin must be a positive number, got {margin!r}.")
-        function = MARGIN_LOSSES[loss]
-        return (lambda m: function(m, wanted)), wanted
+        return _OfMargin(MARGIN_LOSSES[loss], wanted), wanted
     if callable(loss):
         if margin is not None:
             raise ValueError("a loss of your own knows its margin; leave out margin.")

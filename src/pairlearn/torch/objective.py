@@ -41,11 +41,20 @@ PairFunction = Callable[[Any, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class ObjectiveSolution:
-    """The result of a run; both parameters have the form of the starting point."""
+    """The result of a run.
 
-    #: The average by the averaging rule: the output of the algorithm.
+    Parameters
+    ----------
+    average : Tensor or mapping of str to Tensor
+        The average by the averaging rule, in the form of the starting point: the output of the
+        algorithm.
+    w : Tensor or mapping of str to Tensor
+        The last iterate.
+    trace : Trace
+        What happened on the way.
+    """
+
     average: Any
-    #: The last iterate.
     w: Any
     trace: Trace
 
@@ -243,6 +252,15 @@ class ObjectiveStream:
 
     Feeding a stream in chunks of any sizes gives the same result. `state_dict` holds all that the
     next chunk depends on.
+
+    Parameters
+    ----------
+    objective : PairwiseObjective
+        The function, and the parts.
+    w_start : Tensor or mapping of str to Tensor
+        The starting point.
+    rng : numpy.random.Generator
+        Source of randomness, for pairings that need one.
     """
 
     def __init__(

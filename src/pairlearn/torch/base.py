@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the estimators of networks share: parameters, folds, training, scores, and their file."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.published import Part, publish, published
+from pairlearn.estimators.storage import Storable
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec
+from pairlearn.progress import Progress
+from pairlearn.torch.devices import as_device, own_randomness
+from pairlearn.torch.networks import (
+    check_hidden,
+    make_network,
+    outputs,
+    perceptron_size,
+    restore_vector,
+    state_vector,
+)
+from pairlearn.torch.standardise import Standardiser
+from pairlearn.torch.training import History, Learner, train
+from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
+
+__all__ = ["LEAST_BATCHES", "NeuralEstimator", "deal"]
+
+#: The network that `load` was given, for models that were trained with one of the user's own.
+_GIVEN: ContextVar[Any] = ContextVar("given network", default=None)
+#: Batches of an epoch with batch_size="auto", and the smallest and the largest batch.
+_BATCHES, _SMALLEST, _LARGEST = 16, 32, 512
+#: Batches of a stream, and the steps that its average looks back.
+_STREAM_BATCH, _STREAM_HORIZON = 128, 100
+#: An epoch has at least so many batches: of few examples it is several passes.
+LEAST_BATCHES = 16
+
+
+def deal(labels: NDArray[Any], n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return a fold for each example, each label dealt evenly."""
+    fold = np.empty(len(labels), dtype=np.int64)
+    offset = 0
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        fold[rng.permutation(members)] = (offset + np.arange(len(members))) % n_folds
+        offset += len(members)
+    return fold
+
+
+class NeuralEstimator(Storable):
+    """Base class: networks on standardised features, trained with early stopping."""
+
+    hidden: Sequence[int]
+    network: Any
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    batch_size: int | str
+    max_epochs: int
+    patience: int
+    validation_fraction: float
+    device: Any
+    random_state: Any
+    verbose: int
+    n_features_in_: int
+    held_out_: float | None
+    history_: list[History]
+    n_outputs_: int
+    n_examples_: int
+    device_: str
+    _learners: list[Learner] | None
+
+    networks_: Any = Part()
+    scaler_: Any = Part()
+
+    _not_stored = ("random_state", "network", "device")
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "weights": ArraySpec(("n_weights",)),
+        "n_networks": ArraySpec((), ("int64",), low=1, high=1000),
+        "n_outputs": ArraySpec((), ("int64",), low=1),
+        "own_network": ArraySpec((), ("bool",)),
+        "n_seen": ArraySpec((), ("int64",), low=0),
+        "centre": ArraySpec(("n_features",)),
+        "squares": ArraySpec(("n_features",), low=0.0),
+        "low": ArraySpec(("n_features",)),
+        "high": ArraySpec(("n_features",)),
+        "n_examples": ArraySpec((), ("int64",), low=0),
+        "held_out": ArraySpec((), required=False, low=0.0, high=1.0),
+    }
+
+    # ------------------------------------------------------------------------- parameters
+
+    def _check_training(self) -> None:
+        check_hidden(self.hidden)
+        if not 0.0 <= float(self.dropout) < 1.0:
+            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout!r}.")
+        if self.network is not None and (tuple(self.hidden) != (256, 256) or self.dropout):
+            raise ValueError(
+                "hidden and dropout shape the network that is made here; with a network of your "
+                "own leave them at their defaults."
+            )
+        check_positive("learning_rate", self.learning_rate)
+        if not 0.0 <= float(self.weight_decay) < float("inf"):
+            raise ValueError(f"weight_decay must be at least 0, got {self.weight_decay!r}.")
+        if self.batch_size != "auto":
+            check_count("batch_size", self.batch_size, minimum=2)  # type: ignore[arg-type]
+        check_count("max_epochs", self.max_epochs)
+        check_count("patience", self.patience)
+        check_fraction("validation_fraction", self.validation_fraction)
+
+    def _batch_size(self, n: int) -> int:
+        if self.batch_size != "auto":
+            return int(self.batch_size)
+        return int(np.clip(2 ** int(np.log2(max(n / _BATCHES, 1.0))), _SMALLEST, _LARGEST))
+
+    def _learner(self, seed: int, n_outputs: int, loss: Any, device: Any, horizon: int) -> Learner:
+        with own_randomness(seed, device):
+            network = make_network(
+                self.network,
+                self.n_features_in_,
+                check_hidden(self.hidden),
+                n_outputs,
+                self.dropout,
+            )
+        return self._going_on(network.float(), loss, device, horizon)
+
+    def _going_on(self, network: Any, loss: Any, device: Any, horizon: int) -> Learner:
+        """Return a learner that starts from a network."""
+        return Learner(
+            network.to(device),
+            loss.to(device),
+            learning_rate=float(self.learning_rate),
+            weight_decay=float(self.weight_decay),
+            horizon=horizon,
+        )
+
+    # --------------------------------------------------------------------------- training
+
+    def _train(
+        self,
+        learner: Learner,
+        batches: Callable[[], Iterable[tuple[Any, ...]]],
+        judge: Callable[[NDArray[np.float64]], float] | None,
+        held: Any,
+        *,
+        label: str,
+        metric: str,
+        seed: int,
+        device: Any,
+    ) -> tuple[Any, History]:
+        """Train a network; `judge` hears what it says of the held-out rows `held`."""
+
+        def judged(network: Any) -> float:
+            network.eval()
+            with torch.no_grad():
+                found = network(held).reshape(len(held), -1).double().cpu().numpy()
+            assert judge is not None
+            return judge(found)
+
+        with ExitStack() as stack:
+            stack.enter_context(own_randomness(seed, device))
+            bar = None
+            if self.verbose:
+                title = f"{label} on {device}"
+                bar = Progress(self.max_epochs, label=title, unit="epochs", asked_for=True)
+                stack.enter_context(bar)
+
+            def told(epoch: int, history: History) -> None:
+                if bar is not None:
+                    note = f"loss {history.losses[-1]:.4g}"
+                    if history.held_out:
+                        note += f", held-out {metric} {max(history.held_out):.4f}"
+                    bar.update(epoch, note=note)
+
+            network, history = train(
+                learner,
+                batches,
+                max_epochs=self.max_epochs,
+                patience=self.patience,
+                judge=None if judge is None else judged,
+                told=told,
+            )
+        return network.cpu().eval(), history
+
+    # --------------------------------------------------------------------------- streams
+
+    def _stream_batch(self) -> int:
+        return _STREAM_BATCH if self.batch_size == "auto" else int(self.batch_size)
+
+    def _stream_learners(
+        self, model: Mapping[str, Any], n_outputs: int, loss: Any, device: Any
+    ) -> list[Learner]:
+        """Return the learners that a chunk goes on with: one network, or all those of a fit."""
+        running: list[Learner] | None = self.__dict__.get("_learners")
+        if running is not None:
+            return running
+        if not model:
+            seed = int(check_generator(self.random_state).integers(2**31))
+            return [self._learner(seed, n_outputs, loss, device, _STREAM_HORIZON)]
+        return [
+            self._going_on(copy.deepcopy(network), copy.deepcopy(loss), device, _STREAM_HORIZON)
+            for network in model["networks_"]
+        ]
+
+    def _averages(self, learners: Sequence[Learner]) -> tuple[Any, ...]:
+        """Return copies of the networks that predict."""
+        return tuple(copy.deepcopy(learner.average).cpu().eval() for learner in learners)
+
+    def _note_chunk(self, n: int, device: Any, *, first: bool, n_outputs: int) -> None:
+        if first:
+            self.held_out_, self.history_ = None, []
+            self.n_outputs_, self.n_examples_ = n_outputs, 0
+        self.n_examples_ += n
+        self.device_ = str(device)
+
+    # ------------------------------------------------------------------------------ scores
+
+    def _rows(self, X: Any) -> Any:
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    def _fitted(self) -> Mapping[str, Any]:
+        """Return the model of this moment; whoever needs more than one part of it asks once."""
+        check_is_fitted(self, "networks_")
+        return published(self)
+
+    def _outputs(self, X: Any, model: Mapping[str, Any]) -> NDArray[np.float64]:
+        """Return the mean of what the networks say of checked rows."""
+        device = as_device(self.device)
+        Z = model["scaler_"].transform(X)
+        found = [outputs(network, Z, device) for network in model["networks_"]]
+        return np.asarray(np.mean(found, axis=0))
+
+    # ---------------------------------------------------------------------------- the file
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, network: Any = None) -> Self:
+        """Return the fitted model in a file written by `save`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        network : Module or callable, optional
+            What the parameter `network` was, if it was given: the file holds its numbers, and no
+            code.
+
+        Returns
+        -------
+        estimator
+            The model; it predicts what the saved one predicted. Nothing in the file is executed.
+        """
+        with _given(network):
+            return super().load(path)
+
+    def _pack(self) -> dict[str, NDArray[Any]]:
+        model = self._fitted()
+        vectors = [state_vector(network) for network in model["networks_"]]
+        scaler: Standardiser = model["scaler_"]
+        arrays: dict[str, NDArray[Any]] = {
+            "weights": np.concatenate(vectors),
+            "n_networks": np.array(len(vectors)),
+            "n_outputs": np.array(self.n_outputs_),
+            "own_network": np.array(self.network is not None),
+            "n_seen": np.array(scaler.n_seen),
+            "n_examples": np.array(self.n_examples_),
+        }
+        for name in ("centre", "squares", "low", "high"):
+            arrays[name] = getattr(scaler, name)
+        if self.held_out_ is not None:
+            arrays["held_out"] = np.array(self.held_out_)
+        return arrays
+
+    def _unpack(self, record: ModelRecord) -> None:
+        arrays = record.arrays
+        count, n_outputs = int(arrays["n_networks"]), int(arrays["n_outputs"])
+        d, given = len(arrays["centre"]), _GIVEN.get()
+        if bool(arrays["own_network"]) != (given is not None):
+            raise ModelFileError(
+                "it was trained with a network of its own, whose numbers it holds and whose code "
+                f"it does not: {type(self).__name__}.load(path, network=...)."
+                if given is None
+                else "it was trained without a network of its own; leave out network=."
+            )
+        self.network = given
+        self._check_training()
+        weights = arrays["weights"]
+        # Before anything is allocated: a file may name layers of any width.
+        size = perceptron_size(d, check_hidden(self.hidden), n_outputs)
+        if given is None and size * count != len(weights):
+            raise ModelFileError(
+                f"it has {len(weights)} weights, {count} networks of this shape {size * count}."
+            )
+        self.n_features_in_ = d
+        networks = []
+        for vector in np.split(weights, count) if len(weights) % count == 0 else ():
+            made = make_network(given, d, check_hidden(self.hidden), n_outputs, self.dropout)
+            restore_vector(made, vector)
+            networks.append(made.eval())
+        if not networks:
+            raise ModelFileError(f"its {len(weights)} weights are not those of {count} networks.")
+        scaler = Standardiser(
+            int(arrays["n_seen"]),
+            *(arrays[name].copy() for name in ("centre", "squares", "low", "high")),
+        )
+        self.n_outputs_, self.n_examples_ = n_outputs, int(arrays["n_examples"])
+        held_out = arrays.get("held_out")
+        self.held_out_ = None if held_out is None else float(held_out)
+        self.history_ = []
+        self._learners = None
+        publish(self, networks_=tuple(networks), scaler_=scaler)
+
+
+@contextmanager
+def _given(network: Any) -> Iterator[None]:
+    token = _GIVEN.set(network)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)

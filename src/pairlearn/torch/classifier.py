@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""AUC maximisation by small networks, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from pairlearn.estimators.auc_choice import two_classes
+from pairlearn.estimators.decisions import (
+    DECISION_ARRAYS,
+    ScoreDecisions,
+    Undecided,
+    pack_decision,
+    unpack_decision,
+)
+from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.published import publish
+from pairlearn.estimators.storage import register_storable
+from pairlearn.metrics import roc_auc
+from pairlearn.models.provenance import data_fingerprint
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec
+from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.torch.auc import AUCLoss
+from pairlearn.torch.base import LEAST_BATCHES, NeuralEstimator, deal
+from pairlearn.torch.devices import as_device
+from pairlearn.torch.margins import MarginLoss
+from pairlearn.torch.networks import outputs
+from pairlearn.torch.sampler import BalancedSampler
+from pairlearn.torch.standardise import Standardiser
+from pairlearn.torch.training import History
+from pairlearn.validation import check_count, check_fraction, check_generator
+
+__all__ = ["NeuralAUCClassifier"]
+
+Vector = NDArray[np.float64]
+
+#: n_networks="auto": so many examples seen by all of them together, but 1 to 5 networks.
+_EXAMPLES, _MOST = 30_000, 5
+#: Threshold and calibration of a stream look at so many of the latest scores.
+_WINDOW = 4096
+
+
+class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Classifier that maximises the area under the ROC curve by small networks.
+
+    Minimises the mean over opposite pairs of a loss of s(x) - s(x'), the score s being a network,
+    on balanced batches and, by default, with a memory of the last scores of each class. Training
+    ends when the AUC on held-out examples stops rising. Several networks, each with another
+    part of the data held out, are averaged where data are few.
+
+    Parameters
+    ----------
+    loss : str or callable, default="logistic"
+        "logistic", "squared_hinge", "hinge", "square", or a function of margins: see `AUCLoss`.
+    hidden : sequence of int, default=(256, 256)
+        Widths of the hidden layers.
+    network : Module, callable or None, default=None
+        A network of your own from standardised features to one score, or a function that makes one
+        for a number of features. A module is copied, with the weights that it has.
+    dropout : float, default=0.0
+        Share of hidden units that are left out at random while training.
+    pairing : {"memory", "batch", "previous"}, default="memory"
+        Who meets whom, see `PairwiseLoss`.
+    memory : int, default=256
+        Scores of each class that are remembered, with ``pairing="memory"``.
+    share : float, default=0.5
+        Share of positives in each batch.
+    n_networks : int or "auto", default="auto"
+        How many networks are averaged. "auto" is 5 for up to 6,000 examples, fewer for more, 1
+        from 20,000.
+    learning_rate : float, default=0.001
+        Step size of AdamW.
+    weight_decay : float, default=0.0001
+        Weight decay of AdamW.
+    batch_size : int or "auto", default="auto"
+        Examples of a batch; "auto" is a sixteenth of the examples, from 32 to 512.
+    max_epochs : int, default=100
+        Most epochs of a network. An epoch has as many batches as the examples fill, but at least
+        16.
+    patience : int, default=15
+        Epochs without a better held-out AUC after which training ends.
+    validation_fraction : float, default=0.2
+        Share of the examples that each network does not see, for early stopping, threshold and
+        calibration. With fewer than 4 examples of a class none are held out.
+    threshold : float or str, default="balanced_accuracy"
+        As in `AUCClassifier`, found from scores of held-out examples.
+    calibrate : {"sigmoid", "isotonic"}, default="sigmoid"
+        As in `AUCClassifier`, fitted on scores of held-out examples.
+    device : str, default="auto"
+        "cpu", "cuda", "cuda:1"; "auto" takes the GPU if there is one and else the CPU, `device_`
+        says which.
+    random_state : int, RandomState, Generator or None, default=None
+        Source of initial weights, folds and batches.
+    verbose : int, default=0
+        1 shows a progress bar on stderr for each network.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The labels; the second is the positive one.
+    networks_ : tuple of Module
+        The networks, averages of their iterates.
+    threshold_ : float
+        The cut on scores.
+    held_out_ : float or None
+        Mean AUC of the networks on the examples that they have not seen.
+    history_ : list of History
+        Losses and held-out AUC by epoch, for each network.
+    device_ : str
+        Where it was trained.
+    n_examples_ : int
+        Examples seen.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    `partial_fit` takes the examples of a chunk in their order, in batches, once; scales of features
+    are those of all examples so far. On a CPU a fit is the same to the last bit for a given
+    `random_state` and number of threads.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> model = NeuralAUCClassifier(n_networks=1, max_epochs=40, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    #: Balanced accuracy counts both classes the same.
+    class_weight = None
+
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        **NeuralEstimator._arrays,
+        **DECISION_ARRAYS,
+        "offset": ArraySpec(()),
+    }
+
+    def __init__(
+        self,
+        loss: str | MarginLoss = "logistic",
+        *,
+        hidden: Sequence[int] = (256, 256),
+        network: Any = None,
+        dropout: float = 0.0,
+        pairing: str = "memory",
+        memory: int = 256,
+        share: float = 0.5,
+        n_networks: int | str = "auto",
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-4,
+        batch_size: int | str = "auto",
+        max_epochs: int = 100,
+        patience: int = 15,
+        validation_fraction: float = 0.2,
+        threshold: float | str = "balanced_accuracy",
+        calibrate: str = "sigmoid",
+        device: Any = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.hidden = hidden
+        self.network = network
+        self.dropout = dropout
+        self.pairing = pairing
+        self.memory = memory
+        self.share = share
+        self.n_networks = n_networks
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.threshold = threshold
+        self.calibrate = calibrate
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    # --------------------------------------------------------------------------- training
+
+    @one_at_a_time
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Train on stored examples.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Two kinds of labels.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        self._check_parameters()
+        X, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        labels = np.asarray(labels)
+        classes = two_classes(labels)
+        positive = labels == classes[1]
+        rng = check_generator(self.random_state)
+        device = as_device(self.device)
+        scaler = Standardiser.none(X.shape[1]).seen_with(X)
+        Z = scaler.transform(X)
+        rows = torch.from_numpy(Z.astype(np.float32)).to(device)
+        signs = torch.from_numpy(positive).to(device)
+        rarer = int(min(positive.sum(), (~positive).sum()))
+        n_folds = min(max(round(1.0 / self.validation_fraction), 2), rarer // 2)
+        fold = deal(positive, n_folds, rng) if n_folds > 1 else np.full(len(labels), -1)
+        count = self._count(len(labels))
+        networks, history, aucs, offsets = [], [], [], []
+        window: list[tuple[Vector, NDArray[np.bool_]]] = []
+        for k in range(count):
+            held = np.flatnonzero(fold == (k % n_folds if n_folds > 1 else 0))
+            seen = np.flatnonzero(fold != k % n_folds) if len(held) else np.arange(len(labels))
+            seed = int(rng.integers(2**31))
+            network, told = self._fit_one(
+                rows, signs, seen, held, seed, device, label=f"network {k + 1} of {count}"
+            )
+            networks.append(network)
+            history.append(told)
+            judged = held if len(held) else seen
+            scores = outputs(network, Z[judged], device)[:, 0]
+            where = positive[judged]
+            # Pairs fix a score up to a constant: each network's is put between its classes.
+            offsets.append(0.5 * float(scores[where].mean() + scores[~where].mean()))
+            window.append((scores - offsets[-1], where))
+            if len(held):
+                aucs.append(roc_auc(where, scores))
+        self.held_out_ = float(np.mean(aucs)) if aucs else None
+        self.history_ = history
+        self.device_, self.n_outputs_, self.n_examples_ = str(device), 1, len(labels)
+        self.data_fingerprint_: str | None = data_fingerprint(
+            np.ascontiguousarray(X), positive.astype(np.int8)
+        )
+        self._learners = None
+        self.__dict__.pop("_window", None)
+        scores = np.concatenate([part for part, _ in window])
+        signs_held = np.concatenate([part for _, part in window])
+        publish(
+            self,
+            networks_=tuple(networks),
+            scaler_=scaler,
+            offset_=float(np.mean(offsets)),
+            classes_=classes,
+            _decision=self._decide(scores, signs_held, self._prior(signs_held, positive)),
+        )
+        return self
+
+    @staticmethod
+    def _prior(drawn: NDArray[np.bool_], positive: NDArray[np.bool_]) -> Vector:
+        """Return weights that give held-out scores the shares of the classes in the data."""
+        share = positive.mean() / drawn.mean(), (~positive).mean() / (~drawn).mean()
+        return np.asarray(np.where(drawn, *share))
+
+    def _fit_one(
+        self,
+        rows: Any,
+        signs: Any,
+        seen: NDArray[np.int64],
+        held: NDArray[np.int64],
+        seed: int,
+        device: Any,
+        *,
+        label: str,
+    ) -> tuple[Any, History]:
+        size = min(self._batch_size(len(seen)), len(seen))
+        index = torch.from_numpy(seen).to(device)
+        own, own_signs = rows[index], signs[index]
+        sampler = BalancedSampler(own_signs, size, share=self.share, seed=seed)
+        horizon = max(len(sampler), LEAST_BATCHES)
+        learner = self._learner(seed, 1, self._loss(), device, horizon)
+
+        def batches() -> Iterator[tuple[Any, ...]]:
+            for _ in range(math.ceil(LEAST_BATCHES / len(sampler))):
+                for batch in sampler:
+                    chosen = torch.tensor(batch, device=device)
+                    yield own[chosen], own_signs[chosen]
+
+        where = signs.cpu().numpy()[held]
+        return self._train(
+            learner,
+            batches,
+            (lambda found: roc_auc(where, found[:, 0])) if len(held) else None,
+            rows[torch.from_numpy(held).to(device)],
+            label=label,
+            metric="AUC",
+            seed=seed,
+            device=device,
+        )
+
+    @one_at_a_time
+    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn from the next chunk of a stream, in order.
+
+        After `fit` all its networks go on; a new stream has one network.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (2,), optional
+            Both labels; needed in the first call, unless the model is fitted.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "networks_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        X, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=first)
+        labels = np.asarray(labels)
+        known = np.unique(np.asarray(classes)) if classes is not None else self.classes_
+        if len(known) != 2:
+            raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
+        if not first and not np.array_equal(known, self.classes_):
+            raise ValueError(
+                f"classes={known.tolist()} differ from those of the model, "
+                f"{self.classes_.tolist()}."
+            )
+        odd = ~np.isin(labels, known)
+        if odd.any():
+            raise ValueError(
+                f"y contains {np.unique(labels[odd]).tolist()}, which is not in "
+                f"classes={known.tolist()}."
+            )
+        positive = labels == known[1]
+        device = as_device(self.device)
+        model = {} if first else self._fitted()
+        learners = self._stream_learners(model, 1, self._loss(), device)
+        window = self.__dict__.get("_window", (np.empty(0), np.empty(0, dtype=bool)))
+        if not first:
+            window = _longer(window, self._scores_of(X, model), positive)
+        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X)
+        rows = torch.from_numpy(scaler.transform(X).astype(np.float32)).to(device)
+        signs = torch.from_numpy(positive).to(device)
+        size = self._stream_batch()
+        for learner in learners:
+            for begin in range(0, len(rows), size):
+                learner.step(rows[begin : begin + size], signs[begin : begin + size])
+        model = {
+            "networks_": self._averages(learners),
+            "scaler_": scaler,
+            "offset_": model.get("offset_", 0.0),
+            "classes_": known,
+        }
+        self._note_chunk(len(labels), device, first=first, n_outputs=1)
+        if first:
+            # There was nothing to score the first chunk by before it was learned.
+            window = _longer(window, self._scores_of(X, model), positive)
+        self._learners, self._window = learners, window
+        self.data_fingerprint_ = None
+        publish(self, **model, _decision=Undecided(window[0], window[1], np.ones(len(window[0]))))
+        return self
+
+    # ------------------------------------------------------------------------- parameters
+
+    def _check_parameters(self) -> None:
+        self._check_training()
+        self._check_decisions()
+        self._loss()
+        check_fraction("share", self.share)
+        if self.n_networks != "auto":
+            check_count("n_networks", self.n_networks)  # type: ignore[arg-type]
+
+    def _loss(self) -> AUCLoss:
+        if self.pairing == "memory":
+            return AUCLoss(self.loss, pairing="memory", memory=self.memory)
+        if self.memory != 256:
+            raise ValueError(
+                f'pairing="{self.pairing}" would ignore memory={self.memory!r}; leave it out, or '
+                'use pairing="memory".'
+            )
+        return AUCLoss(self.loss, pairing=self.pairing)
+
+    def _count(self, n: int) -> int:
+        if self.n_networks != "auto":
+            return int(self.n_networks)
+        return int(np.clip(round(_EXAMPLES / n), 1, _MOST))
+
+    # ------------------------------------------------------------------------------ scores
+
+    def _published(self) -> Mapping[str, Any]:
+        return self._fitted()
+
+    def _scores(self, X: Any, model: Mapping[str, Any]) -> Vector:
+        return self._scores_of(self._rows(X), model)
+
+    def _scores_of(self, rows: Any, model: Mapping[str, Any]) -> Vector:
+        """Return the scores of checked rows."""
+        return np.asarray(self._outputs(rows, model)[:, 0] - model["offset_"])
+
+    # ---------------------------------------------------------------------------- the file
+
+    def _pack(self) -> dict[str, NDArray[Any]]:
+        model = self._fitted()
+        arrays = {**super()._pack(), "offset": np.array(model["offset_"])}
+        return {**arrays, **pack_decision(self._decided(model))}
+
+    def _unpack(self, record: ModelRecord) -> None:
+        if record.classes is None or len(record.classes) != 2:
+            raise ModelFileError("a NeuralAUCClassifier has two classes.")
+        if int(record.arrays["n_outputs"]) != 1:
+            raise ModelFileError("a NeuralAUCClassifier has one score.")
+        super()._unpack(record)
+        self.data_fingerprint_ = record.provenance.get("data_fingerprint")
+        self.device_ = str(as_device(self.device))
+        publish(
+            self,
+            offset_=float(record.arrays["offset"]),
+            _decision=unpack_decision(record.arrays),
+        )
+
+
+def _longer(
+    window: tuple[Vector, NDArray[np.bool_]], scores: Vector, positive: NDArray[np.bool_]
+) -> tuple[Vector, NDArray[np.bool_]]:
+    """Return the latest scores with their labels."""
+    return (
+        np.concatenate([window[0], scores])[-_WINDOW:],
+        np.concatenate([window[1], positive])[-_WINDOW:],
+    )
+
+
+register_storable(NeuralAUCClassifier)

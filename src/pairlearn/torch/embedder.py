@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Metric learning by a small network: embeddings whose distances tell classes apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.metric_mixin import check_pairs
+from pairlearn.estimators.published import publish
+from pairlearn.estimators.storage import register_storable
+from pairlearn.metrics import roc_auc
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.torch.base import LEAST_BATCHES, NeuralEstimator, deal
+from pairlearn.torch.devices import as_device
+from pairlearn.torch.embeddings import ContrastiveLoss, DistanceLoss, EmbeddingLoss
+from pairlearn.torch.memory import EmbeddingMemory
+from pairlearn.torch.standardise import Standardiser
+from pairlearn.validation import check_count, check_generator
+
+__all__ = ["EmbeddingLearner"]
+
+Vector = NDArray[np.float64]
+
+#: Held-out examples of which all pairs are judged.
+_JUDGED = 500
+
+
+class EmbeddingLearner(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    NeuralEstimator,
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Contrastive metric learning: a small network maps examples of one class near each other.
+
+    Pairs of equal and of different classes count one half each. Training ends when the AUC of the
+    distances of held-out pairs, equal against different, stops rising.
+
+    Parameters
+    ----------
+    n_components : int, default=16
+        Length of an embedding.
+    loss : {"contrastive", "hinge", "logistic"}, default="contrastive"
+        `ContrastiveLoss`, or the paper's losses of a squared distance: `DistanceLoss`.
+    pairing : {"batch", "memory", "previous"}, default="batch"
+        Who meets whom, see `PairwiseLoss`.
+    memory : int, default=32
+        Embeddings of each class that are remembered, with ``pairing="memory"``.
+    hidden, network, dropout
+        The network, as in `NeuralAUCClassifier`; one of your own has `n_components` outputs.
+    learning_rate, weight_decay, batch_size, max_epochs, patience
+        Its training, as in `NeuralAUCClassifier`.
+    validation_fraction : float, default=0.2
+        Share of the examples that are held out for early stopping, of each class; none if that
+        leaves no pair of either kind.
+    device, random_state, verbose
+        As in `NeuralAUCClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    networks_ : tuple of one Module
+        The network, an average of its iterates.
+    held_out_ : float or None
+        AUC of the distances of held-out pairs.
+    history_ : list of one History
+        Losses and held-out AUC by epoch.
+    device_ : str
+        Where it was trained.
+    n_examples_ : int
+        Examples seen.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Hadsell, Chopra, LeCun. Dimensionality reduction by learning an invariant mapping. CVPR 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> learner = EmbeddingLearner(2, max_epochs=20, random_state=0).fit(X, y)
+    >>> learner.transform(X).shape, bool(learner.held_out_ > 0.9)
+    ((150, 2), True)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 16,
+        *,
+        loss: str = "contrastive",
+        pairing: str = "batch",
+        memory: int = 32,
+        hidden: Sequence[int] = (256, 256),
+        network: Any = None,
+        dropout: float = 0.0,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-4,
+        batch_size: int | str = "auto",
+        max_epochs: int = 100,
+        patience: int = 15,
+        validation_fraction: float = 0.2,
+        device: Any = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.loss = loss
+        self.pairing = pairing
+        self.memory = memory
+        self.hidden = hidden
+        self.network = network
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    @one_at_a_time
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Train on stored examples.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels of at least two classes.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
+        self._check_training()
+        kinds = [np.float64, np.float32]
+        X, labels = validate_data(self, X, y, dtype=kinds, ensure_min_samples=2)
+        check_classification_targets(labels)
+        classes, code = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"Pairs of different classes are needed, but y has one class: {classes.tolist()}."
+            )
+        rng, device = check_generator(self.random_state), as_device(self.device)
+        scaler = Standardiser.none(X.shape[1]).seen_with(X)
+        rows = torch.from_numpy(scaler.transform(X).astype(np.float32)).to(device)
+        numbers = torch.from_numpy(code.astype(np.int64)).to(device)
+        fold = deal(code, max(round(1.0 / self.validation_fraction), 2), rng)
+        seen, held = np.flatnonzero(fold), np.flatnonzero(fold == 0)
+        held = rng.permutation(held)[:_JUDGED]
+        i, j = np.triu_indices(len(held), 1)
+        same = code[held][i] == code[held][j]
+        if not same.any() or same.all() or len(np.unique(code[seen])) < 2:
+            seen, held = np.arange(len(code)), np.empty(0, dtype=np.int64)
+        size = min(self._batch_size(len(seen)), len(seen))
+        n_batches = max(math.ceil(len(seen) / size), LEAST_BATCHES)
+        seed = int(rng.integers(2**31))
+        learner = self._learner(
+            seed, check_count("n_components", self.n_components), self._loss(len(classes)), device,
+            n_batches,
+        )  # fmt: skip
+
+        def batches() -> Iterator[tuple[Any, ...]]:
+            count = 0
+            while count < LEAST_BATCHES:
+                order = rng.permutation(seen)
+                for begin in range(0, max(len(order) - 1, 1), size):
+                    index = torch.from_numpy(order[begin : begin + size]).to(device)
+                    yield rows[index], numbers[index]
+                    count += 1
+
+        def judge(found: Vector) -> float:
+            return roc_auc(same, -np.linalg.norm(found[i] - found[j], axis=1))
+
+        network, told = self._train(
+            learner,
+            batches,
+            judge if len(held) else None,
+            rows[torch.from_numpy(held).to(device)],
+            label="network",
+            metric="AUC of pairs",
+            seed=seed,
+            device=device,
+        )
+        self.classes_ = classes
+        self.history_ = [told]
+        self.held_out_ = max(told.held_out) if told.held_out else None
+        self.device_, self.n_examples_ = str(device), len(code)
+        self._learners = None
+        model = {"networks_": (network,), "scaler_": scaler}
+        self.n_outputs_ = self._check_width(self._outputs(X[:1], model).shape[1])
+        publish(self, **model)
+        return self
+
+    @one_at_a_time
+    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn from the next chunk of a stream, in order, once.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like, optional
+            All labels; needed in the first call, unless the model is fitted.
+
+        Returns
+        -------
+        self
+            The learner.
+        """
+        self._check_training()
+        first = not hasattr(self, "networks_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        X, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=first)
+        known = self.classes_ if classes is None else np.unique(np.asarray(classes))
+        if not first and not np.array_equal(known, self.classes_):
+            raise ValueError(
+                f"classes={known.tolist()} differ from those of the model, "
+                f"{self.classes_.tolist()}."
+            )
+        labels = np.asarray(labels)
+        odd = ~np.isin(labels, known)
+        if odd.any():
+            raise ValueError(
+                f"y contains {np.unique(labels[odd]).tolist()}, which is not in "
+                f"classes={known.tolist()}."
+            )
+        device = as_device(self.device)
+        model: Mapping[str, Any] = {} if first else self._fitted()
+        width = check_count("n_components", self.n_components)
+        learners = self._stream_learners(model, width, self._loss(len(known)), device)
+        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X)
+        rows = torch.from_numpy(scaler.transform(X).astype(np.float32)).to(device)
+        numbers = torch.from_numpy(np.searchsorted(known, labels).astype(np.int64)).to(device)
+        size = self._stream_batch()
+        for begin in range(0, len(rows), size):
+            learners[0].step(rows[begin : begin + size], numbers[begin : begin + size])
+        self._note_chunk(len(labels), device, first=first, n_outputs=width)
+        self.classes_, self._learners = known, learners
+        publish(self, networks_=self._averages(learners), scaler_=scaler)
+        return self
+
+    def _loss(self, n_classes: int) -> EmbeddingLoss:
+        if self.pairing != "memory" and self.memory != 32:
+            raise ValueError(
+                f'pairing="{self.pairing}" would ignore memory={self.memory!r}; leave it out, or '
+                'use pairing="memory".'
+            )
+        memory = None
+        if self.pairing == "memory":
+            width = check_count("n_components", self.n_components)
+            memory = EmbeddingMemory(self.memory, n_classes=n_classes, n_components=width)
+        shared: dict[str, Any] = {"pairing": self.pairing, "balanced": True, "memory": memory}
+        if self.loss == "contrastive":
+            return ContrastiveLoss(**shared)
+        if self.loss in ("hinge", "logistic"):
+            return DistanceLoss(self.loss, **shared)
+        raise ValueError(f'loss must be "contrastive", "hinge" or "logistic", got {self.loss!r}.')
+
+    def _check_width(self, found: int) -> int:
+        if found != self.n_components:
+            raise ValueError(
+                f"the network has {found} outputs, n_components is {self.n_components}; make them "
+                "equal."
+            )
+        return found
+
+    @property
+    def _n_features_out(self) -> int:
+        """How many names `get_feature_names_out` makes."""
+        return self.n_outputs_
+
+    def transform(self, X: Any) -> Vector:
+        """Return the embedding of each example.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Embeddings; their Euclidean distances are the learned ones.
+        """
+        model = self._fitted()
+        return self._outputs(self._rows(X), model)
+
+    def pair_distance(self, pairs: Any) -> Vector:
+        """Return the distance of each pair.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs of examples.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Distances of their embeddings.
+        """
+        model = self._fitted()
+        array = check_pairs(pairs, self.n_features_in_, owner=type(self).__name__)
+        left, right = (self._outputs(array[:, side], model) for side in (0, 1))
+        return np.asarray(np.linalg.norm(left - right, axis=1))
+
+    def pair_score(self, pairs: Any) -> Vector:
+        """Return minus the distance of each pair: larger means more similar.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs of examples.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Scores.
+        """
+        return -self.pair_distance(pairs)
+
+    def _unpack(self, record: ModelRecord) -> None:
+        if record.classes is None or int(record.arrays["n_networks"]) != 1:
+            raise ModelFileError("an EmbeddingLearner has classes and one network.")
+        if int(record.arrays["n_outputs"]) != self.n_components:
+            raise ModelFileError("its embeddings have another length than n_components.")
+        super()._unpack(record)
+
+
+register_storable(EmbeddingLearner)

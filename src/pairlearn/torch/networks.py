@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Small networks for tables, and their numbers as one vector."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from pairlearn.models.record import ModelFileError
+from pairlearn.validation import check_count
+
+__all__ = [
+    "check_hidden",
+    "make_network",
+    "outputs",
+    "perceptron",
+    "restore_vector",
+    "state_vector",
+]
+
+#: Rows that pass a network together.
+_BLOCK = 8192
+
+
+def check_hidden(hidden: Sequence[int]) -> tuple[int, ...]:
+    """Return the widths of the hidden layers."""
+    if isinstance(hidden, str) or not isinstance(hidden, Sequence):
+        raise TypeError(f"hidden must be a sequence of widths, got {hidden!r}.")
+    return tuple(check_count("hidden", width) for width in hidden)
+
+
+def perceptron(n_inputs: int, hidden: Sequence[int], n_outputs: int, dropout: float) -> Any:
+    """Return a network of fully connected layers with rectified linear units."""
+    layers: list[Any] = []
+    for before, width in pairwise((n_inputs, *hidden)):
+        layers += [nn.Linear(before, width), nn.ReLU()]
+        if dropout:
+            layers.append(nn.Dropout(dropout))
+    return nn.Sequential(*layers, nn.Linear((n_inputs, *hidden)[-1], n_outputs))
+
+
+def perceptron_size(n_inputs: int, hidden: Sequence[int], n_outputs: int) -> int:
+    """Return how many numbers `perceptron` has."""
+    return sum((before + 1) * width for before, width in pairwise((n_inputs, *hidden, n_outputs)))
+
+
+def make_network(
+    given: Any | Callable[[int], Any] | None,
+    n_inputs: int,
+    hidden: Sequence[int],
+    n_outputs: int,
+    dropout: float,
+) -> Any:
+    """Return a new network: a copy of a given one, what a function makes, or fully connected."""
+    if given is None:
+        return perceptron(n_inputs, hidden, n_outputs, dropout)
+    if isinstance(given, nn.Module):
+        return copy.deepcopy(given)
+    if not callable(given):
+        raise TypeError(
+            f"network must be a module, or a function of the number of features that makes one, "
+            f"got {given!r}."
+        )
+    made = given(n_inputs)
+    if not isinstance(made, nn.Module):
+        raise TypeError(f"the function network must return a module, got {type(made).__name__}.")
+    return made
+
+
+def outputs(network: Any, Z: NDArray[np.float64], device: Any) -> NDArray[np.float64]:
+    """Return what a network says of standardised rows, of shape (n, n_outputs).
+
+    In double precision, so that a score does not depend on which rows pass together.
+    """
+    exact = copy.deepcopy(network).double().to(device).eval()
+    found = []
+    with torch.no_grad():
+        for begin in range(0, len(Z), _BLOCK):
+            block = torch.from_numpy(np.ascontiguousarray(Z[begin : begin + _BLOCK])).to(device)
+            found.append(exact(block).reshape(len(block), -1).cpu().numpy())
+    return np.concatenate(found) if found else np.empty((0, 1))
+
+
+def state_vector(network: Any) -> NDArray[np.float64]:
+    """Return all numbers of a network, in the order of its `state_dict`; float64 holds each."""
+    parts = [value.detach().cpu().double().ravel() for value in network.state_dict().values()]
+    return np.asarray(torch.cat(parts).numpy()) if parts else np.empty(0)
+
+
+def restore_vector(network: Any, vector: NDArray[np.float64]) -> None:
+    """Give a network the numbers that `state_vector` returned."""
+    state = network.state_dict()
+    sizes = [value.numel() for value in state.values()]
+    if sum(sizes) != len(vector):
+        raise ModelFileError(
+            f"its network has {len(vector)} numbers, this one {sum(sizes)}; pass the network that "
+            "it was trained with."
+        )
+    parts = torch.split(torch.from_numpy(np.array(vector)), sizes)
+    network.load_state_dict(
+        {
+            name: part.reshape(value.shape).to(value.dtype)
+            for (name, value), part in zip(state.items(), parts, strict=True)
+        }
+    )

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranking by a small network, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.published import publish
+from pairlearn.estimators.storage import register_storable
+from pairlearn.metrics import ndcg, pair_accuracy
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.pairings.queries import number_queries
+from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.torch.base import LEAST_BATCHES, NeuralEstimator, deal
+from pairlearn.torch.devices import as_device
+from pairlearn.torch.margins import MarginLoss
+from pairlearn.torch.ranking import RankingLoss
+from pairlearn.torch.standardise import Standardiser
+from pairlearn.validation import check_generator
+
+__all__ = ["NeuralRanker"]
+
+Vector = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
+    """Ranker within queries by a small network.
+
+    Minimises the mean over pairs of one query with different grades of a loss of s(x) - s(x'), the
+    score s being a network. Batches are made of whole queries. Training ends when the share of
+    held-out pairs in the right order stops rising.
+
+    Parameters
+    ----------
+    loss : str or callable, default="logistic"
+        "logistic", "hinge", "squared_hinge", "square", or a function of margins: see `RankingLoss`.
+    k : int or None, default=10
+        `score` looks at so many ranks; None for all.
+    gain : {"exponential", "linear"}, default="exponential"
+        The gain of a grade in `score`.
+    hidden, network, dropout
+        The network, as in `NeuralAUCClassifier`.
+    learning_rate, weight_decay, max_epochs, patience
+        Its training, as in `NeuralAUCClassifier`.
+    batch_size : int or "auto", default="auto"
+        Documents of a batch, about: queries are not cut, unless one alone has more.
+    validation_fraction : float, default=0.2
+        Share of the queries (without queries, of the examples) that are held out for early
+        stopping; none if that leaves no pair.
+    device, random_state, verbose
+        As in `NeuralAUCClassifier`.
+
+    Attributes
+    ----------
+    networks_ : tuple of one Module
+        The network, an average of its iterates.
+    held_out_ : float or None
+        Share of held-out pairs in the right order.
+    history_ : list of one History
+        Losses and held-out accuracy by epoch.
+    device_ : str
+        Where it was trained.
+    n_examples_ : int
+        Examples seen.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(400, 3)), np.repeat(np.arange(40), 10)
+    >>> y = np.digitize(np.abs(X[:, 0]), [0.5, 1.0])
+    >>> ranker = NeuralRanker(max_epochs=20, random_state=0).fit(X, y, qid)
+    >>> bool(ranker.score(X, y, qid) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str | MarginLoss = "logistic",
+        *,
+        k: int | None = 10,
+        gain: str = "exponential",
+        hidden: Sequence[int] = (256, 256),
+        network: Any = None,
+        dropout: float = 0.0,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-4,
+        batch_size: int | str = "auto",
+        max_epochs: int = 100,
+        patience: int = 15,
+        validation_fraction: float = 0.2,
+        device: Any = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.k = k
+        self.gain = gain
+        self.hidden = hidden
+        self.network = network
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    @one_at_a_time
+    def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Train on stored examples.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades, or any real target; larger is better.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example; one query by default.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        self._check_training()
+        loss = RankingLoss(self.loss)
+        X, grades = self._examples(X, y, reset=True)
+        n = len(grades)
+        query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
+        rng, device = check_generator(self.random_state), as_device(self.device)
+        scaler = Standardiser.none(X.shape[1]).seen_with(X)
+        rows = torch.from_numpy(scaler.transform(X).astype(np.float32)).to(device)
+        grade, number = (torch.from_numpy(a).to(device) for a in (grades, query))
+        if not _has_pairs(grades, query):
+            raise ValueError(
+                "No query has two different grades; there is no pair to learn from. Check y and "
+                "qid."
+            )
+        seen, held = self._split(grades, query, rng)
+        size = self._batch_size(len(seen))
+        n_batches = max(math.ceil(len(seen) / size), LEAST_BATCHES)
+        seed = int(rng.integers(2**31))
+        learner = self._learner(seed, 1, loss, device, n_batches)
+
+        def batches() -> Iterator[tuple[Any, ...]]:
+            count = 0
+            while count < LEAST_BATCHES:
+                for batch in _packed(query, seen, size, rng):
+                    index = torch.from_numpy(batch).to(device)
+                    yield rows[index], grade[index], number[index]
+                    count += 1
+
+        network, told = self._train(
+            learner,
+            batches,
+            (lambda s: pair_accuracy(grades[held], s[:, 0], qid=query[held]))
+            if len(held)
+            else None,
+            rows[torch.from_numpy(held).to(device)],
+            label="network",
+            metric="pair accuracy",
+            seed=seed,
+            device=device,
+        )
+        self.history_ = [told]
+        self.held_out_ = max(told.held_out) if told.held_out else None
+        self.device_, self.n_outputs_, self.n_examples_ = str(device), 1, n
+        self._learners = None
+        publish(self, networks_=(network,), scaler_=scaler)
+        return self
+
+    def _split(self, grades: Vector, query: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
+        """Return the rows to learn from and those to judge by; whole queries, if there are some."""
+        folds = max(round(1.0 / self.validation_fraction), 2)
+        if query.max() > 0:
+            fold = deal(np.zeros(query.max() + 1), folds, rng)[query]
+        else:
+            fold = deal(np.zeros(len(query)), folds, rng)
+        seen, held = np.flatnonzero(fold), np.flatnonzero(fold == 0)
+        if all(_has_pairs(grades[part], query[part]) for part in (seen, held)):
+            return seen, held
+        return np.arange(len(query)), np.empty(0, dtype=np.int64)
+
+    @one_at_a_time
+    def partial_fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Learn from the next chunk of a stream, in the order of its queries, once.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Examples; a query is whole within a chunk.
+        y : array-like of shape (n_samples,)
+            Grades, or any real target.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example; one query by default.
+
+        Returns
+        -------
+        self
+            The ranker.
+        """
+        self._check_training()
+        first = not hasattr(self, "networks_")
+        X, grades = self._examples(X, y, reset=first)
+        query = (
+            np.zeros(len(grades), dtype=np.int64) if qid is None else number_queries(qid, len(X))
+        )
+        device = as_device(self.device)
+        model: Mapping[str, Any] = {} if first else self._fitted()
+        learners = self._stream_learners(model, 1, RankingLoss(self.loss), device)
+        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X)
+        rows = torch.from_numpy(scaler.transform(X).astype(np.float32)).to(device)
+        grade, number = (torch.from_numpy(a).to(device) for a in (grades, query))
+        for batch in _packed(query, np.arange(len(query)), self._stream_batch(), None):
+            index = torch.from_numpy(batch).to(device)
+            learners[0].step(rows[index], grade[index], number[index])
+        self._note_chunk(len(grades), device, first=first, n_outputs=1)
+        self._learners = learners
+        publish(self, networks_=self._averages(learners), scaler_=scaler)
+        return self
+
+    def _examples(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Any, Vector]:
+        kinds = [np.float64, np.float32]
+        X, y = validate_data(self, X, y, dtype=kinds, reset=reset, y_numeric=True)
+        return X, np.asarray(y, dtype=np.float64)
+
+    def predict(self, X: Any) -> Vector:
+        """Return scores; within a query, rank by them, largest first.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores.
+        """
+        model = self._fitted()
+        return np.asarray(self._outputs(self._rows(X), model)[:, 0])
+
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean NDCG@k over queries; without queries, the pair accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades of at least 0; any real target without queries.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example.
+
+        Returns
+        -------
+        float
+            The score, at most 1.
+        """
+        scores = self.predict(X)
+        if qid is None:
+            return pair_accuracy(y, scores)
+        return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
+
+    def _unpack(self, record: ModelRecord) -> None:
+        if int(record.arrays["n_outputs"]) != 1 or int(record.arrays["n_networks"]) != 1:
+            raise ModelFileError("a NeuralRanker has one network with one score.")
+        super()._unpack(record)
+
+
+def _has_pairs(grades: Vector, query: Rows) -> bool:
+    order = np.lexsort((grades, query))
+    same = query[order][1:] == query[order][:-1]
+    return bool((same & (grades[order][1:] != grades[order][:-1])).any())
+
+
+def _packed(query: Rows, rows: Rows, size: int, rng: np.random.Generator | None) -> Iterator[Rows]:
+    """Yield batches of whole queries, of about `size` rows; in a random order, or as they come.
+
+    A query of more rows than that is cut into pieces of this size.
+    """
+    if rng is None:
+        order, names = rows, query[rows]
+        _, first = np.unique(names, return_index=True)
+        place = np.zeros(int(names.max()) + 1, dtype=np.int64)
+        place[names[np.sort(first)]] = np.arange(len(first))
+    else:
+        order, names = rng.permutation(rows), query
+        place = rng.permutation(int(query.max()) + 1)
+    order = order[np.argsort(place[query[order]], kind="stable")]
+    cuts = np.flatnonzero(np.diff(query[order])) + 1
+    batch: list[Rows] = []
+    count = 0
+    for group in np.split(order, cuts):
+        for piece in np.split(group, range(size, len(group), size)):
+            if count and count + len(piece) > size:
+                yield np.concatenate(batch)
+                batch, count = [], 0
+            batch.append(piece)
+            count += len(piece)
+    if batch:
+        yield np.concatenate(batch)
+
+
+register_storable(NeuralRanker)
