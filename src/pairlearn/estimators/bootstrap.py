@@ -73,6 +73,15 @@ class Bootstrap:
         Labels -1 and +1.
     confidence : float
         The level of all intervals.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = X[:, 0] + rng.normal(size=200) > 0
+    >>> found = bootstrap(AUCClassifier(ridge=0.01, random_state=0), X, y, n=50, random_state=0)
+    >>> found.contrast([1.0, -1.0]).low > 0.0
+    True
     """
 
     estimator: AUCClassifier
