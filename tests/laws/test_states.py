@@ -76,7 +76,8 @@ def assert_same(a, b):
         if a[name].dtype.kind in "fi":
             finite = np.abs(a[name][np.isfinite(a[name])])
             size = float(finite.max(initial=1e-300))
-            np.testing.assert_allclose(a[name], b[name], rtol=1e-12, atol=1e-12 * size)
+            # Columns that nearly cancel keep the rounding of their terms, a few units.
+            np.testing.assert_allclose(a[name], b[name], rtol=1e-12, atol=4e-12 * size)
         else:
             np.testing.assert_array_equal(a[name], b[name])
 

@@ -105,6 +105,8 @@ kernel = jit(**_LEARNING)
 elementwise = jit(fastmath={"contract", "nsz"}, pipeline_class=_Apart)
 #: Makes a piece of such kernels, written into them.
 part = jit(**_LEARNING, cache=False, forceinline=True)
+#: Makes a kernel that computes what is written, step by step, at sizes where x + 1 is x.
+as_written = jit(pipeline_class=_Apart)
 
 
 def everywhere(builder, value, n):

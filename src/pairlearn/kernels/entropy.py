@@ -13,10 +13,10 @@ weights : float64, shape (r,)
 
 import numpy as np
 
-from pairlearn.kernels._native import kernel
+from pairlearn.kernels._native import as_written, kernel
 
 
-@kernel
+@as_written
 def share_among_bins(u, bins, counts):
     """Share each error between the bins below and above it; return the number of bins in use."""
     n = 0
