@@ -286,7 +286,9 @@ def test_large_chunks_are_cut_for_the_cache(monkeypatch):
 
 
 def test_parts_of_sparse_rows():
-    X = scipy.sparse.random_array((20, 5), density=0.4, random_state=np.random.default_rng(0), format="csr")
+    X = scipy.sparse.random_array(
+        (20, 5), density=0.4, random_state=np.random.default_rng(0), format="csr"
+    )
     rows = as_rows(X)
     assert isinstance(rows, CsrRows)
     part = rows.part(slice(3, 9))
