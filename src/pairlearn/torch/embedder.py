@@ -73,7 +73,7 @@ class EmbeddingLearner(
     networks_ : tuple of one Module
         The network, an average of its iterates.
     held_out_ : float or None
-        AUC of the distances of held-out pairs.
+        AUC of the distances of held-out pairs, by which the epoch was chosen.
     history_ : list of one History
         Losses and held-out AUC by epoch.
     device_ : str

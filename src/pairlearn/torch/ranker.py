@@ -64,7 +64,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
     networks_ : tuple of one Module
         The network, an average of its iterates.
     held_out_ : float or None
-        Share of held-out pairs in the right order.
+        Share of held-out pairs in the right order, by which the epoch was chosen.
     history_ : list of one History
         Losses and held-out accuracy by epoch.
     device_ : str
