@@ -86,6 +86,15 @@ def test_probabilities_and_threshold_belong_to_the_scores(moons, fitted):
     assert fitted.threshold_ == -fitted.intercept_[0]
 
 
+def test_costs_move_the_threshold(moons):
+    X, y, X_test, _ = moons
+    cheap, dear = (
+        NeuralAUCClassifier(**SMALL, threshold="cost", costs=costs).fit(X, y).predict(X_test).mean()
+        for costs in ((20.0, 1.0), (1.0, 20.0))
+    )
+    assert cheap < 0.5 < dear
+
+
 def test_a_seed_decides(moons):
     X, y, X_test, _ = moons
     state = torch.random.get_rng_state()
@@ -232,6 +241,7 @@ def test_no_gpu(moons):
         ({"pairing": "batch", "memory": 3}, "would ignore memory=3"),
         ({"learning_rate": 0.0}, "learning_rate must be a positive number"),
         ({"n_networks": 0}, "n_networks must be at least 1"),
+        ({"costs": (1.0, 5.0)}, "would ignore them"),
         ({"threshold": "best"}, "threshold must be a number or one of"),
         ({"loss": "cubic"}, "loss must be one of"),
         ({"device": "gpu"}, "device must be"),

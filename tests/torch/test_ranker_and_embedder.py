@@ -110,7 +110,13 @@ def test_embeddings_from_a_stream():
     pairs = np.stack([X[:150], X[150:]], axis=1)
     assert roc_auc(y[:150] == y[150:], learner.pair_score(pairs)) > 0.75
     with pytest.raises(ValueError, match="not in classes"):
-        learner.partial_fit(X[:2], [0, 5])
+        learner.partial_fit(X[:2], [0, 5], classes=[0, 1])
+    assert learner.partial_fit(X[:4], [0, 5, 1, 5]).classes_.tolist() == [0, 1, 5]
+    memory = EmbeddingLearner(2, **SMALL, pairing="memory")
+    with pytest.raises(ValueError, match="each class has its place"):
+        memory.partial_fit(X, y)
+    with pytest.raises(ValueError, match="not in classes"):
+        memory.partial_fit(X, y, classes=[0, 1]).partial_fit(X[:2], [0, 5])
 
 
 def test_what_is_refused(tmp_path):

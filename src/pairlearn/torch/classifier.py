@@ -92,6 +92,8 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         calibration. With fewer than 4 examples of a class none are held out.
     threshold : float or str, default="balanced_accuracy"
         As in `AUCClassifier`, found from scores of held-out examples.
+    costs : tuple of two floats or None, default=None
+        Costs of a false positive and of a false negative, with ``threshold="cost"``.
     calibrate : {"sigmoid", "isotonic"}, default="sigmoid"
         As in `AUCClassifier`, fitted on scores of held-out examples.
     device : str, default="auto"
@@ -111,7 +113,8 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     threshold_ : float
         The cut on scores.
     held_out_ : float or None
-        Mean AUC of the networks on the examples that they have not seen.
+        Mean AUC of the networks on the examples that they have not seen. The epoch was chosen by
+        it, so that it is a little too good; `predict_proba` and threshold rest on the same scores.
     history_ : list of History
         Losses and held-out AUC by epoch, for each network.
     device_ : str
@@ -163,6 +166,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         patience: int = 15,
         validation_fraction: float = 0.2,
         threshold: float | str = "balanced_accuracy",
+        costs: tuple[float, float] | None = None,
         calibrate: str = "sigmoid",
         device: Any = "auto",
         random_state: Any = None,
@@ -183,6 +187,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         self.patience = patience
         self.validation_fraction = validation_fraction
         self.threshold = threshold
+        self.costs = costs
         self.calibrate = calibrate
         self.device = device
         self.random_state = random_state

@@ -73,7 +73,7 @@ class EmbeddingLearner(
     networks_ : tuple of one Module
         The network, an average of its iterates.
     held_out_ : float or None
-        AUC of the distances of held-out pairs.
+        AUC of the distances of held-out pairs, by which the epoch was chosen.
     history_ : list of one History
         Losses and held-out AUC by epoch.
     device_ : str
@@ -225,7 +225,8 @@ class EmbeddingLearner(
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like, optional
-            All labels; needed in the first call, unless the model is fitted.
+            All labels; needed in the first call with ``pairing="memory"``, unless the model is
+            fitted. Without a memory new labels may come at any time.
 
         Returns
         -------
@@ -234,16 +235,25 @@ class EmbeddingLearner(
         """
         self._check_training()
         first = not hasattr(self, "networks_")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if first and classes is None and self.pairing == "memory":
+            raise ValueError(
+                'classes must be passed on the first call to partial_fit: with pairing="memory" '
+                "each class has its place."
+            )
         X, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=first)
-        known = self.classes_ if classes is None else np.unique(np.asarray(classes))
-        if not first and not np.array_equal(known, self.classes_):
+        check_classification_targets(labels)
+        labels = np.asarray(labels)
+        if classes is not None:
+            known = np.unique(np.asarray(classes))
+        elif self.pairing == "memory":
+            known = self.classes_
+        else:
+            known = np.unique(labels) if first else np.union1d(self.classes_, labels)
+        if not first and classes is not None and not np.array_equal(known, self.classes_):
             raise ValueError(
                 f"classes={known.tolist()} differ from those of the model, "
                 f"{self.classes_.tolist()}."
             )
-        labels = np.asarray(labels)
         odd = ~np.isin(labels, known)
         if odd.any():
             raise ValueError(

@@ -64,7 +64,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
     networks_ : tuple of one Module
         The network, an average of its iterates.
     held_out_ : float or None
-        Share of held-out pairs in the right order.
+        Share of held-out pairs in the right order, by which the epoch was chosen.
     history_ : list of one History
         Losses and held-out accuracy by epoch.
     device_ : str
@@ -144,7 +144,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         """
         self._check_training()
         loss = RankingLoss(self.loss)
-        X, grades = self._examples(X, y, reset=True)
+        X, grades = self._examples(X, y, reset=True, minimum=2)
         n = len(grades)
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
         rng, device = check_generator(self.random_state), as_device(self.device)
@@ -221,7 +221,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         """
         self._check_training()
         first = not hasattr(self, "networks_")
-        X, grades = self._examples(X, y, reset=first)
+        X, grades = self._examples(X, y, reset=first, minimum=1)
         query = (
             np.zeros(len(grades), dtype=np.int64) if qid is None else number_queries(qid, len(X))
         )
@@ -239,9 +239,9 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         publish(self, networks_=self._averages(learners), scaler_=scaler)
         return self
 
-    def _examples(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Any, Vector]:
-        kinds = [np.float64, np.float32]
-        X, y = validate_data(self, X, y, dtype=kinds, reset=reset, y_numeric=True)
+    def _examples(self, X: Any, y: ArrayLike, *, reset: bool, minimum: int) -> tuple[Any, Vector]:
+        rules: dict[str, Any] = {"reset": reset, "ensure_min_samples": minimum, "y_numeric": True}
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], **rules)
         return X, np.asarray(y, dtype=np.float64)
 
     def predict(self, X: Any) -> Vector:

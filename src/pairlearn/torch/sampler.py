@@ -27,7 +27,8 @@ class BalancedSampler(Sampler):  # type: ignore[misc]
     Parameters
     ----------
     labels : array-like or Tensor of shape (n,)
-        Above 0 for positive examples.
+        Above 0 for positive examples. They are looked at once; batches are lists of whole numbers,
+        dealt on the CPU.
     batch_size : int
         Examples of a batch, at least 2.
     share : float, default=0.5
