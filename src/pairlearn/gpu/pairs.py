@@ -48,7 +48,7 @@ def tile_for(d: int) -> Tile:
 
 def width_of(d: int) -> int:
     """Return the columns of a program: a power of two of at least a warp."""
-    return max(32, int(triton.next_power_of_2(d)))
+    return max(32, 1 << (d - 1).bit_length())
 
 
 def descend(

@@ -2,6 +2,7 @@
 """The table on the device has the cells that the CPU computes."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from pairlearn.data import load
 from pairlearn.experiments.comparison.runner import PAPER, compare
 from pairlearn.experiments.methods.pairwise import RecipeMethod
 from pairlearn.experiments.methods.table import TABLE
+from pairlearn.experiments.paper import auc_tables
+from pairlearn.experiments.paper.targets import Settings
 
 
 def few(**grid):
@@ -56,6 +59,21 @@ def test_which_methods_run_there():
     assert [name for name in TABLE if runs_on_device(TABLE[name])] == ["ours", "sgd-pair", "spauc"]
     with pytest.raises(ValueError, match="use the protocol honest"):
         compare_on_device([small(30)], few(), device=None, n_splits=1, protocol=PAPER)
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_the_table_stands_beside_the_papers_and_says_what_was_left_out(monkeypatch, tmp_path):
+    pytest.importorskip("triton")
+    for method in few(n_passes=0.2):
+        monkeypatch.setitem(auc_tables.TABLE, method.name, method)
+    settings = Settings(store=tmp_path / "cells.sqlite", n_splits=2, device="cuda")
+    shelf = SimpleNamespace(take=lambda names: [replace(small(32), name="diabetes")])
+    found = auc_tables.auc_table("table1", settings, shelf)
+    assert "0.831" in found.text
+    assert "one pair a step: olp, oam." in found.text
+    assert "tuning s" in found.text
+    assert len(found.parts) == 3
+    assert not (tmp_path / "cells.sqlite").exists()
 
 
 def test_the_program_refuses_what_has_no_device(tmp_path):

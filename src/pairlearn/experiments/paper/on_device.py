@@ -63,7 +63,7 @@ def runs_on_device(method: Method) -> bool:
 
 def compare_on_device(
     datasets: Sequence[Dataset],
-    methods: Sequence[RecipeMethod],
+    methods: Sequence[Method],
     *,
     device: Any,
     n_splits: int,
@@ -77,8 +77,8 @@ def compare_on_device(
     ----------
     datasets : sequence of Dataset
         Of two classes; a sparse one is made dense.
-    methods : sequence of RecipeMethod
-        Those for which `runs_on_device` holds.
+    methods : sequence of Method
+        Such that `runs_on_device` holds for each.
     device : torch.device
         Where.
     n_splits, seed : int
@@ -104,6 +104,8 @@ def compare_on_device(
     for data in datasets:
         table = _Table(data, n_splits, seed, protocol, device)
         for method in methods:
+            if not isinstance(method, RecipeMethod) or not runs_on_device(method):
+                raise ValueError(f"{method.name} cannot run on a device; use `compare`.")
             task = _Task(table, method, seed)
             found, seconds = task.run()
             results[data.name, method.name] = found
@@ -141,9 +143,10 @@ class _Table:
         self.X = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32)).to(device)
         self.labels = torch.from_numpy(self.y).to(device)
         self.positive = self.labels > 0
-        where: dict[str, Any] = {"dataset": data.name, "seed": seed, "protocol": protocol}
+        n = len(self.y)
         self.splits: list[Split] = [
-            split_of(len(self.y), split=split, **where) for split in range(n_splits)
+            split_of(n, dataset=data.name, split=split, seed=seed, protocol=protocol)
+            for split in range(n_splits)
         ]
         self.scales = torch.stack([self._scale(split) for split in self.splits])
 
