@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
 from docutils.utils.math import latex2mathml
 
+_BRACKET = re.compile(r"<mo>([\u27e8\u27e9])</mo>")
+
 
 def _markup(code: str, *, as_block: bool) -> str:
-    tree = latex2mathml.tex2mathml(code, as_block=as_block)
-    return str(tree)
+    # Angle brackets do not grow by themselves, as they do not in print.
+    return _BRACKET.sub(
+        r'<mo stretchy="false">\1</mo>', latex2mathml.tex2mathml(code, as_block=as_block)
+    )
 
 
 def _visit_inline(self: Any, node: nodes.math) -> None:

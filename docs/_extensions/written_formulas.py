@@ -63,6 +63,14 @@ def _typeset(text: str) -> list[nodes.Node]:
     return found
 
 
+def _keep_indices(app: Any, docname: str, source: list[str]) -> None:
+    """Keep Markdown from taking an index for emphasis: w'_{j-1}, f(w_{j-1})."""
+    if docname.startswith(_PAGES):
+        parts = re.split(r"(```.*?```|`[^`\n]*`|\]\([^)]*\))", source[0], flags=re.S)
+        parts[::2] = [re.sub(r"(?<=[^\s\\])_(?=[{\w])", r"\\_", part) for part in parts[::2]]
+        source[0] = "".join(parts)
+
+
 def _walk(app: Any, doctree: nodes.document) -> None:
     if not app.env.docname.startswith(_PAGES):
         return
@@ -77,5 +85,6 @@ def _walk(app: Any, doctree: nodes.document) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Connect to the build."""
+    app.connect("source-read", _keep_indices)
     app.connect("doctree-read", _walk)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -303,7 +303,7 @@ def test_zero_based(tmp_path, capsys):
 
 
 def test_small_tables_need_no_compiled_code(tmp_path):
-    """Neither numba nor pandas nor scipy.stats is loaded to train on and to score a small table."""
+    """To train on and to score a small table, numba, pandas and parts of SciPy are not loaded."""
     file, label = real_files.FILES["customers"](tmp_path, np.random.default_rng(7))
     code = (
         "import sys\n"
@@ -311,9 +311,12 @@ def test_small_tables_need_no_compiled_code(tmp_path):
         "from pairlearn.cli.running import run\n"
         f"assert run(program, ['train', {file!r}, '--label', {label!r}]) == 0\n"
         "assert run(program, ['predict', 'customers.safetensors', 'new.csv']) == 0\n"
-        "heavy = ('numba', 'pandas', 'scipy.stats._stats_py', 'pyarrow', 'matplotlib')\n"
+        "heavy = ('numba', 'pandas', 'scipy.stats._stats_py', 'scipy.special._ufuncs', 'pyarrow', "
+        "'matplotlib')\n"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)\n"
         "import scipy.stats, pandas\n"
+        "import scipy.special; from scipy.special import expit\n"
+        "assert scipy.special.expit(0.0) == expit(0.0) == 0.5\n"
         "assert scipy.stats.norm.cdf(0.0) == 0.5 and len(pandas.DataFrame({'a': [1]})) == 1\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

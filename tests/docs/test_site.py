@@ -104,7 +104,8 @@ def test_every_guide_has_a_figure_and_every_figure_a_page(root):
             continue
         text = page.read_text(encoding="utf-8")
         mine = re.findall(r"^\.\. plot:: (\S+)\n   :alt: \S", text, flags=re.MULTILINE)
-        if page.parent.name == "guide" and page.stem != "index":
+        # Networks would need PyTorch to draw one.
+        if page.parent.name == "guide" and page.stem not in ("index", "torch"):
             assert mine or "{image}" in text, page.name
         drawn.update(mine)
     assert drawn == {path.name for path in (root / "docs" / "figures").glob("*.py")}

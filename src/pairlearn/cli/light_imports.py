@@ -2,10 +2,10 @@
 """scikit-learn without what it imports and these commands rarely use: half of the start of a run.
 
 ``import sklearn.base`` imports ``scipy.stats``, ``scipy.special`` (which takes its own docstrings
-apart), the linear algebra of SciPy, modules of NumPy for tests and for Fortran and, where it is
-installed, pandas. None is used to train on, or to score, arrays that the program has
-made itself. The first ones are put off until somebody asks them for something; pandas is hidden
-while scikit-learn looks for it, and can be imported as ever afterwards.
+apart), modules of NumPy for tests and for Fortran and, where it is installed, pandas. None is used
+to train on, or to score, arrays that the program has made itself. The first ones are put off until
+somebody asks them for something; pandas is hidden while scikit-learn looks for it, and can be
+imported as ever afterwards.
 """
 
 from __future__ import annotations
@@ -18,15 +18,7 @@ from typing import Any
 
 __all__ = ["import_scikit_learn"]
 
-#: Those of NumPy first: finding the parents of the others would import them.
-_LATER = (
-    "numpy.testing",
-    "numpy.f2py",
-    "scipy.stats",
-    "scipy.special",
-    "scipy.linalg",
-    "scipy.sparse.linalg",
-)
+_LATER = ("numpy.testing", "numpy.f2py", "scipy.stats", "scipy.special")
 _HIDDEN = "pandas"
 
 

@@ -114,7 +114,8 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         horizon is not known), "inverse_time", or a schedule, whose scale is then multiplied by
         the step size.
     averaging : str or Averaging, default="step_size"
-        "step_size" (the paper's average), "linear", "uniform", "tail", "last", or a rule.
+        "step_size" (the paper's average), "linear", "undelayed", "uniform", "tail", "last" or a
+        rule.
     pairing : str or Pairing, default="previous"
         "previous", "shuffled" (the previous one too, with passes in random order in the place of
         independent draws), "random" (uniform pairs; like "shuffled" not for `partial_fit`), "fifo"

@@ -139,7 +139,8 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`),
         "inverse_time" or a schedule, whose scale is then multiplied by the step size.
     averaging : str or Averaging, default="step_size"
-        "step_size" (the paper's average), "linear", "uniform", "tail", "last", or a rule.
+        "step_size" (the paper's average), "linear", "undelayed", "uniform", "tail", "last" or a
+        rule.
     pairing : str or Pairing, default="previous"
         "previous", "shuffled" or "random" (both not for `partial_fit`), or a pairing.
     random_state : int, RandomState, Generator or None, default=None

@@ -91,7 +91,8 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`),
         "inverse_time" or a schedule, whose scale is then multiplied by the step size.
     averaging : str or Averaging, default="step_size"
-        "step_size" (the paper's average), "linear", "uniform", "tail", "last", or a rule.
+        "step_size" (the paper's average), "linear", "undelayed", "uniform", "tail", "last" or a
+        rule.
     max_open : int, default=10_000
         How many queries a stream remembers an example of; beyond that the query that was silent
         for longest is forgotten. Memory is this many examples.
