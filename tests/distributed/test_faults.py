@@ -9,8 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from pairlearn.distributed import DaskAUCClassifier, WorkersLostError
+from pairlearn.distributed import DaskAUCClassifier, DaskEngine, WorkersLostError
 
+dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 
@@ -119,3 +120,23 @@ def test_an_asynchronous_client_is_refused(client, monkeypatch):
     monkeypatch.setattr(type(client), "asynchronous", True)
     with pytest.raises(ValueError, match="asynchronous client cannot wait"):
         DaskAUCClassifier(client=client).fit(*collections(n=240))
+
+
+def test_an_answer_that_meets_its_timeout_is_asked_for_again(client, monkeypatch):
+    real, raised = distributed.Future.result, []
+
+    def result(self, timeout=None):
+        if not raised:
+            raised.append(True)
+            raise UnboundLocalError("cannot access local variable 'result'")
+        return real(self, timeout)
+
+    monkeypatch.setattr(distributed.Future, "result", result)
+    engine = DaskEngine(client)
+    assert engine.compute([dask.delayed(abs)(-3)]) == [3]
+    with pytest.raises(UnboundLocalError, match="a task's own"):
+        engine.compute([dask.delayed(_unbound)()])
+
+
+def _unbound():
+    raise UnboundLocalError("a task's own")

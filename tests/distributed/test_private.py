@@ -201,6 +201,8 @@ def test_what_is_not_offered_over_partitions_is_refused(table, tmp_path):
         train_private_auc(run, PrivateAUCClassifier(**public, mechanism="single_pass"))
     with pytest.raises(ValueError, match="give public bounds"):
         train_private_auc(run, PrivateAUCClassifier(bounds="private"))
+    with pytest.raises(ValueError, match="over partitions scores are linear, got features='hats'"):
+        train_private_auc(run, PrivateAUCClassifier(**public, features="hats"))
     with pytest.raises(ValueError, match="leave secure=True"):
         train_private_auc(run, PrivateAUCClassifier(**public, secure=False))
     with pytest.raises(ValueError, match="takes no sample_weight"):

@@ -111,6 +111,10 @@ class DaskEngine:
                 return future.result(timeout=_LOOK)
             except TimeoutError:
                 pass
+            except UnboundLocalError:
+                # Where a timeout meets the answer, `distributed.utils.sync` has neither to return.
+                if future.status == "error":
+                    raise
             except KilledWorker as error:
                 raise WorkersLostError(
                     f"Several workers died of the same task ({error}); a partition may not fit "

@@ -24,7 +24,7 @@ from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.mechanisms.sufficient_statistics import Moments
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.public_maps import mapped_setting
+from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 
@@ -279,7 +279,13 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
                 "bounds are found in one table only; over partitions give public bounds "
                 "(lower, upper)."
             )
+        if self.features != "linear":
+            raise ValueError(
+                f"over partitions scores are linear, got features={self.features!r}; leave it at "
+                '"linear", or map the columns before, by public numbers.'
+            )
         setting = self._setting(self._public_number(n_rows), n_features)
+        self.features_ = map_publicly(self.features, setting)
         cautions = self._cautions(setting)
         mechanism.check(setting, noise)
         if self.ledger is not None:

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The constants of the cost model in docs/guide/cluster.md.
+
+Processor time, so that other work on the machine matters little; one thread. Memory is the peak of
+a new process that reads one partition and answers every question about it.
+
+Run with ``python -m benchmarks.cluster_constants``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.distributed import peak_mb
+
+D, ROWS, PARTITIONS = 30, (50_000, 200_000), 200
+
+
+def main() -> None:
+    """Print the constants."""
+    import pandas as pd
+    import pyarrow as pa
+
+    pa.set_cpu_count(1)
+    with tempfile.TemporaryDirectory() as folder:
+        files = []
+        for n in ROWS:
+            table = pd.DataFrame(np.random.default_rng(0).normal(size=(n, D)))
+            table.columns = [f"x{k}" for k in range(D)]
+            table["label"] = (table["x0"] > 1.0).astype(np.int8)
+            files.append(Path(folder) / f"{n}.parquet")
+            table.to_parquet(files[-1])
+        _speeds(files[-1])
+        for file in files:
+            # In a process of its own: memory does not shrink again.
+            subprocess.run(
+                [sys.executable, "-m", "benchmarks.cluster_constants", str(file)], check=True
+            )
+    _scheduling()
+
+
+def _questions() -> dict[str, Any]:
+    from pairlearn import distributed as ours
+    from pairlearn.estimators.scaling import Scaling
+
+    units = Scaling(np.ones(D), np.zeros(D), np.ones(D))
+
+    def edges(n: int) -> Any:
+        return np.sinh(np.linspace(-4.0, 4.0, n - 1))
+
+    first = {
+        "scales": ours.FeatureScales(),
+        "moments": ours.LabelMoments(),
+        "sample": ours.RowSample(),
+        "data": ours.Fingerprints(),
+    }
+    return {
+        "first pass": ours.Together(first),
+        "gradient": ours.Scaled(ours.BinnedScores(np.ones(D), edges(512), (0, 1)), units),
+        "last pass": ours.Scaled(ours.ScoreHistogram(np.ones(D), edges(16_384), (0, 1)), units),
+    }
+
+
+def _speeds(file: Path) -> None:
+    import pandas as pd
+
+    from pairlearn.distributed.dask_parts import as_table
+
+    took, table = _least(lambda: pd.read_parquet(file))
+    X, y = as_table(table.drop(columns="label")), table["label"].to_numpy()
+    million = X.size / 1e6
+    print(f"read: {million / took:.0f} million values a second")
+    for name, statistic in _questions().items():
+        took, state = _least(lambda one=statistic: one.partial_state(X, y))
+        size = sum(values.nbytes for values in state.values())
+        print(f"{name}: {million / took:.0f} million values a second, {size / 1e6:.2f} MB a state")
+        took, _ = _least(lambda one=statistic, part=state: one.merge(part, part))
+        print(f"{name}: {1e3 * took:.2f} ms a merge")
+
+
+def _memory(file: str) -> None:
+    import dask.dataframe  # noqa: F401 - as a worker has it
+    import pandas as pd
+
+    import distributed  # noqa: F401
+    from pairlearn.distributed.dask_parts import as_table
+
+    questions = _questions()
+    before = peak_mb()
+    table = pd.read_parquet(file)
+    read = peak_mb()
+    X, y = as_table(table.iloc[:, :-1]), table["label"].to_numpy()
+    for statistic in questions.values():
+        statistic.partial_state(X, y)
+    print(
+        f"memory: {before:.0f} MB before, {read:.0f} MB after reading {X.nbytes / 1e6:.0f} MB, "
+        f"{peak_mb():.0f} MB in the end"
+    )
+
+
+def _scheduling() -> None:
+    import dask.array as da
+    import dask.dataframe as dd
+    import pandas as pd
+
+    import distributed
+    from pairlearn.distributed import DaskEngine, LabelMoments
+    from pairlearn.distributed.dask_parts import parts_of
+
+    X, y = np.zeros((10 * PARTITIONS, 2)), np.arange(10 * PARTITIONS) % 2
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]).assign(y=y), npartitions=PARTITIONS)
+    given = {
+        "arrays": parts_of(da.from_array(X, chunks=(10, -1)), da.from_array(y, chunks=10)),
+        "frames": parts_of(frame[["a", "b"]], frame["y"]),
+    }
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        engine = DaskEngine(client)
+        for name, parts in given.items():
+            engine.run(parts, LabelMoments())
+            worker, here = sum(client.run(time.process_time).values()), time.process_time()
+            engine.run(parts, LabelMoments())
+            here = time.process_time() - here
+            worker = sum(client.run(time.process_time).values()) - worker
+            print(
+                f"{name}: {1e3 * here / len(parts):.1f} ms a partition of client and scheduler, "
+                f"{1e3 * worker / len(parts):.1f} ms of the worker"
+            )
+
+
+def _least(run: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the least processor time of three runs, and the result."""
+    best, found = np.inf, None
+    for _ in range(3):
+        begin = time.process_time()
+        found = run()
+        best = min(best, time.process_time() - begin)
+    return best, found
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        _memory(sys.argv[1])
+    else:
+        main()
