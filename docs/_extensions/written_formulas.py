@@ -27,7 +27,8 @@ _LETTER = "A-Za-z\u0391-\u03c9"
 _BELOW = rf"_(?:{_GROUP}|[A-Za-z0-9]+|[{_LETTER}])"
 _ABOVE = rf"\^(?:{_GROUP}|\([^()]*\)|[\u2212-]?[{_LETTER}0-9/]+|\*)"
 _INDEX = re.compile(
-    rf"(?P<base>[{_LETTER}0-9\u2113\u2016)\]|]['\u2019\u2032]?)(?P<marks>(?:{_BELOW}|{_ABOVE})+)"
+    rf"(?P<base>[{_LETTER}0-9\u0175\u2113\u2016)\]|][\u0302\u0304'\u2019\u2032]?)"
+    rf"(?P<marks>(?:{_BELOW}|{_ABOVE})+)"
     r"(?P<prime>['\u2019\u2032]?)"
 )
 _MARK = re.compile(rf"{_BELOW}|{_ABOVE}")
@@ -66,7 +67,9 @@ def _typeset(text: str) -> list[nodes.Node]:
 def _keep_indices(app: Any, docname: str, source: list[str]) -> None:
     """Keep Markdown from taking an index for emphasis: w'_{j-1}, f(w_{j-1})."""
     if docname.startswith(_PAGES):
-        parts = re.split(r"(```.*?```|`[^`\n]*`|\]\([^)]*\))", source[0], flags=re.S)
+        parts = re.split(
+            r"(```.*?```|^    [^\n]*|`[^`\n]*`|\]\([^)]*\))", source[0], flags=re.S | re.M
+        )
         parts[::2] = [re.sub(r"(?<=[^\s\\])_(?=[{\w])", r"\\_", part) for part in parts[::2]]
         source[0] = "".join(parts)
 
