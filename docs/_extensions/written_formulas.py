@@ -24,15 +24,16 @@ _SIGN = re.compile(
 # Braces may hold one more pair of braces; letters are Latin or Greek.
 _GROUP = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _LETTER = "A-Za-z\u0391-\u03c9"
-_BELOW = rf"_(?:{_GROUP}|[{_LETTER}0-9]+)"
+_BELOW = rf"_(?:{_GROUP}|[A-Za-z0-9]+|[{_LETTER}])"
 _ABOVE = rf"\^(?:{_GROUP}|\([^()]*\)|[\u2212-]?[{_LETTER}0-9/]+|\*)"
 _INDEX = re.compile(
-    rf"(?P<base>[{_LETTER}0-9\u2113\u2016)\]|]['\u2032]?)(?P<marks>(?:{_BELOW}|{_ABOVE})+)"
-    r"(?P<prime>['\u2032]?)"
+    rf"(?P<base>[{_LETTER}0-9\u0175\u2113\u2016)\]|][\u0302\u0304'\u2019\u2032]?)"
+    rf"(?P<marks>(?:{_BELOW}|{_ABOVE})+)"
+    r"(?P<prime>['\u2019\u2032]?)"
 )
-_MARK = re.compile(rf"([_^])({_GROUP}|\([^()]*\)|\*|[\u2212-]?[{_LETTER}0-9/]+)")
+_MARK = re.compile(rf"{_BELOW}|{_ABOVE}")
 #: The last letter of a word is no variable: file_name, PAIRLEARN_DATA.
-_WORD = re.compile(r"[A-Za-z]{2}")
+_WORD = re.compile(r"[A-Za-z]{3}")
 
 
 def _signs(text: str) -> str:
@@ -45,7 +46,7 @@ def _typeset(text: str) -> list[nodes.Node]:
     end = 0
     for match in _INDEX.finditer(text):
         start = match.start()
-        if _WORD.match(text, start - 1) and start:
+        if start > 1 and _WORD.match(text, start - 2):
             continue
         if start > end:
             found.append(nodes.Text(text[end:start]))
@@ -53,8 +54,8 @@ def _typeset(text: str) -> list[nodes.Node]:
         found.append(nodes.emphasis("", base) if base[0].isalpha() else nodes.Text(base))
         if match["prime"]:
             found.append(nodes.Text(match["prime"]))
-        for kind, body in _MARK.findall(match["marks"]):
-            node = nodes.subscript() if kind == "_" else nodes.superscript()
+        for mark in _MARK.findall(match["marks"]):
+            node, body = nodes.subscript() if mark[0] == "_" else nodes.superscript(), mark[1:]
             node += _typeset(body[1:-1] if body.startswith("{") else body)
             found.append(node)
         end = match.end()
@@ -66,7 +67,9 @@ def _typeset(text: str) -> list[nodes.Node]:
 def _keep_indices(app: Any, docname: str, source: list[str]) -> None:
     """Keep Markdown from taking an index for emphasis: w'_{j-1}, f(w_{j-1})."""
     if docname.startswith(_PAGES):
-        parts = re.split(r"(```.*?```|`[^`\n]*`|\]\([^)]*\))", source[0], flags=re.S)
+        parts = re.split(
+            r"(```.*?```|^    [^\n]*|`[^`\n]*`|\]\([^)]*\))", source[0], flags=re.S | re.M
+        )
         parts[::2] = [re.sub(r"(?<=[^\s\\])_(?=[{\w])", r"\\_", part) for part in parts[::2]]
         source[0] = "".join(parts)
 
