@@ -2,10 +2,9 @@
 """``train --dask``: Parquet files, and a cluster of threads of this process."""
 
 import json
+import multiprocessing
 import os
 import signal
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from click.testing import CliRunner
 
 from pairlearn import AUCClassifier
 from pairlearn.cli.program import program
+from pairlearn.progress import Progress
 
 pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
@@ -98,26 +98,19 @@ def test_files_and_clusters_that_are_not_there(files, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_local_cluster_of_which_a_worker_dies(files, tmp_path):
-    import multiprocessing
-
+def test_a_local_cluster_of_which_a_worker_dies(files, tmp_path, monkeypatch):
     killed = []
 
-    def kill():
-        for _ in range(600):
-            workers = [p for p in multiprocessing.active_children() if "Worker" in p.name]
-            if workers:
-                time.sleep(2.0)
-                os.kill(workers[0].pid, signal.SIGKILL)
+    class Killing(Progress):
+        def update(self, count, *arguments, **options):
+            if count == 2:
+                workers = [p for p in multiprocessing.active_children() if "Worker" in p.name]
                 killed.append(workers[0].pid)
-                return
-            time.sleep(0.1)
+                os.kill(workers[0].pid, signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
+    monkeypatch.setattr("pairlearn.cli.cluster_training.Progress", Killing)
     trained = run("train", f"{files}/*.parquet", "--label", "bought", "--exclude", "note",
                   "--dask", "local", "-o", tmp_path / "model.safetensors", "--json")  # fmt: skip
-    killer.join()
-    assert killed
     assert trained.exit_code == 0, trained.output
+    assert len(killed) == 1
     assert json.loads(trained.stdout)["rows"] == 900

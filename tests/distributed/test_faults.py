@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Workers come, go and die: the same bits, or a clear error."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -24,10 +25,16 @@ def collections(n=3000, n_parts=12):
     return da.from_array(X, chunks=(size, -1)), da.from_array(y, chunks=size)
 
 
+@contextlib.contextmanager
 def processes(n_workers):
-    return distributed.LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
-    )
+    """Yield a cluster that waits for killed workers to come back, on a busy machine too."""
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+    ):
+        yield cluster
 
 
 class Killer:
@@ -55,7 +62,9 @@ def check_kills(n_workers, passes, n_fits=1):
     with processes(n_workers) as cluster, distributed.Client(cluster) as client:
         for seed in range(n_fits):
             killer = Killer(client, passes, seed)
-            found = DaskAUCClassifier(random_state=0, client=client, progress=killer).fit(X, y)
+            found = DaskAUCClassifier(
+                random_state=0, client=client, progress=killer, worker_timeout=300.0
+            ).fit(X, y)
             np.testing.assert_array_equal(found.coef_, expected.coef_)
             assert found.threshold_ == expected.threshold_
             assert found.fit_.training_auc == expected.fit_.training_auc

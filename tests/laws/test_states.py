@@ -13,6 +13,8 @@ from pairlearn.distributed import (
     Fingerprints,
     LabelMoments,
     MajorityCounts,
+    Mapped,
+    MappedLabelMoments,
     RowSample,
     Scaled,
     ScoreHistogram,
@@ -21,6 +23,7 @@ from pairlearn.distributed import (
     score_edges,
 )
 from pairlearn.estimators.scaling import Scaling, fit_scaling
+from pairlearn.features import Hats
 from pairlearn.solvers.rows import as_rows
 
 D = 3
@@ -53,8 +56,11 @@ def statistics():
     rng = np.random.default_rng(0)
     slopes, totals = rng.normal(size=(2, 10)), np.ones((2, 10))
     half = Scaling(np.ones(D), np.zeros(D), np.full(D, 0.5))
+    curves = Hats(n_knots=3).fit(rng.normal(size=(50, D)))
     return {
         "moments": LabelMoments(),
+        "mapped moments": MappedLabelMoments(curves, LABELS),
+        "mapped": Mapped(ScoreHistogram(np.ones(curves.n_outputs), edges, LABELS), curves),
         "binned": BinnedScores(w, edges, LABELS),
         "histogram": ScoreHistogram(w, edges, LABELS),
         "slopes": SlopeSums(w, edges, LABELS, slopes, totals),

@@ -135,10 +135,15 @@ def _columns(names: list[str], reading: Reading) -> tuple[str, list[str]]:
 @contextlib.contextmanager
 def _cluster(address: str) -> Iterator[Any]:
     """Yield a client of the cluster: one of this machine's processes for "local"."""
+    import dask
+
     import distributed
 
     if address == "local":
         with (
+            # A worker that died is started again; on a busy machine that takes longer than 15 s,
+            # after which Dask would give it up for good.
+            dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
             distributed.LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
         ):
