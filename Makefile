@@ -20,7 +20,7 @@ TORCH ?= torch==2.13.0
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-slow test-browser test-torch test-ray test-spark lint bench fuzz docs dist clean
+.PHONY: demo test test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark lint bench fuzz docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -62,7 +62,12 @@ $(LOWEST)/.test: .ci/lowest.py pyproject.toml
 test-lowest: export NUMBA_CACHE_DIR := $(abspath $(LOWEST))/numba
 test-lowest: $(LOWEST)/.test
 	$(LOWEST)/bin/pairlearn warm-cache
-	$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal
+	$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow"
+
+# What takes a second or more each: audits of privacy, simulated rates, runs that are killed, processes of their own.
+test-thorough: $(VENV)/.test
+	$(BIN)/pairlearn warm-cache
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "thorough and not slow" tests
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow

@@ -133,6 +133,7 @@ def test_version_is_the_one_of_the_distribution():
 # ------------------------------------------------------------------- the cache of machine code
 
 
+@pytest.mark.thorough
 def test_a_second_process_adds_nothing_to_the_cache(cache):
     code = FIT.format(loss="Logistic")
     first = python("-c", code, NUMBA_CACHE_DIR=str(cache))
@@ -142,6 +143,7 @@ def test_a_second_process_adds_nothing_to_the_cache(cache):
     assert {p: p.stat().st_mtime_ns for p in files_in(cache)} == files
 
 
+@pytest.mark.thorough
 def test_an_edited_helper_is_seen_by_kernels_in_other_files(tmp_path):
     copy = tmp_path / "pairlearn"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -169,6 +171,7 @@ def test_an_edited_helper_is_seen_by_kernels_in_other_files(tmp_path):
     assert not edited.keys() & files.keys()
 
 
+@pytest.mark.thorough
 def test_works_where_no_cache_can_be_written(tmp_path):
     """Files stand where the folders of the cache would be, which stops even a privileged user."""
     copy = tmp_path / "site" / "pairlearn"
@@ -197,6 +200,7 @@ def test_works_where_no_cache_can_be_written(tmp_path):
 # ----------------------------------------------------------------------- losses of one's own
 
 
+@pytest.mark.thorough
 def test_a_loss_in_a_script(tmp_path, cache):
     script = tmp_path / "script.py"
     script.write_text(OWN_LOSS)
@@ -212,6 +216,7 @@ def test_a_loss_in_a_script(tmp_path, cache):
         python(str(script), **environment)
 
 
+@pytest.mark.thorough
 def test_a_loss_with_a_constant_from_elsewhere(tmp_path, cache):
     """The cache would not see an edit of the other file: such a loss is compiled each time."""
     (tmp_path / "elsewhere.py").write_text("FACTOR = 1.0\n")
@@ -228,6 +233,7 @@ def test_a_loss_with_a_constant_from_elsewhere(tmp_path, cache):
         python("-B", str(script), **environment)
 
 
+@pytest.mark.thorough
 def test_a_loss_at_a_prompt(cache):
     assert python("-c", OWN_LOSS, NUMBA_CACHE_DIR=str(cache)) == "agree\n"
 

@@ -75,6 +75,7 @@ def test_a_file_that_may_not_be_read(tmp_path, capsys):
     assert "permission denied; run `chmod u+r" in err
 
 
+@pytest.mark.thorough
 def test_bad_permissions_as_another_user(tmp_path):
     """The superuser reads everything, so the program gives up that right first."""
     if os.geteuid() != 0:
@@ -178,6 +179,7 @@ def limited(arguments, size, folder):
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
 
 
+@pytest.mark.thorough
 def test_a_full_disk_leaves_the_old_model(tmp_path, capsys):
     assert hasattr(resource, "RLIMIT_FSIZE")
     (tmp_path / "d.csv").write_text(GOOD)

@@ -69,6 +69,7 @@ def test_advice_is_that_of_the_library(capsys):
 
 @pytest.mark.parametrize("kind", ["png", "svg"])
 @pytest.mark.parametrize("which", [["stability", "--steps", "50"], ["excess", "--sizes", "20,40"]])
+@pytest.mark.thorough
 def test_pictures(tmp_path, capsys, kind, which):
     path = tmp_path / f"picture.{kind}"
     assert run(program, ["bounds", *which, "--runs", "2", "--plot", str(path)]) == 0

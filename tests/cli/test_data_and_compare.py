@@ -61,6 +61,7 @@ def test_folder_that_is_none(monkeypatch, tmp_path):
     assert "not a folder" in answer.output
 
 
+@pytest.mark.thorough
 def test_compare_prints_stores_reports_and_goes_on(tmp_path):
     pytest.importorskip("matplotlib")
     arguments = ["breast_cancer", "--estimator", NB, "--estimator", RIDGE, "--splits", "2"]

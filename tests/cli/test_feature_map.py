@@ -26,6 +26,7 @@ def run(*arguments):
     return CliRunner().invoke(program, [str(one) for one in arguments])
 
 
+@pytest.mark.thorough
 def test_curves_from_the_command_line(ring, tmp_path):
     model = tmp_path / "m.safetensors"
     found = run("train", ring, "--label", "y", "--feature-map", "auto", "-o", model, "--json")

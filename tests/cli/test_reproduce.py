@@ -21,6 +21,7 @@ def run(*arguments):
     return CliRunner().invoke(command, arguments)
 
 
+@pytest.mark.thorough
 def test_quick_on_a_shipped_set_writes_a_report(tmp_path):
     answer = run(
         "table1", "--quick", "--data", "breast_cancer", "--methods", "ours", "--splits", "1",

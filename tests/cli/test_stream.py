@@ -302,6 +302,7 @@ def test_who_reads_the_answers_may_leave(stream, written, monkeypatch):
     assert checkpoints.read_checkpoint("c").state["lines"] == 11
 
 
+@pytest.mark.thorough
 def test_the_second_process_is_told_who_has_the_checkpoint(tmp_path):
     """Two signals to a process that waits for a line, and a second process meanwhile."""
     command = [sys.executable, "-m", "pairlearn.cli", "stream", "--checkpoint", "c"]

@@ -75,6 +75,7 @@ def test_compare_real_files(name, tmp_path, capsys):
     assert (tmp_path / f"{name}-report" / "index.html").exists()
 
 
+@pytest.mark.thorough
 def test_compare_a_table(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     file, label = real_files.FILES["customers"](tmp_path, np.random.default_rng(7))
@@ -90,6 +91,7 @@ def test_compare_a_table(tmp_path, capsys):
     assert "nothing.csv does not exist" in err
 
 
+@pytest.mark.thorough
 def test_compare_a_folder(tmp_path, capsys):
     (tmp_path / "sets").mkdir()
     file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
@@ -180,6 +182,7 @@ def test_options_from_a_file(tmp_path, capsys):
     assert "No such file" in err
 
 
+@pytest.mark.thorough
 def test_a_stream_of_mixed_columns_goes_on(tmp_path, capsys):
     """Interrupted after a checkpoint and taken up again: the same model, bit for bit."""
     file, label = real_files.FILES["visits"](tmp_path, np.random.default_rng(7))
@@ -302,6 +305,7 @@ def test_zero_based(tmp_path, capsys):
     assert json.loads(out)["auc"] > 0.99
 
 
+@pytest.mark.thorough
 def test_small_tables_need_no_compiled_code(tmp_path):
     """To train on and to score a small table, numba, pandas and parts of SciPy are not loaded."""
     file, label = real_files.FILES["customers"](tmp_path, np.random.default_rng(7))

@@ -102,6 +102,7 @@ def test_from_file_to_model_and_back(files, data, capsys):
     assert entry["label"] == int(decided[0])
 
 
+@pytest.mark.thorough
 def test_texts_and_categories(files, capsys):
     model = files / "m"
     out, _ = call(capsys, "train", files / "train.csv", "--label", "word", "--classes", "no,yes",
@@ -161,6 +162,7 @@ def test_other_formats(files, data, capsys):
     assert json.loads(out)["auc"] > 0.85
 
 
+@pytest.mark.thorough
 def test_plots(files, capsys):
     call(capsys, "train", files / "train.svm", "-o", files / "m")
     out, _ = call(capsys, "evaluate", files / "m", files / "test.svm", "--plot", files / "figures")
@@ -194,6 +196,7 @@ def test_standard_input(files, capsys, monkeypatch):
 # --------------------------------------------------------------------------------- interrupts
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_goes_on(files, rng):
     X = rng.normal(size=(150_000, 3))
     y = (X[:, 0] > 0).astype(int)
@@ -319,6 +322,7 @@ def stream(tmp_path, capsys, monkeypatch):
     return run_here
 
 
+@pytest.mark.thorough
 def test_stream_learns_as_it_goes(stream, tmp_path, rng):
     x = rng.normal(size=600)
     lines = []
@@ -413,6 +417,7 @@ def test_privacy_certify(data, tmp_path, capsys):
     assert "has no certificate" in err
 
 
+@pytest.mark.thorough
 def test_privacy_audit(capsys):
     out, _ = call(capsys, "privacy", "audit", "--runs", 100, "--n", 16, "--json")
     assert json.loads(out)["passed"] is True

@@ -206,6 +206,7 @@ def test_sources_are_consistent():
     ("name", "n_positive"),
     [("diabetes", 500), ("german", 300), ("ijcnn1", 4853), ("letter", 7409), ("usps", 4240)],
 )
+@pytest.mark.thorough
 def test_the_papers_sets(monkeypatch, name, n_positive):
     monkeypatch.setenv("PAIRLEARN_DATA", str(SHARED))
     if find(name) is None:

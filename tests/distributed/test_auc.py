@@ -53,6 +53,7 @@ def test_the_square_loss_has_twelve_digits_of_one_machine(table):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.thorough
 def test_other_losses_reach_the_objective_of_the_exact_solver(table, loss):
     X, y = table
     rows = DenseRows(X)

@@ -56,6 +56,7 @@ def frame_of(X):
     return pd.DataFrame(X, columns=["a", "b", "c"])
 
 
+@pytest.mark.thorough
 def test_frames_blocks_and_storage_make_no_difference(table, one_machine):
     X, y = table
     whole, labels = arrays(X, y)

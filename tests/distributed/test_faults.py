@@ -73,6 +73,7 @@ def check_kills(n_workers, passes, n_fits=1):
     return killed
 
 
+@pytest.mark.thorough
 def test_the_same_bits_on_two_processes_of_which_two_are_killed():
     assert check_kills(2, passes=(1, 3)) == 2
 
@@ -82,6 +83,7 @@ def test_the_same_bits_after_twenty_killed_workers():
     assert check_kills(4, passes=(1, 2, 4, 6), n_fits=5) == 20
 
 
+@pytest.mark.thorough
 def test_any_number_of_workers_gives_the_same_bits(client):
     X, y = collections(n=800)
     two = DaskAUCClassifier(random_state=0, client=client).fit(X, y)

@@ -97,6 +97,7 @@ def test_units_do_not_matter_to_moments_of_raw_features():
 
 
 @pytest.mark.parametrize("features", ["hats", "fourier"])
+@pytest.mark.thorough
 def test_sparse_rows(features):
     dense = X * (RNG.random(X.shape) < 0.6)
     labels = np.where((dense**2).sum(axis=1) > 1.5, 1, 0)

@@ -42,6 +42,7 @@ def test_a_stream_equals_the_offline_moments(features, chunk):
 
 
 @pytest.mark.parametrize("features", ["hats", "auto", RandomFourier(128)])
+@pytest.mark.thorough
 def test_the_map_is_fitted_to_the_first_examples(features):
     online = streamed(500, features=features)
     offline = AUCClassifier(solver="moments", features=features, random_state=0)

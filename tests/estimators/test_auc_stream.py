@@ -240,6 +240,7 @@ def test_kinds_of_input():
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.thorough
 def test_a_stored_model_goes_on_in_another_process(loss, tmp_path):
     """Machine code lives elsewhere there: nothing of it may be stored."""
     X, y = sample()

@@ -311,6 +311,7 @@ def test_bad_weights():
             EntropyRegressor().fit(X, y, sample_weight=weight)
 
 
+@pytest.mark.thorough
 def test_scikit_learn_checks():
     """All pass, those of weights too: with more features than examples all paths end together."""
     results = check_estimator(

@@ -58,6 +58,7 @@ def test_the_mean_of_intervals():
     assert mean_auc_interval([perfect] * 3).low == pytest.approx(perfect.low)
 
 
+@pytest.mark.thorough
 def test_the_interval_covers(rng):
     """Of 200 data sets about 190 intervals of 95 % hold the AUC of new data.
 

@@ -52,6 +52,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.thorough
 def test_better_neighbours_than_euclid(name):
     X, y = task()
     euclid = KNeighborsClassifier(3).fit(X[:300], y[:300]).score(X[300:], y[300:])
@@ -64,6 +65,7 @@ def test_better_neighbours_than_euclid(name):
         assert np.linalg.norm(W) <= 1.0 + 1e-9
 
 
+@pytest.mark.thorough
 def test_digits_are_not_spoiled():
     X, y = load_digits(return_X_y=True)
     train, test, y_train, y_test = train_test_split(X / 16, y, stratify=y, random_state=0)

@@ -104,6 +104,7 @@ def against_logistic(X, y, seed):
     )
 
 
+@pytest.mark.thorough
 def test_as_good_as_multinomial_regression_on_digits():
     m, accuracy, loss = against_logistic(*load_digits(return_X_y=True), seed=0)
     assert m > -0.001
@@ -161,6 +162,7 @@ def name_of(check):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
+@pytest.mark.thorough
 def test_scikit_learns_checks(check):
     if name_of(check) in EXPECTED_FAILURES:
         with pytest.raises(AssertionError):

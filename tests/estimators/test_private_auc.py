@@ -273,6 +273,7 @@ def by_epsilon(outcome, row):
 
 
 @pytest.mark.parametrize("name", list(BARS))
+@pytest.mark.thorough
 def test_accuracy_on_the_papers_small_data_sets(name, tmp_path, monkeypatch):
     if DATA.is_dir():
         monkeypatch.setenv(FOLDER_VARIABLE, str(DATA))
@@ -290,6 +291,7 @@ def test_accuracy_on_the_papers_small_data_sets(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("target", ["private-mechanisms", "private-add-remove"])
+@pytest.mark.thorough
 def test_every_mechanism_is_compared(target, tmp_path):
     settings = Settings(store=tmp_path / "results.sqlite", datasets=("diabetes",), n_splits=1)
     shelf = Shelf(settings)

@@ -81,6 +81,7 @@ def test_other_estimators_are_exact(relation):
         assert found.share > 0.4
 
 
+@pytest.mark.thorough
 def test_the_program_audits_and_prints_its_power():
     run = CliRunner().invoke(command, ["audit", "--runs", "100", "--n", "16", "--json"])
     assert run.exit_code == 0, run.output
@@ -120,10 +121,12 @@ class RawThreshold(PrivateAUCClassifier):
 
 
 @pytest.mark.parametrize("mutant", [RawCoefficients, CountInTheCertificate, RawThreshold])
+@pytest.mark.thorough
 def test_what_leaves_past_the_noise_is_found(mutant, monkeypatch):
     assert refuted(exact(mutant(**OPTIONS)), "differ on the neighbour")
 
 
+@pytest.mark.thorough
 def test_raw_coefficients_are_found_by_the_public_numbers_alone():
     result = audit_estimator(RawCoefficients(**OPTIONS), **SIZE, n_runs=150)
     assert result.public.epsilon_lower > 1.0, result.statement()
@@ -240,6 +243,7 @@ class InOrder(LocalizedGradient):
         return super().fit(Z, signs, setting=setting, noise=noise)
 
 
+@pytest.mark.thorough
 def test_broken_noise_is_found(monkeypatch):
     honest = noise_module.discrete_gaussian
     monkeypatch.setattr(
@@ -251,6 +255,7 @@ def test_broken_noise_is_found(monkeypatch):
     assert not result.passed
 
 
+@pytest.mark.thorough
 def test_a_seed_of_its_own_is_found(monkeypatch):
     honest = NoiseSource.made_from.__func__
 

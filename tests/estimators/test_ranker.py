@@ -106,6 +106,7 @@ def test_sparse_is_dense():
 
 @pytest.mark.parametrize("grouped", [True, False])
 @pytest.mark.parametrize("store", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.thorough
 def test_units_of_the_features_do_not_matter(grouped, store):
     X, y, qid = task()
     qid = qid if grouped else None
@@ -371,6 +372,7 @@ EXPECTED_FAILURES = {
 }
 
 
+@pytest.mark.thorough
 def test_scikit_learn_checks():
     model = PairwiseRanker(n_passes=20, random_state=0)
     results = check_estimator(

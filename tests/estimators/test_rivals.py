@@ -34,6 +34,7 @@ def test_given_ridge_is_the_minimiser():
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "square", "smoothed_hinge", "logistic"])
+@pytest.mark.thorough
 def test_chosen_ridge(loss):
     X, y = load_breast_cancer(return_X_y=True)
     X = scale(X)

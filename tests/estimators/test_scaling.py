@@ -47,6 +47,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.thorough
 def test_law_of_units(kind):
     X, y = sample()
     expected = held_out_auc(MODELS[kind](), X, y)
@@ -61,6 +62,7 @@ def test_law_of_units(kind):
 
 
 @pytest.mark.parametrize("kind", ["auto", "sgd", "given step"])
+@pytest.mark.thorough
 def test_sparse_rows_are_scaled_alike(kind):
     X, y = sample()
     X[np.abs(X) < 0.3] = 0.0
@@ -132,6 +134,7 @@ def test_few_and_many_numbers_are_scaled_alike(make, monkeypatch):
         assert np.allclose(few.centre, many.centre, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.thorough
 def test_rounding_does_not_pass_for_variance():
     """A constant that no sum represents exactly, and what a scaler leaves of it."""
     rng = np.random.default_rng(0)
@@ -143,6 +146,7 @@ def test_rounding_does_not_pass_for_variance():
 
 
 @pytest.mark.parametrize("kind", ["auto", "sgd"])
+@pytest.mark.thorough
 def test_rare_words_do_not_drown_frequent_ones(kind):
     from sklearn.linear_model import LogisticRegression
 

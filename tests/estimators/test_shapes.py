@@ -62,6 +62,7 @@ def test_what_is_no_sum_is_refused():
         plot_shapes(linear, X, features=["weight"])
 
 
+@pytest.mark.thorough
 def test_a_ranking_is_explained_too():
     ranker = PairwiseRanker(random_state=0, n_passes=5).fit(X.to_numpy(), X["age"])
     found = explain(ranker, [1.0, 0.0, 0.0])

@@ -25,6 +25,7 @@ def test_tasks_of_several_classes():
     assert list(tasks_of("t", X, np.arange(6.0) % 1)) == []
 
 
+@pytest.mark.thorough
 def test_sets_that_ship():
     task = next(task for task in shipped() if task.name == "breast_cancer")
     which = {name: methods()[name] for name in ("ours", "logistic")}

@@ -8,6 +8,7 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib")
 from pairlearn.experiments.story import CHAPTERS, tell
 
 
+@pytest.mark.thorough
 def test_chapters_conclude_from_their_numbers(tmp_path):
     said = []
     page = tell(tmp_path, only=["metric", "private"], say=said.append)

@@ -95,6 +95,7 @@ def test_what_is_planted_is_found_and_the_rest_is_tried(harm, kind, text):
     assert (tally.n_used, tally.n_refused, tally.n_inputs) == (5, 1, 7)
 
 
+@pytest.mark.thorough
 def test_a_child_that_died_is_followed_by_another():
     class Deadly(Planted):
         def use(self, given, folder):
@@ -110,6 +111,7 @@ def test_a_child_that_died_is_followed_by_another():
 
 
 @pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.thorough
 def test_a_short_run_of_each_format_finds_nothing(kind):
     [tally] = run_campaign([kind()], 60 * kind.weight, 20211112).values()
     assert not tally.findings, "\n".join(map(str, tally.findings))
@@ -129,6 +131,7 @@ def test_an_input_is_made_again_from_seed_and_number(kind, tmp_path):
     assert repr(first) != repr([input_of(one, 5, k) for k in range(20)])
 
 
+@pytest.mark.thorough
 def test_a_bug_in_a_parser_is_found(monkeypatch):
     from pairlearn.streams.readers.row_buffer import RowBuffer
 
@@ -156,6 +159,7 @@ def test_the_program_tells_and_writes_what_it_found(tmp_path, capsys):
     assert "npy 7: " in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_killed_runs_end_with_the_same_model(tmp_path):
     found = run_kills(tmp_path, len(KINDS), 1)
     assert sum(counts["kills"] for counts in found.values()) >= len(KINDS)
@@ -171,6 +175,7 @@ def test_two_hundred_kills(tmp_path):
     assert all(counts["differences"] + counts["failures"] == 0 for counts in found.values())
 
 
+@pytest.mark.thorough
 def test_a_model_that_differs_after_a_kill_is_found(tmp_path, monkeypatch):
     """A learner that forgets its place in the data learns some of them twice."""
     from pairlearn.streams.readers.csv import CsvReader

@@ -145,6 +145,7 @@ def learned(model):
 
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("size", [1, 7, 300])
+@pytest.mark.thorough
 def test_chunks_and_copies_give_the_same_bits(kind, size):
     X, target = sample()
     X, y = X[:420], target if kind == "EntropyRegressor" else (target > 0).astype(int)

@@ -137,6 +137,7 @@ class TestDegenerate:
 # With coverage exactly p, N independent intervals cover Binomial(N, p) times. The bounds below are
 # p - 0.012 and p + 0.02 (logit intervals err on the wide side), at least 3.5 standard deviations of
 # that count away from p: a correct interval fails with probability below 1e-3.
+@pytest.mark.thorough
 def test_interval_covers_the_true_auc_as_often_as_it_says():
     rng = np.random.default_rng(3)
     shift, n_trials = 1.0, 4000
@@ -149,6 +150,7 @@ def test_interval_covers_the_true_auc_as_often_as_it_says():
     assert 0.938 <= covered / n_trials <= 0.97
 
 
+@pytest.mark.thorough
 def test_comparison_rejects_equal_aucs_as_rarely_as_it_says():
     rng = np.random.default_rng(4)
     n_trials = 4000
@@ -163,6 +165,7 @@ def test_comparison_rejects_equal_aucs_as_rarely_as_it_says():
     assert abs(rejected / n_trials - 0.05) < 0.012
 
 
+@pytest.mark.thorough
 def test_degenerate_bound_covers_a_nearly_perfect_score():
     # [(a/2)^(1/k), 1] may miss at most 2.5 % of the time. The count of 4000 trials exceeds
     # 2.5 % + 1 % by chance with probability below 1e-4.

@@ -52,6 +52,7 @@ def samples(draw):
 
 
 @given(samples(), st.sampled_from([0.05, 0.1, 1 / 3, 0.5, 0.99]), st.booleans())
+@pytest.mark.thorough
 def test_values_are_those_of_scikit_learn(sample, max_fpr, weighted):
     y, scores, weight = sample
     given = {"sample_weight": weight} if weighted else {}

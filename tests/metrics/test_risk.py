@@ -117,6 +117,7 @@ def test_two_classes(loss, sample):
 
 @pytest.mark.parametrize("loss", BUILT_IN[:7] + OWN, ids=repr)
 @given(sample=scored(labels=[0.0, 0.5, 2.0, 3.0]))
+@pytest.mark.thorough
 def test_graded_labels(loss, sample):
     scores, y, weight = sample
     risk, gradient = by_definition(loss, scores, y, weight)

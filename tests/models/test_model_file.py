@@ -147,6 +147,7 @@ ARRAYS = st.dictionaries(
 
 @given(ARRAYS, OBJECT, OBJECT, st.none() | OBJECT, st.none() | st.lists(st.text(max_size=4)))
 @settings(max_examples=150, deadline=None)
+@pytest.mark.thorough
 def test_every_record_comes_back(arrays, parameters, provenance, certificate, names):
     record = ModelRecord(
         "Any", arrays, parameters, feature_names=names, provenance=provenance,

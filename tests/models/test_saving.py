@@ -128,6 +128,7 @@ def test_provenance(data, tmp_path):
     assert data_fingerprint(other, signs) != expected["data_fingerprint"]
 
 
+@pytest.mark.thorough
 def test_loading_needs_no_import_before(data, tmp_path):
     X, y = data
     AUCClassifier(step_size=0.1, random_state=0).fit(X, y).save(tmp_path / "m")
@@ -220,6 +221,7 @@ def test_a_private_stream_is_stored_once_released(data, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["stream", "metric"])
+@pytest.mark.thorough
 def test_loading_a_private_model_needs_no_import_before(kind, data, tmp_path):
     X, y = data
     if kind == "stream":

@@ -129,6 +129,7 @@ def test_intervals_cover_everywhere(n, share, epsilon):
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1])
+@pytest.mark.thorough
 def test_the_band_covers_everywhere_at_once(share):
     rng = np.random.default_rng(3)
     cuts = np.linspace(-1.5, 2.5, 19)

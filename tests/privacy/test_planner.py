@@ -18,6 +18,7 @@ from pairlearn.privacy.selection import pair_utility, select_privately
     ("n", "d", "epsilon", "positives"),
     [(250, 5, 1.0, 0.5), (1000, 20, 0.3, 0.5), (1000, 60, 1.0, 0.5), (4000, 20, 1.0, 0.1)],
 )
+@pytest.mark.thorough
 def test_the_model_agrees_with_the_mechanism(n, d, epsilon, positives):
     found = simulated_auc(n, d, epsilon=epsilon, positives=positives, n_runs=40)
     assert found == pytest.approx(
@@ -107,6 +108,7 @@ def test_utility_counts_pairs_and_keeps_its_sensitivity():
         assert abs(pair_utility(scores[:, None], signs)[0] - value) <= 1 / n + 1e-12
 
 
+@pytest.mark.thorough
 def test_selection_has_the_law_of_permute_and_flip():
     # Three models, 4000 draws, chi-square at a fixed seed; false-alarm rate of a fresh one 1e-4.
     from scipy.stats import chisquare
@@ -138,6 +140,7 @@ def test_selection_is_paid_for():
         select_privately(np.zeros(4), np.ones(4), epsilon=0.4)
 
 
+@pytest.mark.thorough
 def test_regimes(tmp_path):
     assert {regime.n_features for regime in REGIMES} >= {8, 64, 200}
     correlated = Regime(20_000, 3, correlation=0.5)

@@ -240,6 +240,7 @@ def test_as_a_model(data, tmp_path):
     assert ((model.predict_proba(frame)[:, 1] > 0.5) == (model.predict(frame) == "yes")).all()
 
 
+@pytest.mark.thorough
 def test_it_passes_rivers_checks():
     pytest.importorskip("river")
     from pairlearn.streams.river import RiverAUCClassifier

@@ -105,6 +105,7 @@ def test_sparse_chunks(data):
 
 
 @pytest.mark.parametrize("size", [90, 100, 700, 2000])
+@pytest.mark.thorough
 def test_restarts_do_not_depend_on_chunks(size, data):
     X, y = data
 

@@ -38,6 +38,7 @@ def cost(request, monkeypatch):
 @settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+@pytest.mark.thorough
 def test_every_value_is_that_of_scikit_learn(data, window):
     auc = ProgressiveAUC(window)
     for k, (score, label) in enumerate(data):

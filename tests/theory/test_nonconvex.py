@@ -107,6 +107,7 @@ def test_the_recommended_step_is_best(n_steps, risk, smoothness, moment_bound):
         assert fitted_slope(horizons, values) == pytest.approx(-0.5, abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_pl_gaps_stay_below_the_bound_and_fall_as_one_over_t():
     """The square loss satisfies PL; with the offset the steps are short enough from the start.
 

@@ -126,6 +126,7 @@ def ridge_run(problem, sample, indices, alpha):
     return average_of(iterates, etas, "linear")
 
 
+@pytest.mark.thorough
 def test_strongly_convex_gaps_fall_as_one_over_t():
     """Online, hinge with a ridge: below the bound, slope -1 within 0.25 (mean of 60 runs)."""
     problem = hinge_problem(1, flip=0.25)

@@ -54,6 +54,7 @@ def test_every_run_stays_below_the_bound_of_its_path(name, step_size, averaging)
 
 @pytest.mark.parametrize("averaging", RULES)
 @pytest.mark.parametrize("smoothness", [1.0, math.inf])
+@pytest.mark.thorough
 def test_expected_bound_is_above_the_mean_of_the_realised_one(averaging, smoothness):
     """4000 paths; the margin is five standard errors, false alarm about 3e-7."""
     rng = np.random.default_rng(0)
@@ -81,6 +82,7 @@ def test_expected_bound_is_above_the_mean_of_the_realised_one(averaging, smoothn
         assert abs(draws.mean() - bound) <= error
 
 
+@pytest.mark.thorough
 def test_distance_grows_linearly_with_steps_and_falls_with_examples():
     """Slopes 1 in t and -1 in n, within 0.2, while the steps are too small for curvature.
 

@@ -124,6 +124,7 @@ def test_cells_are_measured_and_ordered(tmp_path):
     assert not Path(f"{tmp_path / 's.sqlite'}.arrays").exists()
 
 
+@pytest.mark.thorough
 def test_same_numbers_with_one_and_two_workers(tmp_path, cancer):
     one = compare([cancer], [SVC, SGD], store=tmp_path / "1.sqlite", n_splits=3, workers=1)
     two = compare([cancer], [SVC, SGD], store=tmp_path / "2.sqlite", n_splits=3, workers=2)
@@ -192,6 +193,7 @@ def children_of(pid):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.thorough
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path, cancer):
     store, script = tmp_path / "s.sqlite", tmp_path / "run.py"
     script.write_text(SCRIPT)
@@ -227,6 +229,7 @@ def test_a_failing_cell_stops_nothing_and_is_tried_again(tmp_path):
     assert (again.n_computed, len(again.failures)) == (0, 2)
 
 
+@pytest.mark.thorough
 def test_failing_cells_in_workers(tmp_path, cancer):
     bad = EstimatorMethod(
         name="bad", path="sklearn.linear_model.LogisticRegression", fixed={"C": -1.0}
@@ -236,6 +239,7 @@ def test_failing_cells_in_workers(tmp_path, cancer):
     assert "InvalidParameterError" in done.failures[0].message
 
 
+@pytest.mark.thorough
 def test_a_worker_that_dies_is_named_and_nothing_done_is_lost(tmp_path, cancer):
     dies = EstimatorMethod(name="dies", path="os._exit", fixed={"status": 3})
     store = tmp_path / "s.sqlite"

@@ -46,6 +46,7 @@ def test_paired_difference_uses_the_pairing():
     assert gap.low == pytest.approx(0.01, abs=1e-9)
 
 
+@pytest.mark.thorough
 def test_coverage_on_overlapping_splits():
     """The interval for the mean of a fixed rule covers the truth as often as it says.
 

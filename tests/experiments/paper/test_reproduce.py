@@ -45,6 +45,7 @@ def test_unknown_target(tmp_path):
         next(reproduce(["table2"], *setup(tmp_path)))
 
 
+@pytest.mark.thorough
 def test_table_and_figures_on_one_page(tmp_path):
     settings, shelf = setup(tmp_path, methods=("ours", "sgd-pair"), n_splits=1)
     names = ["table1", "fig-hinge", "fig-sampling", "fig-loglink"]
@@ -64,6 +65,7 @@ def test_table_and_figures_on_one_page(tmp_path):
     assert 0 < min(risks) < 0.15 < max(risks) < 1
 
 
+@pytest.mark.thorough
 def test_published_numbers_stand_beside_ours(tmp_path):
     settings, shelf = setup(tmp_path, methods=("ours",), datasets=())
     shelf._loaded["german"] = replace(load("breast_cancer"), name="german")
@@ -80,6 +82,7 @@ def test_published_numbers_stand_beside_ours(tmp_path):
     assert "25 runs" not in outcome.title
 
 
+@pytest.mark.thorough
 def test_paper_protocol_reports_best_and_end(tmp_path):
     settings, shelf = setup(tmp_path, methods=("ours",), datasets=(), protocol="paper")
     shelf._loaded["german"] = replace(load("breast_cancer"), name="german")
@@ -91,6 +94,7 @@ def test_paper_protocol_reports_best_and_end(tmp_path):
     assert "as the published code reports" in outcome.text
 
 
+@pytest.mark.thorough
 def test_missing_sets_are_named_and_the_rest_goes_on(tmp_path, monkeypatch):
     def only_one(name):
         if name == "breast_cancer":
@@ -118,6 +122,7 @@ def test_quick_takes_a_part_under_its_own_digest(tmp_path, monkeypatch):
     assert whole is big
 
 
+@pytest.mark.thorough
 def test_private_tables(tmp_path):
     settings, shelf = setup(tmp_path, datasets=(), n_splits=1)
     shelf._loaded = {"diabetes": fake("diabetes", 400), "german": fake("german", 400)}

@@ -106,6 +106,7 @@ def read_csv(path):
         return list(csv.DictReader(lines))
 
 
+@pytest.mark.thorough
 def test_page_is_well_formed_and_needs_nothing_from_elsewhere(tmp_path):
     failures = [Failure("diabetes", 0, "olp", "ValueError: <b>no</b>")]
     page = write_report(comparison(failures=failures), tmp_path, commands=["pairlearn x --y '<z>'"])
@@ -122,12 +123,14 @@ def test_page_is_well_formed_and_needs_nothing_from_elsewhere(tmp_path):
     assert "seed 7" in text
 
 
+@pytest.mark.thorough
 def test_page_is_the_same_for_the_same_numbers(tmp_path):
     one = write_report(comparison(), tmp_path / "1").read_text()
     two = write_report(comparison(), tmp_path / "2").read_text()
     assert one == two
 
 
+@pytest.mark.thorough
 def test_every_figure_links_to_the_numbers_it_draws(tmp_path):
     done = comparison()
     write_report(done, tmp_path)
@@ -141,6 +144,7 @@ def test_every_figure_links_to_the_numbers_it_draws(tmp_path):
     assert len(read_csv(tmp_path / "results.csv")) == len(done.results)
 
 
+@pytest.mark.thorough
 def test_numbers_beside_the_paper_appear_when_both_have_them(tmp_path):
     text, _ = check(write_report(comparison(), tmp_path / "1"))
     assert "Beside the paper" in text
@@ -149,6 +153,7 @@ def test_numbers_beside_the_paper_appear_when_both_have_them(tmp_path):
     assert "Beside the paper" not in text
 
 
+@pytest.mark.thorough
 def test_one_split_has_no_interval(tmp_path):
     text, _ = check(write_report(comparison(n_splits=1), tmp_path))
     assert "one split" in text
@@ -156,6 +161,7 @@ def test_one_split_has_no_interval(tmp_path):
     assert "nan" not in shown.lower()
 
 
+@pytest.mark.thorough
 def test_protocol_is_named(tmp_path):
     text, _ = check(write_report(comparison(protocol=PAPER), tmp_path))
     assert "by all examples, test ones included" in text
@@ -294,6 +300,7 @@ def test_the_best_and_what_is_tied():
          "clearly above it."),
     ],
 )  # fmt: skip
+@pytest.mark.thorough
 def test_the_headline(means, noise, said, tmp_path):
     done = places(means, noise=noise)
     assert headline(done) == said
@@ -302,6 +309,7 @@ def test_the_headline(means, noise, said, tmp_path):
     assert "<strong>" in text
 
 
+@pytest.mark.thorough
 def test_curves_and_coefficients_on_the_page(tmp_path):
     curves = {"roc": [0.8] * 51, "precision": [0.5] * 51, "counts": [4.0], "predicted": [0.2],
               "observed": [0.25], "coefficients": [0.5, -2.0]}  # fmt: skip

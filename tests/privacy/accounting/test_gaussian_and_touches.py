@@ -43,6 +43,7 @@ def test_epsilon_and_mu_are_inverse(mu, delta):
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.0])
+@pytest.mark.thorough
 def test_matches_dp_accounting_pld(epsilon):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     mu = mu_of(epsilon, 1 / 256)
@@ -117,6 +118,7 @@ def test_exact_noise_of_localized_stage():
         assert mixture_delta(epsilon, values, count, noise_scale=found) <= 1 / 256
 
 
+@pytest.mark.thorough
 def test_exact_noise_of_the_delayed_average():
     n, n_steps = 128, 888
     weights = np.maximum(n_steps - 1 - np.arange(1, n_steps + 1), 0)

@@ -67,6 +67,7 @@ def same_seed(run):
 
 
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.thorough
 def test_shipped_mechanisms_pass(name):
     mechanism = MECHANISMS[name]()
     setting = make_setting(epsilon=3.0)
@@ -83,6 +84,7 @@ TIGHT = [name for name in ALL if not MECHANISMS[name].secret_draws]
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("maker", [too_quiet, same_seed])
+@pytest.mark.thorough
 def test_broken_noise_is_caught(name, maker):
     result = audit(
         MECHANISMS[name](),
@@ -106,6 +108,7 @@ class MuchTooQuiet(NoiseSource):
         return super().protect(values, scale / 10)
 
 
+@pytest.mark.thorough
 def test_an_attack_on_secret_draws_succeeds_against_a_tenth_of_the_noise():
     setting = make_setting(epsilon=1.0)
     for maker, refuted in (
@@ -123,6 +126,7 @@ def test_an_attack_on_secret_draws_succeeds_against_a_tenth_of_the_noise():
         assert result.mu is None
 
 
+@pytest.mark.thorough
 def test_add_remove_sensitivity_for_replacement_is_caught(monkeypatch):
     honest = Weights.sensitivity
     monkeypatch.setattr(
@@ -159,6 +163,7 @@ def test_a_missing_lipschitz_constant_is_caught():
 @pytest.mark.parametrize(
     "name", ["statistics", "all_pairs", "output_perturbation", "single_pass", "metric_gradient"]
 )
+@pytest.mark.thorough
 def test_add_remove_passes(name):
     result = audit(
         MECHANISMS[name](),
@@ -170,6 +175,7 @@ def test_add_remove_passes(name):
     assert result.passed, result.statement()
 
 
+@pytest.mark.thorough
 def test_secure_noise_passes():
     result = audit(
         CentredStatistics(),
@@ -202,6 +208,7 @@ def random_neighbours(seed, setting, corners):
 @pytest.mark.parametrize("name", ALL)
 @given(seed=st.integers(0, 2**32), corners=st.booleans(), epsilon=st.floats(0.1, 8.0))
 @settings(max_examples=30, deadline=None)
+@pytest.mark.thorough
 def test_every_release_keeps_its_sensitivity(name, seed, corners, epsilon):
     mechanism = MECHANISMS[name]()
     for neighbours in mechanism.relations:
@@ -239,6 +246,7 @@ def test_secure_release_keeps_its_sensitivity(name):
             assert distance <= bound
 
 
+@pytest.mark.thorough
 def test_sound_noise_is_seldom_called_broken():
     # At the default confidence; a false alarm has a probability of 0.001 an audit.
     setting = make_setting(n=8)
@@ -264,6 +272,7 @@ def test_statement_and_perfect_separation():
     assert "not refuted" in same.statement()
 
 
+@pytest.mark.thorough
 def test_confidence_is_kept_at_the_claim():
     # An exactly tight mechanism, 150 audits at confidence 0.9: the expected number of false alarms
     # of the mu bound is below 15; 40 or more have probability below 1e-7.
@@ -282,6 +291,7 @@ def test_confidence_is_kept_at_the_claim():
     assert alarms < 40
 
 
+@pytest.mark.thorough
 def test_command():
     for name in ("all_pairs", "metric_gradient"):
         options = ["--runs", "60", "--n", "10", "--d", "2", "--confidence", "0.9999"]

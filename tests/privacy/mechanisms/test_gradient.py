@@ -172,6 +172,7 @@ def test_every_loss_keeps_its_sensitivity(loss, seed, epsilon, removed):
 
 
 @pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.thorough
 def test_every_loss_passes_an_audit_and_a_missing_slope_does_not(loss):
     public = setting(24, 2, epsilon=3.0)
     options = {"n_runs": 600, "confidence": 0.999}

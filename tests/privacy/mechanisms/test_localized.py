@@ -139,6 +139,7 @@ def test_is_algorithm_3(loss, clip):
     radius=st.sampled_from([0.1, 2.0]),
 )
 @settings(max_examples=120, deadline=None)
+@pytest.mark.thorough
 def test_sensitivity_given_the_indices(seed, corners, smooth, clip, radius):
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, 25)), 2
@@ -207,6 +208,7 @@ def test_paper_calibration():
 @pytest.mark.parametrize("n", [2, 3, 5, 30, 300, 5000])
 @pytest.mark.parametrize("delta", [0.1, 1 / 256, 1e-8])
 @pytest.mark.parametrize("clip", [0.8, None])
+@pytest.mark.thorough
 def test_published_noise_is_never_below_the_exact_noise(n, delta, clip):
     # The fit refuses otherwise.
     setting = make_setting(n, epsilon=1.0, delta=delta)
@@ -229,6 +231,7 @@ def test_claims_epsilon_and_delta_only():
     assert mechanism.cost(setting) == {"epsilon": 1.0, "delta": 1e-3}
 
 
+@pytest.mark.thorough
 def test_learns_when_noise_is_small():
     Z, signs = data(4000)
     fit = LocalizedPairSGD().fit(

@@ -94,6 +94,7 @@ def test_the_upper_triangle_keeps_lengths(seed, d):
     weight=st.floats(0.05, 1.0),
 )
 @settings(max_examples=150, deadline=None)
+@pytest.mark.thorough
 def test_lengths_bound_every_pair_and_are_attained(seed, bias, scale, weight):
     rng = np.random.default_rng(seed)
     W = psd(rng, 3, scale)
@@ -188,6 +189,7 @@ def sound(run):
 
 
 @pytest.mark.parametrize("n_steps", [1, 3])
+@pytest.mark.thorough
 def test_sound_copies_pass_and_sabotaged_ones_do_not(n_steps, monkeypatch):
     setting = make_setting(n=16, epsilon=3.0)
     mechanism = MetricGradient(n_steps=n_steps)

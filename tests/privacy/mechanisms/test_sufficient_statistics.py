@@ -29,6 +29,7 @@ signs_strategy = st.sampled_from([-1.0, 1.0])
 
 @given(weights_strategy, vectors, vectors, signs_strategy, signs_strategy)
 @settings(max_examples=400, deadline=None)
+@pytest.mark.thorough
 def test_replacing_a_record_stays_within_the_sensitivity(weights, v, w, y, z):
     rows = record_statistics(np.stack([v, w]), np.array([y, z]), weights=weights)
     bound = weights.sensitivity("replace")

@@ -130,6 +130,7 @@ def test_a_line_of_ten_megabytes(tmp_path):
     assert "the first line is longer" in message
 
 
+@pytest.mark.thorough
 def test_a_good_line_of_ten_megabytes():
     n = 1_250_000
     row = b"0.12345," * n

@@ -46,6 +46,7 @@ numbers = st.one_of(
 
 @given(st.lists(numbers, min_size=1, max_size=20))
 @settings(max_examples=300, deadline=None)
+@pytest.mark.thorough
 def test_numbers_are_those_of_float(texts):
     got = read_numbers(texts)
     assert [bits(x) for x in got] == [bits(float(text)) for text in texts]
@@ -141,6 +142,7 @@ def expected_row(fields, names, line):
     chunk_rows=st.integers(1, 5),
 )
 @settings(max_examples=400, deadline=None)
+@pytest.mark.thorough
 def test_rows_are_those_of_the_csv_module(
     rows, quoting, terminator, junk, last_newline, chunk_rows
 ):
@@ -197,6 +199,7 @@ def test_any_bytes_give_rows_or_a_read_error(data, chunk_rows):
     block=st.integers(1, 40),
 )
 @settings(max_examples=400, deadline=None)
+@pytest.mark.thorough
 def test_block_borders_change_nothing(text, block):
     """The same rows, lines and refusals whatever the size of the blocks."""
 

@@ -47,6 +47,7 @@ def lines(draw):
     st.booleans(),
 )
 @settings(max_examples=300, deadline=None)
+@pytest.mark.thorough
 def test_rows_are_those_of_scikit_learn(texts, chunk_rows, block, last_newline):
     body = "\n".join(texts) + ("\n" if last_newline else "")
     data = body.encode()
