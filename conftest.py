@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is collected: code and pages that need the extra torch only where it is installed."""
+"""What is collected: code that needs the extra torch only where that is. No figure stays open."""
 
 import importlib.util
+import sys
+
+import pytest
 
 #: Files that import torch, or Triton for kernels of a graphics processor.
-_TORCH = ["src/pairlearn/torch/*", "docs/guide/torch.md"]
+_TORCH = ["src/pairlearn/torch/*"]
 _TRITON = [
     "src/pairlearn/gpu/[!_d]*",
     "src/pairlearn/gpu/draws.py",
@@ -16,3 +19,11 @@ collect_ignore_glob = [
     *([] if importlib.util.find_spec("torch") else _TORCH),
     *([] if importlib.util.find_spec("triton") else _TRITON),
 ]
+
+
+@pytest.fixture(autouse=True)
+def no_open_figures():
+    """Close what a test or a page has drawn: matplotlib keeps it, and warns when there is much."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

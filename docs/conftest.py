@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The code in the pages is run as tests; what the build writes, and its settings, is not."""
 
-collect_ignore = ["conf.py"]
+import importlib.util
+
+collect_ignore = ["conf.py", *([] if importlib.util.find_spec("torch") else ["guide/torch.md"])]
 collect_ignore_glob = ["_build/*", "_extensions/*", "_templates/*", "api/*", "auto_examples/*"]

@@ -79,7 +79,7 @@ def test_a_damaged_description_is_refused(tmp_path):
     with pytest.raises(ModelFileError, match="too few"):
         unpack_map(huge, values)
     with pytest.raises(ModelFileError, match="not known here"):
-        unpack_map({**description, "map": "Squares"}, values)
+        unpack_map({**description, "map": "NoSuchMap"}, values)
     with pytest.raises(ModelFileError, match="no map"):
         unpack_map([], values)
     model = model_of("hats")

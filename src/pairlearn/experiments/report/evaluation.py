@@ -86,7 +86,7 @@ def measures_of(evidence: Evidence) -> list[Measure]:
 
     >>> y = np.arange(40) >= 20
     >>> found = measures_of(Evidence(y, np.arange(40.0), None))
-    >>> found[0].name, found[0].value, found[0].high
+    >>> found[0].name, round(found[0].value, 6), found[0].high
     ('AUC', 1.0, 1.0)
     """
     n = len(evidence.scores)
