@@ -87,11 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             bar = BARS.get(name)
             if bar is not None and ours.mean() < bar:
                 missed.append(name)
-            error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else float("nan")
+            error = f" ± {gap.std(ddof=1) / np.sqrt(len(gap)):.4f}" if len(gap) > 1 else ""
             seconds = " / ".join(f"{np.mean(cpu[method]):.1f}" for method in METHODS)
             print(
                 f"| {name} | {X.shape[0]:,} x {X.shape[1]} | {ours.mean():.4f} | "
-                f"{theirs.mean():.4f} | {gap.mean():+.4f} ± {error:.4f} | {seconds} | "
+                f"{theirs.mean():.4f} | {gap.mean():+.4f}{error} | {seconds} | "
                 f"{'' if bar is None else f'{bar:.3f}'} |",
                 flush=True,
             )
