@@ -25,10 +25,11 @@ def run(effort: Effort) -> list[Row]:
 def kernel_call(steps: Steps) -> Any:
     """Return a function that runs our kernel over the plan."""
     from pairlearn.kernels.dense import HINGE
-    from pairlearn.solvers.descent import dense_kernel
+    from pairlearn.solvers.descent import KERNELS, dense_kernel
 
     flat, before = steps.X.reshape(-1), np.zeros_like(steps.w)
-    descend, room = dense_kernel(len(steps.w), steps.w.dtype, hinge=True)
+    place, room = dense_kernel(len(steps.w), steps.w.dtype, hinge=True)
+    descend = KERNELS[place]
 
     def call() -> None:
         status = descend(

@@ -25,7 +25,7 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, LaterRows, Rows
 from pairlearn.solvers.support import check_parts
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "dense_kernel", "known"]
+__all__ = ["BLOCK", "KERNELS", "Descent", "PairPlan", "Parts", "dense_kernel", "known"]
 
 #: Steps per block.
 BLOCK = 32768
