@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.distributed.auc import DistributedFit, train_auc
-from pairlearn.distributed.dask_estimator import ClusterEstimator
+from pairlearn.distributed.dask_estimator import ClusterClassifier
 from pairlearn.distributed.dask_parts import as_column, as_table, parts_of, require_dask
-from pairlearn.distributed.dask_predictions import mapped
 from pairlearn.distributed.ranks import Scored, deal, exact_auc, quantile_splits, range_state
 from pairlearn.estimators.auc import AUCClassifier
 from pairlearn.features import FeatureMap
@@ -26,7 +25,7 @@ __all__ = ["DaskAUCClassifier"]
 _RANGE, _QUANTILES = 4_000_000, 65
 
 
-class DaskAUCClassifier(ClusterEstimator):
+class DaskAUCClassifier(ClusterClassifier):
     """Linear classifier that maximises AUC over the examples of a cluster.
 
     Every pair counts, also those of two partitions, so that the model does not depend on how the
@@ -166,31 +165,9 @@ class DaskAUCClassifier(ClusterEstimator):
         return self
 
     @property
-    def coef_(self) -> NDArray[np.float64]:
-        """Coefficients of the model, of shape (1, d)."""
-        return np.asarray(self._model().coef_)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels; the second is the positive one."""
-        return np.asarray(self._model().classes_)
-
-    @property
     def threshold_(self) -> float:
         """The cut on ``X @ coef_[0]``."""
         return float(self._model().threshold_)
-
-    def decision_function(self, X: Any) -> Any:
-        """Return scores minus the threshold: a lazy array, or a series for a data frame."""
-        return mapped(self._model(), "decision_function", X, np.float64)
-
-    def predict(self, X: Any) -> Any:
-        """Return the predicted labels: a lazy array, or a series for a data frame."""
-        return mapped(self._model(), "predict", X, self.classes_.dtype)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return probabilities of ``classes_``: a lazy array, or a frame for a data frame."""
-        return mapped(self._model(), "predict_proba", X, np.float64, columns=self.classes_.tolist())
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the exact AUC over all partitions; `auc_interval` says how sure it is."""

@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.distributed.dask_passes import DaskEngine
+from pairlearn.distributed.dask_predictions import mapped
 
-__all__ = ["ClusterEstimator"]
+__all__ = ["ClusterClassifier", "ClusterEstimator"]
 
 
 class ClusterEstimator(BaseEstimator):  # type: ignore[misc]
@@ -28,3 +31,29 @@ class ClusterEstimator(BaseEstimator):  # type: ignore[misc]
     def _model(self) -> Any:
         check_is_fitted(self, "model_")
         return self.model_
+
+
+class ClusterClassifier(ClusterEstimator):
+    """What a linear classifier of two classes says of collections, by the model that it fitted."""
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Coefficients of the model, of shape (1, d)."""
+        return np.asarray(self._model().coef_)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels; the second is the positive one."""
+        return np.asarray(self._model().classes_)
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the model's scores: a lazy array, or a series for a data frame."""
+        return mapped(self._model(), "decision_function", X, np.float64)
+
+    def predict(self, X: Any) -> Any:
+        """Return the predicted labels: a lazy array, or a series for a data frame."""
+        return mapped(self._model(), "predict", X, self.classes_.dtype)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return probabilities of ``classes_``: a lazy array, or a frame for a data frame."""
+        return mapped(self._model(), "predict_proba", X, np.float64, columns=self.classes_.tolist())

@@ -7,13 +7,10 @@ import os
 from collections.abc import Callable
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
-from pairlearn.distributed.dask_estimator import ClusterEstimator
+from pairlearn.distributed.dask_estimator import ClusterClassifier
 from pairlearn.distributed.dask_parts import parts_of
-from pairlearn.distributed.dask_predictions import mapped
 from pairlearn.distributed.private_auc import train_private_auc
 from pairlearn.estimators.private_auc import PrivateAUCClassifier
 from pairlearn.privacy.accounting.certificate import Certificate
@@ -21,7 +18,7 @@ from pairlearn.privacy.accounting.certificate import Certificate
 __all__ = ["DaskPrivateAUCClassifier"]
 
 
-class DaskPrivateAUCClassifier(ClusterEstimator):
+class DaskPrivateAUCClassifier(ClusterClassifier):
     """AUC maximisation over the examples of a cluster, with differential privacy.
 
     Six passes: the form of the table, and five sums, which are whole numbers and do not depend on
@@ -108,29 +105,7 @@ class DaskPrivateAUCClassifier(ClusterEstimator):
         return self
 
     @property
-    def coef_(self) -> NDArray[np.float64]:
-        """Coefficients of the model, of shape (1, d)."""
-        return np.asarray(self._model().coef_)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The public labels; the second is the positive one."""
-        return np.asarray(self._model().classes_)
-
-    @property
     def certificate_(self) -> Certificate:
         """What is promised, and who was trusted."""
         certificate: Certificate = self._model().certificate_
         return certificate
-
-    def decision_function(self, X: Any) -> Any:
-        """Return scores: a lazy array, or a series for a data frame."""
-        return mapped(self._model(), "decision_function", X, np.float64)
-
-    def predict(self, X: Any) -> Any:
-        """Return the predicted labels: a lazy array, or a series for a data frame."""
-        return mapped(self._model(), "predict", X, self.classes_.dtype)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return probabilities of ``classes_``: a lazy array, or a frame for a data frame."""
-        return mapped(self._model(), "predict_proba", X, np.float64, columns=self.classes_.tolist())
