@@ -199,6 +199,9 @@ def auc_intervals(
     tuple of float
         AUC, low and high end for the population, low and high end for the sample.
     """
+    if n < 2:
+        # No pair, whatever the noise says.
+        return 0.5, 0.0, 1.0, 0.0, 1.0
     wins, count = float(noisy[0]) * (n - 1), float(noisy[1]) / math.sqrt(0.75)
     variance = scale**2 / 0.75
     pairs = count * (n - count) + variance

@@ -15,8 +15,8 @@ A source made with a seed is reproducible and therefore not private; it says so.
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
+from os import getpid, urandom
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ class _Bits:
     def _words(self, size: int) -> NDArray[np.uint64]:
         if self._generator is not None:
             return self._generator.integers(0, 1 << 64, size=size, dtype=np.uint64)
-        return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+        return np.frombuffer(urandom(8 * size), dtype=np.uint64)
 
 
 class _KeyedBits(_Bits):
@@ -249,7 +249,7 @@ class NoiseSource:
         self._origin = "operating-system bytes" if key is None else "SHAKE-256 with a secret key"
         #: Noise that was drawn and not yet given out, by scale.
         self._spare: dict[int, NDArray[np.int64]] = {}
-        self._process, self._lock = os.getpid(), threading.Lock()
+        self._process, self._lock = getpid(), threading.Lock()
 
     @property
     def description(self) -> str:
@@ -285,8 +285,8 @@ class NoiseSource:
         that of one fit; neither threads nor a process and its fork get the same numbers.
         """
         with self._lock:
-            if os.getpid() != self._process:
-                self._process, self._spare = os.getpid(), {}
+            if getpid() != self._process:
+                self._process, self._spare = getpid(), {}
             spare = self._spare.get(scale, _NOTHING)
             if len(spare) < size:
                 wanted = max(size - len(spare), _DRAWN_AT_ONCE)
