@@ -73,7 +73,13 @@ def check_generator(rng: Any) -> np.random.Generator:
         return rng
     if isinstance(rng, np.random.RandomState):
         return np.random.default_rng(rng.randint(0, 2**32, size=4, dtype=np.uint32))
-    return np.random.default_rng(rng)
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state must be None, a whole number of at least 0 or a NumPy generator, "
+            f"got {rng!r}."
+        ) from error
 
 
 def real_array(name: str, values: Any) -> NDArray[Any]:
@@ -121,7 +127,10 @@ def check_weights(
     weights: ArrayLike, n: int, *, name: str = "example_weight"
 ) -> NDArray[np.float64]:
     """Return weights as non-negative finite numbers, one for each of `n` examples."""
-    weight = np.ascontiguousarray(real_array(name, weights), dtype=np.float64)
+    try:
+        weight = np.ascontiguousarray(real_array(name, weights), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must hold numbers: {error}") from error
     if weight.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {weight.shape}.")
     wrong = ~(np.isfinite(weight) & (weight >= 0))

@@ -410,7 +410,7 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         self.n_steps_, self.n_gradients_ = self.trace_.n_steps, self.trace_.n_gradients
         self.n_examples_ = n_examples
         self.data_fingerprint_: str | None = fingerprint
-        self._online = None
+        self._online, self._restarted = None, False
         self._moments = None
         self._top = None
         self._known_scales = None

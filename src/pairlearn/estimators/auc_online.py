@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
+from pairlearn.estimators.decisions import Decision, pack_decision, restored_decision
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
@@ -60,6 +61,10 @@ class OnlineGrid:
         Source of randomness; each stream gets its own copy.
     start : ndarray, optional
         The starting point.
+    n_before : int, default=0
+        How many examples it was learned from.
+    decided : Decision, optional
+        Threshold and calibration there.
     scales : RunningScales, optional
         The scales of one stream; in these units one step size serves all data.
     """
@@ -77,9 +82,12 @@ class OnlineGrid:
         averaging: Averaging,
         rng: np.random.Generator,
         start: NDArray[np.float64] | None = None,
+        n_before: int = 0,
+        decided: Decision | None = None,
         scales: RunningScales | None = None,
     ) -> None:
         self.radius = radius
+        self.n_before, self.decided = n_before, decided
         self._steps = list(step_sizes)
         self._dtype, self._n_features = np.dtype(dtype), n_features
         draws = not isinstance(pairing, PreviousExample)
@@ -90,6 +98,7 @@ class OnlineGrid:
                 rng=copy.deepcopy(rng) if draws else rng,
                 dtype=dtype,
                 w_start=start,
+                n_before=n_before,
                 scales=scales,
             )
             for step in self._steps
@@ -111,6 +120,8 @@ class OnlineGrid:
             "n_features": self._n_features,
             "dtype": self._dtype.name,
             "radius": self.radius,
+            "n_before": self.n_before,
+            "decided": None if self.decided is None else pack_decision(self.decided),
             "step_sizes": list(self._steps),
             "streams": [stream.state() for stream in self._streams],
             "progress": self._progress.copy(),
@@ -152,6 +163,10 @@ class OnlineGrid:
             **parts,
         )
         grid.restore(state)
+        # States of older versions began with nothing.
+        grid.n_before = restored_count({"n_before": 0, **state}, "n_before")
+        if state.get("decided") is not None:
+            grid.decided = restored_decision(state["decided"])
         return grid
 
     def restore(self, state: Mapping[str, Any]) -> None:

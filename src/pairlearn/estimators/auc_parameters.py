@@ -231,9 +231,8 @@ class AUCParameters(StoredDecisions):
     ) -> NDArray[np.float64]:
         if sample_weight is None and self.class_weight is None:
             return np.empty(0)
-        weight = check_weights(
-            np.ones(len(labels)) if sample_weight is None else sample_weight, len(labels)
-        )
+        given = np.ones(len(labels)) if sample_weight is None else sample_weight
+        weight = check_weights(given, len(labels), name="sample_weight")
         if self.class_weight is not None:
             from sklearn.utils.class_weight import compute_sample_weight
 

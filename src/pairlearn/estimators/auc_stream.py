@@ -44,6 +44,8 @@ class AUCStream(AUCParameters):
     _moments: MomentStream | None
     _top: TopStream | None
     _known_scales: Scaling | RunningScales | None
+    #: Whether the next chunk begins anew from the present coefficients.
+    _restarted = False
 
     def partial_fit(
         self,
@@ -54,7 +56,9 @@ class AUCStream(AUCParameters):
     ) -> Self:
         """Learn from the next chunk of a stream, in order (Algorithm 2).
 
-        After `fit` the stream starts from its coefficients.
+        After `fit` the stream goes on from its coefficients, with the step sizes and the average
+        of a stream of as many examples; `threshold_` and probabilities stay those of the fit until
+        30 examples of each class have come.
 
         Parameters
         ----------
@@ -164,6 +168,8 @@ class AUCStream(AUCParameters):
                 step_sizes=step_sizes,
                 radius=np.inf if radius is None else radius,
                 start=None if first else self.coef_[0],
+                n_before=0 if first or self._restarted else self.n_examples_,
+                decided=None if first else self._decided(self._published()),
                 scales=scales,
                 **self._online_parts(),
             )
@@ -198,13 +204,14 @@ class AUCStream(AUCParameters):
     def _adopt(self, online: OnlineGrid, classes: NDArray[Any]) -> None:
         """Take over what the streams have learned."""
         self._online = online
+        self._restarted = False
         stream = online.best
         self.step_size_, self.radius_ = online.step_size, online.radius
         self.held_out_auc_ = online.progressive_auc
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
-        self.n_examples_, self.data_fingerprint_ = stream.n_examples, None
+        self.n_examples_, self.data_fingerprint_ = online.n_before + stream.n_examples, None
         self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
-        self._publish_stream(online.average, classes, online.window())
+        self._publish_stream(online.average, classes, online.window(), online.decided)
 
     def _online_parts(self) -> dict[str, Any]:
         return {
@@ -234,7 +241,7 @@ class AUCStream(AUCParameters):
         online = self.__dict__.get("_online")
         if online is not None:
             self._known_scales = online.best.scales
-        self._online = None
+        self._online, self._restarted = None, True
 
     def _learns_moments(self) -> bool:
         """Whether a stream is learned by moments: if asked to, and by default if rows are mapped.

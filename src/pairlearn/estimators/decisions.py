@@ -25,6 +25,7 @@ from pairlearn.features import Identity
 from pairlearn.metrics import cheapest_threshold, roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
+from pairlearn.restored import restored_array
 from pairlearn.solvers.mapped_moments import score_mapped
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Trace
@@ -32,15 +33,19 @@ from pairlearn.validation import check_positive
 
 __all__ = [
     "DECISION_ARRAYS",
+    "Decision",
     "ScoreDecisions",
     "StoredDecisions",
     "Undecided",
     "pack_decision",
+    "restored_decision",
     "unpack_decision",
 ]
 
 #: Threshold and calibration use at most so many training scores of each class.
 _SCORES_PER_CLASS = 2_500
+#: A stream that goes on from a model keeps its decisions until there are as many of each class.
+_ENOUGH = 30
 
 
 Decision = tuple[float, Sigmoid | Isotonic]
@@ -64,6 +69,19 @@ def pack_decision(decision: Decision) -> dict[str, NDArray[Any]]:
     return {"threshold": np.array(threshold), **found}
 
 
+def restored_decision(state: Mapping[str, Any]) -> Decision:
+    """Return threshold and calibration from the state of a stream."""
+    arrays = {"threshold": restored_array(state, "threshold", ())}
+    for name, size in (("sigmoid", 2), ("isotonic_scores", None), ("isotonic_values", None)):
+        if name in state:
+            arrays[name] = restored_array(state, name, (size,))
+    knots, values = (arrays.get(f"isotonic_{name}", np.empty(0)) for name in ("scores", "values"))
+    rises = (np.diff(knots) > 0.0).all() and (np.diff(values) >= 0.0).all()
+    if len(knots) != len(values) or not rises or not ((values >= 0.0) & (values <= 1.0)).all():
+        raise ValueError("the saved calibration is no rising function into [0, 1].")
+    return unpack_decision(arrays)
+
+
 def unpack_decision(arrays: Mapping[str, NDArray[Any]]) -> Decision:
     """Return threshold and calibration from arrays of a file."""
     if "sigmoid" in arrays:
@@ -84,6 +102,7 @@ def unpack_decision(arrays: Mapping[str, NDArray[Any]]) -> Decision:
 class Undecided:
     """What a stream's threshold and calibration are found from, when somebody asks for them.
 
+    Where that is little, `before` is kept: the decisions of the model that the stream goes on from.
     It belongs to one published model. Two threads that ask at once find the same.
     """
 
@@ -92,9 +111,11 @@ class Undecided:
         scores: NDArray[np.float64],
         positive: NDArray[np.bool_],
         weight: NDArray[np.float64],
+        before: Decision | None = None,
     ) -> None:
         self.window = scores, positive, weight
-        self.found: Decision | None = None
+        few = min(np.count_nonzero(positive), np.count_nonzero(~positive)) < _ENOUGH
+        self.found = before if few else None
 
 
 class ScoreDecisions:
@@ -181,9 +202,14 @@ class ScoreDecisions:
         coef: NDArray[np.float64],
         classes: NDArray[Any],
         window: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]],
+        before: Decision | None = None,
     ) -> None:
-        """Let the world see what a stream has learned, with its latest progressive scores."""
-        publish(self, coef_=coef[np.newaxis], classes_=classes, _decision=Undecided(*window))
+        """Let the world see what a stream has learned, with its latest progressive scores.
+
+        `before` are the decisions of the model that it goes on from.
+        """
+        decision = Undecided(*window, before)
+        publish(self, coef_=coef[np.newaxis], classes_=classes, _decision=decision)
 
     def _decide(
         self, scores: NDArray[np.float64], positive: NDArray[np.bool_], weight: NDArray[np.float64]

@@ -35,7 +35,7 @@ from pairlearn.estimators.entropy_start import (
     pair_quartile,
     start_from,
 )
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import refuse_after_fit, validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.mapping import MapsFeatures
 from pairlearn.estimators.order import watch_order
@@ -411,6 +411,8 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
                 'for partial_fit give one number or "auto".'
             )
         online = getattr(self, "_online", None)
+        if online is None:
+            refuse_after_fit(self, "coef_")
         rows, y = rows_and_targets(self, X, y, reset=online is None, minimum=1)
         rows = self._map_chunk(rows)
         online = online or OnlineCorrection(rows.shape[1], is_scaled=is_scaled(self.scaling))

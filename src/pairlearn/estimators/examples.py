@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples on their way into an estimator: scikit-learn's checks, behind a look at sparse arrays.
+"""Examples on their way into an estimator: scikit-learn's checks, behind a look of our own.
 
 scikit-learn converts sparse containers and multiplies by them as they are; arrays that point
-outside would be followed there, before our own door. On the way out, products with coefficients
-that are too large for a float64 are refused.
+outside would be followed there, before our own door. It forgets which values of an array are
+masked, and says of text and of labels without an order what Python says. On the way out, products
+with coefficients that are too large for a float64 are refused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from sklearn.utils import validation
 
 from pairlearn.solvers.rows import check_sparse, is_sparse
 
-__all__ = ["product", "refuse_collections", "refuse_overflow", "validate_data"]
+__all__ = [
+    "check_labels",
+    "product",
+    "refuse_after_fit",
+    "refuse_collections",
+    "refuse_overflow",
+    "validate_data",
+]
 
 #: What learns from a Dask collection where it is.
 _ON_A_CLUSTER = {
@@ -42,13 +50,99 @@ def refuse_collections(model: Any, *values: Any) -> None:
             )
 
 
+def refuse_after_fit(model: Any, learned: str) -> None:
+    """Refuse to stream into a model that `fit` or a file has made: its work would be lost."""
+    if hasattr(model, learned):
+        raise ValueError(
+            f"{type(model).__name__}.partial_fit cannot go on from fit, or from a file: it would "
+            "begin anew. Teach a new model by partial_fit alone, such as "
+            "sklearn.base.clone(model).partial_fit(...), or fit again with the new examples."
+        )
+
+
 def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
-    """Return what scikit-learn's function of this name does; refuse damaged sparse arrays."""
+    """Return what scikit-learn's function of this name does; refuse what it would not."""
     refuse_collections(model, X, *y)
+    _refuse_masked("X", X)
+    for labels in y:
+        _refuse_masked("y", labels)
+        check_labels(labels)
     # Examples with labels become rows afterwards, which are looked at there.
     if is_sparse(X) and not (y and getattr(X, "format", None) == "csr"):
         check_sparse(X)
-    return validation.validate_data(model, X, *y, **rules)
+    try:
+        return validation.validate_data(model, X, *y, **rules)
+    except (TypeError, ValueError) as error:
+        named = _not_numbers(X)
+        if named is None:
+            raise
+        raise ValueError(
+            f"X must hold numbers, but {named}; encode it (scikit-learn's OneHotEncoder or "
+            "TargetEncoder) or leave it out. The program `pairlearn train` encodes tables itself."
+        ) from error
+
+
+def _refuse_masked(name: str, values: Any) -> None:
+    """Refuse masked values: NumPy would hand on what lies below the mask."""
+    n_masked = np.ma.count_masked(values) if isinstance(values, np.ma.MaskedArray) else 0
+    if n_masked:
+        raise ValueError(
+            f"{name} is a masked array with {n_masked} masked values; fill them "
+            f"({name}.filled(...)) or leave these rows out."
+        )
+
+
+def check_labels(y: Any) -> None:
+    """Refuse labels that are missing, or of kinds between which there is no order.
+
+    >>> check_labels(np.array(["a", None], dtype=object))
+    Traceback (most recent call last):
+        ...
+    ValueError: y has no label in row 1 (None); leave out the examples without one.
+    >>> check_labels(np.array([1, "1"], dtype=object))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    ValueError: y mixes labels of the types int and str; give all of them one type, such as...
+    """
+    # Arrays of other types hold one kind, and scikit-learn names their NaN.
+    kind = str(getattr(y, "dtype", ""))
+    if not isinstance(y, list | tuple) and kind not in ("object", "str", "string"):
+        return
+    labels = np.asarray(y, dtype=object)
+    if labels.ndim != 1:
+        return
+    row = next((k for k, label in enumerate(labels) if _is_missing(label)), None)
+    if row is not None:
+        raise ValueError(
+            f"y has no label in row {row} ({labels[row]!r}); leave out the examples without one."
+        )
+    kinds = {type(label) for label in labels}
+    if 0 < sum(issubclass(kind, str) for kind in kinds) < len(kinds):
+        names = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(
+            f"y mixes labels of the types {names}; give all of them one type, such as "
+            "y.astype(str)."
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or what pandas writes for a missing one."""
+    nan = isinstance(label, float | np.floating) and label != label
+    return label is None or bool(nan) or type(label).__name__ in ("NAType", "NaTType")
+
+
+def _not_numbers(X: Any) -> str | None:
+    """Return which column of a table holds something else than numbers; None if all seem to."""
+    if not hasattr(X, "dtypes") or not hasattr(X, "columns") or not len(X):
+        return None
+    for name, kind in zip(X.columns, X.dtypes, strict=True):
+        if getattr(kind, "kind", "O") in "biuf":
+            continue
+        try:
+            X[name].astype(np.float64)
+        except (TypeError, ValueError):
+            return f"column {name!r} is of the type {kind}, as in {X[name].iloc[0]!r}"
+    return None
 
 
 def product(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:

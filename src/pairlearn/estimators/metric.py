@@ -23,7 +23,7 @@ from pairlearn.estimators.by_name import (
     is_scaled,
     named,
 )
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import refuse_after_fit, validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.mapping import MapsFeatures
 from pairlearn.estimators.metric_mixin import Metric, PairMixin, check_pair_labels, check_pairs
@@ -443,6 +443,7 @@ class MetricLearner(
         stream, waiting = getattr(self, "_stream", None), self._waiting_rows()
         first = stream is None and not waiting
         if first:
+            refuse_after_fit(self, "components_")
             self._codes: dict[Any, float] = {}
         rows, y, paired = self._examples(X, y, reset=first, minimum=1, coded=False)
         self._map_chunk(DenseRows(rows))

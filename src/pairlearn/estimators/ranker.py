@@ -15,7 +15,7 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc_features import is_linear
 from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, is_scaled
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import refuse_after_fit, validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.mapping import MapsFeatures
 from pairlearn.estimators.order import watch_order
@@ -410,6 +410,8 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         """
         problem = self._problem()
         stream = getattr(self, "_stream", None)
+        if stream is None:
+            refuse_after_fit(self, "coef_")
         rows, y = rows_and_targets(self, X, y, reset=stream is None, minimum=1)
         rows = self._map_chunk(rows)
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:

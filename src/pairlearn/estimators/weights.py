@@ -42,7 +42,7 @@ def chunk_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     """Return the weights of a chunk as they are, empty if there are none."""
     if sample_weight is None:
         return np.empty(0)
-    return check_weights(sample_weight, n)
+    return check_weights(sample_weight, n, name="sample_weight")
 
 
 def representatives(weight: NDArray[np.float64]) -> slice | NDArray[np.int64]:

@@ -223,9 +223,17 @@ class Descent:
 
     def step_nothing(self) -> None:
         """Take one step whose pair is inactive."""
-        self._open_block(self.position + 1)
-        self._moved_last = False
-        self._count(1)
+        self.stand_still(1)
+
+    def stand_still(self, n_steps: int) -> None:
+        """Take steps whose pairs are inactive: time passes, and the iterate gathers weight."""
+        done = 0
+        while done < n_steps:
+            count = min(n_steps - done, BLOCK - self.position)
+            self._open_block(self.position + count)
+            self._moved_last = False
+            self._count(count)
+            done += count
 
     def _take_pairs(
         self, rows: Rows, y: Vector, plan: Plan, done: int, count: int, example_weight: Vector

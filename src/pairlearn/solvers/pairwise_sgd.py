@@ -190,6 +190,7 @@ class PairwiseSGD:
         rng: Any = None,
         dtype: Any = np.float64,
         w_start: ArrayLike | None = None,
+        n_before: int = 0,
         scales: RunningScales | None = None,
     ) -> Stream:
         """Start Algorithm 2 on a stream of examples with `n_features` features.
@@ -207,6 +208,9 @@ class PairwiseSGD:
         w_start : array-like of shape (n_features,), optional
             The starting point, zero by default; with scales that know of it (``start="given"``) in
             the units of the examples.
+        n_before : int, default=0
+            How many examples `w_start` was learned from. Step sizes and average go on as after so
+            many steps that left it where it is, so that a few examples do not undo it.
         scales : RunningScales, optional
             Finds the scales of the columns on the way; the parameter lives in scaled units, `w` and
             `average` are in those of the examples. None is the algorithm of the paper.
@@ -225,6 +229,7 @@ class PairwiseSGD:
             w_start = np.array(w_start, dtype=np.float64)
             w_start = problem.score.in_units(w_start, 1.0 / scales.unit)
         descent = _descent_for(parts, n_features, dtype=dtype, w_start=w_start)
+        descent.stand_still(check_count("n_before", n_before, minimum=0))
         return Stream(self.pairing, descent, check_generator(rng), scales)
 
 

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A model that was fitted meets a few more examples: it must not forget what it knows."""
+
+import numpy as np
+import pytest
+
+from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker, load_model
+from pairlearn.averaging import DelayedByStepSize, Uniform
+from pairlearn.losses import Hinge
+from pairlearn.problem import Problem
+from pairlearn.schedules import InverseSqrt
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
+from pairlearn.streams import OnlineLearner
+
+
+def examples(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5)) * [1.0, 10.0, 0.1, 1.0, 1.0] + [0.0, 50.0, 0.0, 0.0, 0.0]
+    return X, (X[:, 0] + rng.normal(size=n) > 0.8).astype(int)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"solver": "sgd"}, {"scaling": None}, {"solver": "sgd", "step_size": 0.3}]
+)
+def test_few_examples_do_not_undo_a_fit(options):
+    X, y = examples(400, 0)
+    fresh, labels = examples(60, 1)
+    test, truth = examples(2000, 2)
+    model = AUCClassifier(random_state=0, **options).fit(X, y)
+    before = model.score(test, truth)
+    probability, cut = model.predict_proba(test), model.threshold_
+    for rows in (slice(0, 1), slice(1, 5), slice(5, 20)):
+        model.partial_fit(fresh[rows], labels[rows])
+        assert model.score(test, truth) > before - 0.005
+    assert model.threshold_ == cut
+    assert np.abs(model.predict_proba(test) - probability).max() < 0.2
+    assert model.n_examples_ == 420
+    many, theirs = examples(4000, 3)
+    model.partial_fit(many, 1 - theirs)
+    assert model.threshold_ != cut
+    if "scaling" not in options and "step_size" not in options:
+        # With more examples than the fit had, what is new counts more; short steps take longer.
+        assert model.score(test, truth) < 0.6
+
+
+def test_a_file_goes_on_as_the_model_does(tmp_path):
+    X, y = examples(300, 0)
+    fresh, labels = examples(30, 1)
+    model = AUCClassifier(random_state=0, scaling=None, step_size=0.01).fit(X, y)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    for one in (model, loaded):
+        one.partial_fit(fresh, labels)
+    assert np.array_equal(model.coef_, loaded.coef_)
+    assert model.threshold_ == loaded.threshold_
+
+
+def test_a_checkpoint_keeps_what_a_stream_goes_on_from():
+    X, y = examples(300, 0)
+    fresh, labels = examples(30, 1)
+    for calibrate in ("sigmoid", "isotonic"):
+        model = AUCClassifier(random_state=0, calibrate=calibrate).fit(X, y)
+        model.partial_fit(fresh[:9], labels[:9])
+        again = AUCClassifier(random_state=0, calibrate=calibrate)
+        again.restore_stream(model.stream_state())
+        for one in (model, again):
+            one.partial_fit(fresh[9:], labels[9:])
+        assert np.array_equal(model.predict_proba(X), again.predict_proba(X))
+        assert model.n_examples_ == again.n_examples_ == 330
+        state = model.stream_state()
+        state["decided"] = {"threshold": np.array(0.0), "isotonic_scores": np.array([1.0, 0.0]),
+                            "isotonic_values": np.array([0.0, 1.0])}  # fmt: skip
+        with pytest.raises(ValueError, match="no rising function"):
+            AUCClassifier(random_state=0).restore_stream(state)
+
+
+def test_forget_begins_anew():
+    X, y = examples(400, 0)
+    model = AUCClassifier(random_state=0).fit(X, y)
+    learner = OnlineLearner(model)
+    learner.model.restart_stream()
+    many, theirs = examples(300, 3)
+    learner.model.partial_fit(many, 1 - theirs)
+    assert learner.model.score(X, y) < 0.4
+
+
+@pytest.mark.parametrize("averaging", [DelayedByStepSize(), Uniform()])
+@pytest.mark.parametrize("n_before", [0, 7, 40_000])
+def test_standing_still_is_a_stream_of_pairs_without_loss(averaging, n_before):
+    # Examples of one class move nothing: the same as having counted them.
+    problem = Problem(LinearScore(), Hinge())
+    solver = PairwiseSGD(schedule=InverseSqrt(0.5), averaging=averaging)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], 50)
+    start = np.array([1.0, -1.0, 0.5])
+    counted = solver.start(problem, 3, w_start=start, n_before=n_before)
+    lived = solver.start(problem, 3, w_start=start)
+    if n_before:
+        lived.learn_many(np.zeros((n_before + 1, 3)), np.full(n_before + 1, y[0]))
+        lived.learn_many(X[1:], y[1:])
+        counted.learn_many(np.concatenate([np.zeros((1, 3)), X[1:]]), y)
+    else:
+        lived.learn_many(X, y)
+        counted.learn_many(X, y)
+    np.testing.assert_array_equal(counted.average, lived.average)
+    np.testing.assert_array_equal(counted.w, lived.w)
+
+
+@pytest.mark.parametrize("model", [PairwiseRanker(), EntropyRegressor(), MetricLearner()])
+def test_others_refuse_instead_of_beginning_anew(model):
+    X, y = examples(80, 0)
+    model.set_params(random_state=0).fit(X, y)
+    learned = "components_" if isinstance(model, MetricLearner) else "coef_"
+    before = getattr(model, learned).copy()
+    with pytest.raises(ValueError, match=r"cannot go on from fit.*clone"):
+        model.partial_fit(X[:9], y[:9])
+    assert np.array_equal(getattr(model, learned), before)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (np.array(["a", None] * 40, dtype=object), "no label in row 1"),
+        (["a", float("nan")] * 40, "no label in row 1"),
+        (np.array([1, "1"] * 40, dtype=object), "types int and str"),
+        (np.ma.masked_equal(np.arange(80) % 2, 1), "masked"),
+    ],
+)
+def test_labels_that_are_none(values, said):
+    X, _ = examples(80, 0)
+    for model in (AUCClassifier(), MetricLearner()):
+        with pytest.raises(ValueError, match=said):
+            model.fit(X, values)
+
+
+def test_tables_with_text_are_named():
+    pandas = pytest.importorskip("pandas")
+    X, y = examples(80, 0)
+    for kind in ("string", "object", "Int64"):
+        labels = pandas.Series(y, dtype="Int64").astype(kind)
+        labels[3] = pandas.NA
+        with pytest.raises(ValueError, match=r"no label in row 3|contains NaN"):
+            AUCClassifier().fit(X, labels)
+    table = pandas.DataFrame(X, columns=list("abcde"))
+    model = AUCClassifier(random_state=0).fit(table, y)
+    days = pandas.date_range("2020-01-01", periods=80)
+    for column in (["x"] * 80, pandas.Categorical(["x", "y"] * 40), days):
+        with pytest.raises(ValueError, match=r"column 'c' is of the type.*as in.*OneHotEncoder"):
+            AUCClassifier().fit(table.assign(c=column), y)
+        with pytest.raises(ValueError, match="column 'c' is of the type"):
+            model.predict(table.assign(c=column))
+    with pytest.raises(ValueError, match="masked array with 2 masked"):
+        AUCClassifier().fit(np.ma.masked_greater(X, np.sort(X, axis=None)[-3]), y)
+    with pytest.raises(ValueError, match="sample_weight must hold finite"):
+        AUCClassifier().fit(X, y, sample_weight=-np.ones(80))
+    with pytest.raises(TypeError, match="random_state must be"):
+        AUCClassifier(random_state="a").fit(X, y)
