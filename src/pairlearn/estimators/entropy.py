@@ -53,9 +53,10 @@ from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import Rows, mean_pair_distance
 from pairlearn.solvers.running_scales import RunningScales
+from pairlearn.solvers.stream import Stream
 from pairlearn.solvers.sweep import Sweep
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_generator, check_positive

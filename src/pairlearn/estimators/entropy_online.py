@@ -14,9 +14,9 @@ from pairlearn.estimators.weights import representatives
 from pairlearn.losses import Epanechnikov, PairLoss, Welsch
 from pairlearn.metrics.entropy import error_entropy
 from pairlearn.restored import restored_array
-from pairlearn.solvers.pairwise_sgd import Stream
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.running_scales import RunningScales
+from pairlearn.solvers.stream import Stream
 from pairlearn.validation import check_positive
 
 __all__ = ["Beginning", "OnlineCorrection", "pair_loss", "scaled_start"]

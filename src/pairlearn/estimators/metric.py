@@ -55,9 +55,10 @@ from pairlearn.problem import Problem
 from pairlearn.restored import restored_array
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.running_scales import RunningScales
+from pairlearn.solvers.stream import Stream
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 

@@ -33,9 +33,10 @@ from pairlearn.problem import Problem
 from pairlearn.restored import restored_array
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
+from pairlearn.solvers.stream import Stream
 from pairlearn.solvers.sweep import Sweep
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive

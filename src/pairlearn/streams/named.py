@@ -37,9 +37,10 @@ from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.order import OrderWatch
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
+from pairlearn.solvers.stream import Stream
 from pairlearn.solvers.turns import Turns
 from pairlearn.validation import DivergenceError, check_positive
 
