@@ -4,4 +4,8 @@
 import importlib.util
 
 collect_ignore = ["conf.py", *([] if importlib.util.find_spec("torch") else ["guide/torch.md"])]
-collect_ignore_glob = ["_build/*", "_extensions/*", "_templates/*", "api/*", "auto_examples/*"]
+collect_ignore_glob = [
+    *("_build/*", "_extensions/*", "_templates/*", "api/*", "auto_examples/*"),
+    # To collect a program is to run it; `tests/docs/test_site.py` draws the figures.
+    "figures/*",
+]

@@ -176,7 +176,7 @@ class Checkpoints(Target):
 
     def __init__(self) -> None:
         from pairlearn.streams.checkpoint import CheckpointError, CheckpointWarning
-        from pairlearn.streams.named import RefusedExampleWarning
+        from pairlearn.streams.examples import RefusedExampleWarning
         from pairlearn.streams.readers.base import ReadError
 
         self.expected = (CheckpointError, ReadError, DivergenceError)

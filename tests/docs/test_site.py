@@ -111,7 +111,7 @@ def test_every_guide_has_a_figure_and_every_figure_a_page(root):
     assert drawn == {path.name for path in (root / "docs" / "figures").glob("*.py")}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_figures_of_the_guide_are_drawn(root):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")

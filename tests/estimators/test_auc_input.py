@@ -147,7 +147,7 @@ def test_validation_fraction(bad):
 
 def test_weights():
     X, y = sample()
-    with pytest.raises(ValueError, match=r"example_weight must have shape \(60,\), got \(2,\)"):
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(60,\), got \(2,\)"):
         quick().fit(X, y, sample_weight=[1.0, 2.0])
     with pytest.raises(ValueError, match="finite numbers of at least 0"):
         quick().fit(X, y, sample_weight=-np.ones(60))

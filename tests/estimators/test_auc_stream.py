@@ -181,7 +181,7 @@ def test_partial_fit_continues_a_fit():
     start = model.coef_[0].copy()
     threshold = model.threshold_
     stream = PairwiseSGD(schedule=Constant(0.05)).start(
-        Problem(LinearScore(), Hinge()), D, w_start=start
+        Problem(LinearScore(), Hinge()), D, w_start=start, n_before=len(X)
     )
     more, labels = sample(1)
     model.partial_fit(more, labels)

@@ -49,7 +49,7 @@ def test_a_file_goes_on_as_the_model_does(tmp_path):
     fresh, labels = examples(30, 1)
     model = AUCClassifier(random_state=0, scaling=None, step_size=0.01).fit(X, y)
     model.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
+    loaded = load_model(tmp_path / "model").set_params(random_state=0)
     for one in (model, loaded):
         one.partial_fit(fresh, labels)
     assert np.array_equal(model.coef_, loaded.coef_)
@@ -107,15 +107,69 @@ def test_standing_still_is_a_stream_of_pairs_without_loss(averaging, n_before):
     np.testing.assert_array_equal(counted.w, lived.w)
 
 
-@pytest.mark.parametrize("model", [PairwiseRanker(), EntropyRegressor(), MetricLearner()])
-def test_others_refuse_instead_of_beginning_anew(model):
-    X, y = examples(80, 0)
-    model.set_params(random_state=0).fit(X, y)
-    learned = "components_" if isinstance(model, MetricLearner) else "coef_"
-    before = getattr(model, learned).copy()
-    with pytest.raises(ValueError, match=r"cannot go on from fit.*clone"):
-        model.partial_fit(X[:9], y[:9])
-    assert np.array_equal(getattr(model, learned), before)
+def targets(n, seed):
+    X, _ = examples(n, seed)
+    noise = np.random.default_rng(seed + 100)
+    return X, X[:, 0] + 0.1 * X[:, 1] + 0.5 * noise.normal(size=n)
+
+
+@pytest.mark.parametrize("options", [{}, {"scaling": None}])
+@pytest.mark.parametrize("kind", [PairwiseRanker, EntropyRegressor])
+def test_a_ranker_and_a_regressor_go_on(kind, options, tmp_path):
+    X, y = targets(400, 0)
+    fresh, theirs = targets(600, 1)
+    test, truth = targets(1000, 2)
+    model = kind(random_state=0, **options).fit(X, y)
+    before = model.score(test, truth)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model").set_params(random_state=0)
+    again = kind(random_state=0, **options)
+    for rows in (slice(0, 1), slice(1, 20), slice(20, 400), slice(400, 600)):
+        model.partial_fit(fresh[rows], theirs[rows])
+        loaded.partial_fit(fresh[rows], theirs[rows])
+        assert model.score(test, truth) > before - 0.01
+        assert np.array_equal(model.coef_, loaded.coef_)
+        # A saved stream goes on to the same bits.
+        again.restore_stream(model.stream_state())
+        assert np.array_equal(model.coef_, again.coef_)
+        assert np.array_equal(model.predict(test), again.predict(test))
+    again.partial_fit(fresh, theirs)
+    model.partial_fit(fresh, theirs)
+    assert np.array_equal(model.coef_, again.coef_)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"scaling": None}, {"parameterization": "diagonal"},
+                {"parameterization": "low_rank", "rank": 2}]
+)  # fmt: skip
+def test_a_metric_goes_on(options, tmp_path):
+    X, y = examples(300, 0)
+    fresh, labels = examples(200, 1)
+    model = MetricLearner(random_state=0, **options).fit(X, y)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model").set_params(random_state=0)
+
+    def gram(one):
+        return one.components_.T @ one.components_
+
+    before = gram(model)
+    again = MetricLearner(random_state=0, **options)
+    for rows in (slice(0, 2), slice(2, 20), slice(20, 200)):
+        for one in (model, loaded):
+            one.partial_fit(fresh[rows], labels[rows])
+        np.testing.assert_allclose(gram(model), gram(loaded), rtol=1e-9, atol=1e-12)
+        unit = np.sqrt(np.outer(X.var(axis=0), X.var(axis=0)))
+        moved = np.abs((gram(model) - before) * unit).sum() / np.abs(before * unit).sum()
+        assert moved < (1e-6 if rows.stop < 64 and "scaling" not in options else 0.5)
+        again.restore_stream(model.stream_state())
+        np.testing.assert_allclose(gram(model), gram(again), rtol=1e-9, atol=1e-12)
+    again.partial_fit(fresh, labels)
+    model.partial_fit(fresh, labels)
+    np.testing.assert_allclose(gram(model), gram(again), rtol=1e-9, atol=1e-12)
+    state = MetricLearner(random_state=0, **options).fit(X, y)
+    state = state.partial_fit(fresh[:9], labels[:9]).stream_state()
+    with pytest.raises(ValueError, match="the saved metric is"):
+        MetricLearner(**options).restore_stream({**state, "known": [np.zeros(1), 3]})
 
 
 @pytest.mark.parametrize(

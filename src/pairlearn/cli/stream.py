@@ -59,7 +59,7 @@ class Conversation:
 
     def answer(self, line: str) -> dict[str, Any] | None:
         """Return what to say about a line; None where it only brings a label."""
-        from pairlearn.streams.named import check_example, check_label
+        from pairlearn.streams.examples import check_example, check_label
 
         message = _parsed(line)
         key = message.get("id")
@@ -86,7 +86,7 @@ class Conversation:
         return {"id": key, "score": score, "probability": probability}
 
     def _label(self, key: Any, y: Any) -> None:
-        from pairlearn.streams.named import check_label
+        from pairlearn.streams.examples import check_label
 
         if key not in self.waiting:
             raise LineError(
@@ -100,7 +100,7 @@ class Conversation:
         self._learn(*self.waiting.pop(key), y)
 
     def _learn(self, x: dict[str, float], score: float, y: Any) -> None:
-        from pairlearn.streams.named import RefusedExampleWarning
+        from pairlearn.streams.examples import RefusedExampleWarning
         from pairlearn.validation import DivergenceError
 
         self.auc.update([score], [y in (1, True)])

@@ -18,9 +18,10 @@ from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.schedules import Schedule
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.running_scales import RunningScales
+from pairlearn.solvers.stream import Stream
 
 __all__ = ["OnlineGrid", "relative_to"]
 

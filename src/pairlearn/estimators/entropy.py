@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -22,20 +22,11 @@ from pairlearn.estimators.by_name import (
     is_scaled,
     named,
 )
-from pairlearn.estimators.entropy_online import (
-    Beginning,
-    OnlineCorrection,
-    pair_loss,
-    scaled_start,
-)
-from pairlearn.estimators.entropy_start import (
-    INTERCEPTS,
-    check_start,
-    locate,
-    pair_quartile,
-    start_from,
-)
-from pairlearn.estimators.examples import refuse_after_fit, validate_data
+from pairlearn.estimators.entropy_online import Beginning, OnlineCorrection, scaled_start
+from pairlearn.estimators.entropy_start import INTERCEPTS, check_start, locate, start_from
+from pairlearn.estimators.entropy_training import StageTraining, stage_lengths
+from pairlearn.estimators.entropy_window import Windows
+from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.mapping import MapsFeatures
 from pairlearn.estimators.order import watch_order
@@ -45,7 +36,6 @@ from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, representatives, weigh
 from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
-from pairlearn.losses.entropy import Epanechnikov, Welsch
 from pairlearn.metrics.entropy import error_entropy
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -53,10 +43,10 @@ from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import Rows, mean_pair_distance
 from pairlearn.solvers.running_scales import RunningScales
-from pairlearn.solvers.sweep import Sweep
+from pairlearn.solvers.stream import Stream
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_generator, check_positive
 
@@ -64,34 +54,15 @@ __all__ = ["EntropyRegressor"]
 
 Vector = NDArray[np.float64]
 
-_WINDOWS: dict[str, type[Welsch]] = {"gaussian": Welsch, "epanechnikov": Epanechnikov}
 _PAIRINGS: dict[str, Callable[[], Pairing]] = {
     "previous": PreviousExample,
     "shuffled": lambda: PreviousExample("shuffled"),
     "random": RandomPair,
 }
-#: Bandwidths of bandwidth="auto" in units of the final one, widest first.
-_STAGES = (8.0, 4.0, 2.0, 1.0)
-#: Relative step sizes: c over the mean squared distance of two examples.
-_STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 #: The relative step size of a stream, with steps c / sqrt(t).
 _STREAM_STEP = 1.0
 #: Steps of n_passes="auto", all stages together.
 _AUTO_STEPS = 130_000
-#: Steps of the runs that choose the step size of a stage, at most.
-_CHOICE_STEPS = 3_000
-#: Errors that a candidate's entropy is computed from.
-_JUDGED = 20_000
-
-
-def _lengths(n_steps: int, n_stages: int) -> list[int]:
-    """Return the steps of each stage: those before the last only prepare it, and share a half.
-
-    >>> _lengths(90, 4), _lengths(90, 1)
-    ([15, 15, 15, 45], [90])
-    """
-    early = n_steps // (2 * (n_stages - 1)) if n_stages > 1 else 0
-    return [max(early, 1)] * (n_stages - 1) + [max(n_steps - early * (n_stages - 1), 1)]
 
 
 class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -293,15 +264,23 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             self.scaling, given, weight, mapped=not is_linear(self.features)
         )
         w = start = start_from(rows, y, self._init(scaling), weight)
-        stages = self._stages()
+        windows = self._windows()
         n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)
-        shape = as_schedule(self.schedule, default="constant")
+        training = StageTraining(
+            self._pairing(),
+            as_schedule(self.schedule, default="constant"),
+            as_averaging(self.averaging),
+            check_positive("radius", self.radius, allow_infinite=True),
+            self.step_size,
+        )
         self.bandwidths_: list[float] = []
-        lengths = _lengths(n_steps, len(stages))
-        for factor, length in zip(stages, lengths, strict=True):
-            loss = self._loss(factor, (y - rows.scores(w))[typical], rng)
+        lengths = stage_lengths(n_steps, len(windows.stages))
+        for stage, length in zip(windows.stages, lengths, strict=True):
+            loss = windows.loss(stage, (y - rows.scores(w))[typical], rng)
             self.bandwidths_.append(float(getattr(loss, "bandwidth", np.nan)))
-            w, self.step_size_ = self._run(loss, rows, y, weight, w, start, length, shape, rng)
+            # A ball is around the first starting point: learn from there, all the way.
+            begin = start if np.isfinite(training.radius) else w
+            w, self.step_size_ = training.run(loss, rows, y, weight, begin, length, rng)
         self.bandwidth_ = self.bandwidths_[-1]
         coef = w if scaling is None else scaling.to_user(w)
         errors = (y - given.scores(coef))[typical]
@@ -311,73 +290,6 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         self.entropy_start_ = self._entropy((y - rows.scores(start))[typical])
         self._online: OnlineCorrection | None = None
         return self
-
-    def _run(
-        self,
-        loss: PairLoss,
-        rows: Rows,
-        y: Vector,
-        weight: Vector,
-        w: Vector,
-        start: Vector,
-        n_steps: int,
-        shape: Schedule,
-        rng: np.random.Generator,
-    ) -> tuple[Vector, float]:
-        """Return the best model of a grid of step sizes, and its step size.
-
-        The loss sees the difference of two errors only, so that starting from w is learning a
-        correction, from zero, of the errors that w leaves.
-        """
-        radius = check_positive("radius", self.radius, allow_infinite=True)
-        if np.isfinite(radius):
-            # The ball is around the first starting point: learn from there, all the way.
-            w = start
-        errors = y - rows.scores(w)
-        problem, averaging = Problem(LinearScore(), loss), as_averaging(self.averaging)
-
-        def run(step_size: float) -> Vector:
-            solver = PairwiseSGD(
-                self._pairing(), shape.scaled(step_size), ball_or_whole(radius), averaging
-            )
-            weights = weight if len(weight) else None
-            return solver.solve(
-                problem, rows, errors, n_steps=n_steps, rng=rng, example_weight=weights
-            ).average
-
-        if self.step_size != "auto":
-            given = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
-            return w + run(given), given
-        n_choice = min(n_steps, _CHOICE_STEPS)
-        # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
-        shrink = float(np.sqrt(n_choice / n_steps)) if shape.is_constant else 1.0
-        unit = 1.0 / (shrink * mean_pair_distance(rows))
-        steps = tuple(c * unit for c in _STEPS)
-        sweep = Sweep(steps, (radius,) * len(steps), self._pairing(), shape, averaging)
-        models = sweep.solve(
-            problem, rows, errors, n_steps=n_choice, rng=rng, example_weight=weight
-        )
-        judged = np.arange(len(y))[representatives(weight)]
-        if len(judged) > _JUDGED:
-            judged = rng.choice(judged, _JUDGED, replace=False)
-        part = rows.take(judged)
-        seed = int(rng.integers(2**63))
-
-        def risk(change: Vector) -> float:
-            left = errors[judged] - part.scores(change)
-            return pair_loss(loss, left, seed) if np.isfinite(left).all() else np.inf
-
-        found = [
-            (np.inf if lost else risk(change), change)
-            for change, lost in zip(models.averages, models.diverged, strict=True)
-        ]
-        best = int(np.argmin([value for value, _ in found]))
-        step_size = shrink * steps[best]
-        if n_choice < n_steps and found[best][0] < np.inf:
-            longer = run(step_size)
-            found.append((risk(longer), longer))
-        least, change = min(found, key=lambda one: one[0])
-        return (w + change, step_size) if least < risk(np.zeros(len(w))) else (w, 0.0)
 
     @one_at_a_time
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -399,8 +311,10 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
 
         Notes
         -----
-        The first 256 examples are collected, the starting point and whatever is "auto" are
-        found from them, and they are then learned from in order. The coefficients do not depend
+        After `fit` the stream goes on from its coefficients, with the step sizes and the average
+        that follow after as many steps; they and the intercept stay until 256 examples have come.
+        Otherwise the first 256 examples are collected, the starting point and whatever is "auto"
+        are found from them, and they are then learned from in order. The coefficients do not depend
         on how the stream is cut into chunks; the intercept does, slightly: it is located in the
         last 4096 errors, each made before its chunk was learned.
         """
@@ -411,30 +325,38 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
                 'for partial_fit give one number or "auto".'
             )
         online = getattr(self, "_online", None)
-        if online is None:
-            refuse_after_fit(self, "coef_")
         rows, y = rows_and_targets(self, X, y, reset=online is None, minimum=1)
         rows = self._map_chunk(rows)
-        online = online or OnlineCorrection(rows.shape[1], is_scaled=is_scaled(self.scaling))
-        online.learn(rows, y, chunk_weights(sample_weight, len(y)), self._begin)
+        if online is None:
+            known = None
+            if hasattr(self, "coef_"):
+                known = self.coef_, float(self.intercept_), self.n_steps_
+            online = OnlineCorrection(rows.shape[1], is_scaled=is_scaled(self.scaling), known=known)
+        begin = functools.partial(self._begin, known=online.known)
+        online.learn(rows, y, chunk_weights(sample_weight, len(y)), begin)
         self._adopt(online)
         watch_order(self, rows, y, online.scales)
         return self
 
-    def _begin(self, rows: Rows, y: Vector, weight: Vector) -> Beginning:
+    def _begin(
+        self, rows: Rows, y: Vector, weight: Vector, known: tuple[Vector, float, int] | None
+    ) -> Beginning:
         """Find the starting point of a stream, and whatever is "auto", in its first examples."""
         rng = check_generator(self.random_state)
         scales = RunningScales(rows.shape[1]).take(rows) if is_scaled(self.scaling) else None
-        start = scaled_start(rows, y, self._init(None), weight, scales)
+        init = self._init(None) if known is None else known[0]
+        start = scaled_start(rows, y, init, weight, scales)
         errors = (y - rows.scores(start))[representatives(weight)]
-        loss = self._loss(self._stages()[-1], errors, rng)
+        windows = self._windows()
+        loss = windows.loss(windows.stages[-1], errors, rng)
         if self.step_size == "auto":
             # Scaled examples are at a mean squared distance of 2.
             step_size = _STREAM_STEP / (2.0 if scales else mean_pair_distance(rows))
         else:
             step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
         bandwidth = float(getattr(loss, "bandwidth", np.nan))
-        stream = self._start(loss, step_size, rows.shape[1], rng, scales)
+        n_before = 0 if known is None else known[2]
+        stream = self._start(loss, step_size, rows.shape[1], rng, scales, n_before)
         return Beginning(start, stream, bandwidth, step_size)
 
     def _start(
@@ -444,11 +366,13 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         n_features: int,
         rng: np.random.Generator,
         scales: RunningScales | None,
+        n_before: int = 0,
     ) -> Stream:
         schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
         averaging = as_averaging(self.averaging)
         solver = PairwiseSGD(self._pairing(), schedule, ball_or_whole(self.radius), averaging)
-        return solver.start(Problem(LinearScore(), loss), n_features, rng=rng, scales=scales)
+        problem = Problem(LinearScore(), loss)
+        return solver.start(problem, n_features, rng=rng, n_before=n_before, scales=scales)
 
     def _adopt(self, online: OnlineCorrection) -> None:
         """Take over what a stream has learned."""
@@ -476,9 +400,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             self._adopt(online)
 
     def _start_again(self, bandwidth: float, step_size: float, n_features: int) -> Stream:
-        loss = self._window()
-        if np.isfinite(bandwidth):
-            loss = dataclasses.replace(loss, bandwidth=bandwidth)  # type: ignore[call-arg]
+        loss = self._windows().of_bandwidth(bandwidth)
         rng = check_generator(self.random_state)
         scales = RunningScales(n_features) if is_scaled(self.scaling) else None
         return self._start(loss, step_size, n_features, rng, scales)
@@ -518,7 +440,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         is_scaled(self.scaling)
         if self.intercept not in INTERCEPTS:
             raise ValueError(f"intercept must be one of {INTERCEPTS}, got {self.intercept!r}.")
-        self._loss(self._stages()[0], None, None)
+        self._windows().check()
 
     def _init(self, scaling: Scaling | None) -> Any:
         """Return the starting point that is asked for, for features in units of their own."""
@@ -533,61 +455,8 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             return self.pairing
         return named("pairing", self.pairing, _PAIRINGS)()
 
-    def _stages(self) -> tuple[float | None, ...]:
-        """Return bandwidths: numbers as they are, factors for "auto", None for a fixed window."""
-        if self.bandwidth is None:
-            return (None,)
-        if isinstance(self.bandwidth, str):
-            if self.bandwidth != "auto":
-                raise ValueError(
-                    'bandwidth must be a number, a decreasing sequence of numbers or "auto", '
-                    f"got {self.bandwidth!r}."
-                )
-            return _STAGES
-        values = np.atleast_1d(np.asarray(self.bandwidth, dtype=np.float64))
-        if values.ndim != 1 or len(values) == 0:
-            raise ValueError("bandwidth must hold at least one number.")
-        for value in values:
-            check_positive("bandwidth", float(value))
-        if (np.diff(values) >= 0).any():
-            raise ValueError(
-                f"A schedule of bandwidths must decrease, got {values.tolist()}; start with the "
-                "widest."
-            )
-        return tuple(values.tolist())
-
-    def _window(self) -> PairLoss:
-        if not isinstance(self.window, PairLoss):
-            return named("window", self.window, _WINDOWS)()
-        if self.window.opposite_labels_only:
-            raise ValueError(
-                f"{type(self.window).__name__} counts pairs of unequal labels by their order; a "
-                "window is a PairLoss of (y - y_partner) - score with opposite_labels_only = False."
-            )
-        return self.window
-
-    def _loss(
-        self, stage: float | None, errors: Vector | None, rng: np.random.Generator | None
-    ) -> PairLoss:
-        """Return the loss of a stage; with "auto" the bandwidth comes from the errors."""
-        loss = self._window()
-        has_bandwidth = any(field.name == "bandwidth" for field in dataclasses.fields(loss))
-        if stage is None:
-            return loss
-        if not has_bandwidth:
-            raise ValueError(
-                f"{type(loss).__name__} has no field named bandwidth; set bandwidth=None."
-            )
-        if self.bandwidth == "auto":
-            if errors is None or rng is None:
-                return loss
-            scale = pair_quartile(errors, rng)
-            if scale == 0.0:
-                # A quarter of the pairs agree exactly: the window need only see the others.
-                spread = float(np.abs(errors - np.median(errors)).mean())
-                scale = spread if spread > 0.0 else 1.0
-            stage = stage * 1.06 * scale * len(errors) ** -0.2
-        return dataclasses.replace(loss, bandwidth=stage)  # type: ignore[call-arg]
+    def _windows(self) -> Windows:
+        return Windows(self.window, self.bandwidth)
 
     def _entropy(self, errors: Vector) -> float:
         if not np.isfinite(self.bandwidth_):

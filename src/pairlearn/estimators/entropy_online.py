@@ -13,10 +13,10 @@ from pairlearn.estimators.entropy_start import locate, start_from
 from pairlearn.estimators.weights import representatives
 from pairlearn.losses import Epanechnikov, PairLoss, Welsch
 from pairlearn.metrics.entropy import error_entropy
-from pairlearn.restored import restored_array
-from pairlearn.solvers.pairwise_sgd import Stream
+from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.running_scales import RunningScales
+from pairlearn.solvers.stream import Stream
 from pairlearn.validation import check_positive
 
 __all__ = ["Beginning", "OnlineCorrection", "pair_loss", "scaled_start"]
@@ -27,6 +27,7 @@ Vector = NDArray[np.float64]
 _WARM_UP = 256
 #: Errors of a stream that the intercept is found from.
 _WINDOW = 4096
+_LARGEST = np.finfo(np.float64).max
 
 
 class Beginning(NamedTuple):
@@ -50,12 +51,16 @@ def scaled_start(
 class OnlineCorrection:
     """Collects the first examples, then learns a correction of what they start it from."""
 
-    def __init__(self, n_features: int, *, is_scaled: bool) -> None:
+    def __init__(
+        self, n_features: int, *, is_scaled: bool, known: tuple[Vector, float, int] | None = None
+    ) -> None:
         self._is_scaled = is_scaled
+        #: Coefficients, intercept and steps of a fit that the stream goes on from.
+        self.known = known
         self._rows: list[Rows] = []
         self._targets: list[Vector] = []
         self._weights: list[Vector] = []
-        self._start = np.zeros(n_features)
+        self._start = np.zeros(n_features) if known is None else known[0]
         self._stream: Stream | None = None
         #: Errors are noted about this point: coefficients that wobble would shift those of features
         #: far from zero.
@@ -73,6 +78,7 @@ class OnlineCorrection:
             "targets": list(self._targets),
             "weights": list(self._weights),
             "start": self._start,
+            "known": None if self.known is None else list(self.known),
             "centre": self._centre,
             "errors": self.errors,
             "error_weight": self.error_weight,
@@ -94,6 +100,15 @@ class OnlineCorrection:
         _check_collected(rows, targets, weights, d, begun=begun)
         self._rows, self._targets, self._weights = rows, targets, weights
         self._start = restored_array(state, "start", (d,))
+        # States of older versions go on from nothing.
+        if state.get("known") is not None:
+            coef, intercept, n_steps = state["known"]
+            known = {"coef": coef, "intercept": intercept, "n_steps": n_steps}
+            self.known = (
+                restored_array(known, "coef", (d,)),
+                restored_number(known, "intercept", low=-_LARGEST, high=_LARGEST),
+                restored_count(known, "n_steps"),
+            )
         self._centre = restored_array(state, "centre", (d,))
         self.errors = restored_array(state, "errors", (None,))
         self.error_weight = restored_array(state, "error_weight", (None,))
@@ -128,6 +143,8 @@ class OnlineCorrection:
 
     def locate(self, rule: str) -> float:
         """Return the intercept: the location of the latest errors."""
+        if self.known is not None and self._stream is None:
+            return self.known[1]
         # While all of them weigh nothing they count the same.
         weight = self.error_weight if self.error_weight.any() else np.empty(0)
         found = locate(self.errors[representatives(weight)], rule)
@@ -167,7 +184,8 @@ class OnlineCorrection:
         weights = np.concatenate(self._weights)
         if n_before + len(y) < _WARM_UP:
             scales = RunningScales(len(self._start)).take(collected) if self._is_scaled else None
-            self._start = scaled_start(collected, targets, "least_squares", weights, scales)
+            if self.known is None:
+                self._start = scaled_start(collected, targets, "least_squares", weights, scales)
             if self._is_scaled:
                 self._centre = collected.spread()[0]
             self._note(self._errors(collected, targets), [weights])

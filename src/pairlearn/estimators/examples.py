@@ -20,7 +20,6 @@ from pairlearn.solvers.rows import check_sparse, is_sparse
 __all__ = [
     "check_labels",
     "product",
-    "refuse_after_fit",
     "refuse_collections",
     "refuse_overflow",
     "validate_data",
@@ -48,16 +47,6 @@ def refuse_collections(model: Any, *values: Any) -> None:
                 f"{name} works in the memory of one machine, got a Dask collection "
                 f"({type(value).__name__}); {use}gather the examples yourself with .compute()."
             )
-
-
-def refuse_after_fit(model: Any, learned: str) -> None:
-    """Refuse to stream into a model that `fit` or a file has made: its work would be lost."""
-    if hasattr(model, learned):
-        raise ValueError(
-            f"{type(model).__name__}.partial_fit cannot go on from fit, or from a file: it would "
-            "begin anew. Teach a new model by partial_fit alone, such as "
-            "sklearn.base.clone(model).partial_fit(...), or fit again with the new examples."
-        )
 
 
 def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:

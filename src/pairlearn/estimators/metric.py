@@ -4,35 +4,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.averaging import Averaging
-from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.auc_features import is_linear
-from pairlearn.estimators.by_name import (
-    as_averaging,
-    as_schedule,
-    auto_steps,
-    is_scaled,
-    named,
-)
-from pairlearn.estimators.examples import refuse_after_fit, validate_data
-from pairlearn.estimators.features_seen import see_features, seen_features
-from pairlearn.estimators.mapping import MapsFeatures
-from pairlearn.estimators.metric_mixin import Metric, PairMixin, check_pair_labels, check_pairs
-from pairlearn.estimators.metric_start import (
-    components_of,
-    sample_differences,
-    start_from,
-    unit_step,
-)
+from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps
+from pairlearn.estimators.features_seen import see_features
+from pairlearn.estimators.metric_mixin import Metric, PairMixin
+from pairlearn.estimators.metric_start import sample_differences, start_from
+from pairlearn.estimators.metric_stream import MetricStream
 from pairlearn.estimators.metric_training import (
     Examples,
     Training,
@@ -40,52 +26,35 @@ from pairlearn.estimators.metric_training import (
     choose_step_size,
     held_out_masks,
 )
-from pairlearn.estimators.order import watch_order
-from pairlearn.estimators.scaling import Scaling, scaled_rows
+from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
-from pairlearn.estimators.weights import chunk_weights, weigh
-from pairlearn.features import FeatureMap, Identity
+from pairlearn.estimators.weights import weigh
+from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
-from pairlearn.losses.metric import get_metric_loss
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.pairings import GivenPairs, Pairing, PreviousExample, RandomPair
-from pairlearn.pairings.given import as_rows_of_pairs
-from pairlearn.problem import Problem
-from pairlearn.restored import restored_array
+from pairlearn.pairings import Pairing
 from pairlearn.schedules import Schedule
-from pairlearn.scores import MahalanobisScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
 from pairlearn.solvers.rows import DenseRows
-from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
+from pairlearn.validation import check_count, check_fraction, check_generator
 
 __all__ = ["MetricLearner"]
 
 Vector = NDArray[np.float64]
 
-_PAIRINGS: dict[str, Callable[[], Pairing]] = {
-    "previous": PreviousExample,
-    "shuffled": lambda: PreviousExample("shuffled"),
-    "random": RandomPair,
-}
 #: Step sizes of the grid in units of `unit_step`.
 _STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-#: The one for pairs of near examples, and that of a stream, with steps c / sqrt(t).
-_NEIGHBOR_STEP, _STREAM_STEP = 0.1, 1.0
+#: The one for pairs of near examples.
+_NEIGHBOR_STEP = 0.1
 #: Least number of steps and of passes of n_passes="auto" where the step size is chosen.
 _AUTO_STEPS, _AUTO_PASSES = 10_000, 8
 #: Passes that it tries where the step size is known, and the steps beyond which one run suffices.
 _PASSES, _MOST_STEPS = (10, 50, 200), 200_000
-#: Rows that a scaled stream collects before it chooses a starting point and a step size.
-_WARM_UP = 64
-#: Steps between two projections of projection="auto" in `fit`.
-_PERIOD = 2000
 
 
 class MetricLearner(
-    MapsFeatures,
+    MetricStream,
     Storable,
     PairMixin,
     BaseEstimator,  # type: ignore[misc]
@@ -364,10 +333,9 @@ class MetricLearner(
                 data, pairing, start=start, step_size=step_size, unit=unit, n_steps=n_steps, rng=rng
             )
             w, self.n_steps_, self.n_gradients_ = learned.w, learned.n_steps, learned.n_gradients
-        self.step_size_: float | None = step_size
+        self.step_size_ = step_size
         self.held_out_score_ = held_out
-        self._stream: Stream | None = None
-        self._waiting: list[tuple[Vector, Vector, Vector]] = []
+        self._stream, self._waiting = None, []
         self._finish(training.score, w, scaling)
         self._forget_threshold()
         if paired:
@@ -410,195 +378,9 @@ class MetricLearner(
         self.components_, self._n_features_out = components, len(components)
         self.step_size_, self.held_out_score_ = None, held_out_score
         self.n_steps_, self.n_gradients_ = 0, n_gradients
-        self._stream = None
+        self._stream, self._waiting = None, []
         self._forget_threshold()
         return self
-
-    @one_at_a_time
-    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from the next chunk of a stream, in order (Algorithm 2).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features) or (n_pairs, 2, n_features)
-            Examples, or pairs; a stream has one kind.
-        y : array-like of shape (n_samples,) or (n_pairs,)
-            Labels, or +1 and -1.
-        sample_weight : array-like of shape (n_samples,) or (n_pairs,), optional
-            Weights, for every chunk or for none. A pair weighs the product of both, unscaled; a
-            given pair has a weight of its own.
-
-        Returns
-        -------
-        self
-            The learner. The starting point and the step size come from the first chunk if they
-            are not given.
-        """
-        self._problem()
-        if not is_linear(self.features):
-            raise ValueError(
-                f"a stream of metrics has no feature map, got features={self.features!r}; map the "
-                "chunks yourself, or use fit."
-            )
-        stream, waiting = getattr(self, "_stream", None), self._waiting_rows()
-        first = stream is None and not waiting
-        if first:
-            refuse_after_fit(self, "components_")
-            self._codes: dict[Any, float] = {}
-        rows, y, paired = self._examples(X, y, reset=first, minimum=1, coded=False)
-        self._map_chunk(DenseRows(rows))
-        weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
-        if paired:
-            weight = np.repeat(np.sqrt(weight), 2)
-        if not first and paired != self._paired:
-            raise ValueError("A stream holds examples or pairs, not both.")
-        if self.step_size == "held_out":
-            raise ValueError(
-                'step_size="held_out" needs all examples at once; for partial_fit give a '
-                'number or "auto".'
-            )
-        step_size = None if first else self.step_size_
-        if stream is None:
-            if waiting and bool(len(weight)) != bool(len(waiting[0][2])):
-                raise ValueError("Give sample_weight for every chunk of a stream or for none.")
-            parts = [*waiting, (rows, y, weight)]
-            rows, y, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-            stream, step_size = self._begin(rows, paired)
-            if self._waits() and len(rows) < _WARM_UP:
-                self._adopt(stream, step_size, paired)
-                self._stream, self._waiting = None, parts
-                return self
-        assert step_size is not None
-        stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
-        if first:
-            self._forget_threshold()
-        self._waiting = []
-        self._adopt(stream, step_size, paired)
-        if not paired:
-            watch_order(self, DenseRows(rows), y, stream.scales)
-        return self
-
-    def _waiting_rows(self) -> list[tuple[Vector, Vector, Vector]]:
-        """Return the rows, labels and weights that wait for a stream to begin."""
-        waiting: list[tuple[Vector, Vector, Vector]] = self.__dict__.get("_waiting", [])
-        return waiting
-
-    def _waits(self) -> bool:
-        """Return whether a stream needs some examples before it can begin."""
-        is_found = self.step_size == "auto" or isinstance(self.init, str)
-        return is_scaled(self.scaling) and is_found
-
-    def _begin(self, rows: Vector, paired: bool) -> tuple[Stream, float]:
-        """Return a stream that starts from what its first rows say, and its step size."""
-        problem, score = self._problem(), self._score()
-        rng, pairing = check_generator(self.random_state), self._stream_pairing(paired)
-        scales = None
-        if self._waits():
-            # Whatever follows the warm-up has no part in the choices.
-            rows = rows[:_WARM_UP]
-        elif (self.step_size == "auto" or isinstance(self.init, str)) and len(rows) < 2:
-            raise ValueError(
-                f"The first chunk has n_samples={len(rows)}; the scale of the data needs "
-                "2 examples, or give step_size and init."
-            )
-        if is_scaled(self.scaling):
-            scales = RunningScales(
-                rows.shape[1],
-                start="scaled" if isinstance(self.init, str) else "given",
-                together=2 if paired else 1,
-            )
-            if self._waits():
-                known = DenseRows(rows)
-                rows = scales.take(known).apply(known).X.copy()  # type: ignore[union-attr]
-        differences = np.empty((0, rows.shape[1]))
-        if len(rows) > 1:
-            differences = sample_differences(rows, pairing, rng)
-        start = start_from(score, problem.loss, self.init, rows, differences)
-        step_size = self._given_step_size(
-            _STREAM_STEP * unit_step(score, problem.loss, differences)
-        )
-        return self._start(rows.shape[1], step_size, pairing, rng, start, scales), step_size
-
-    def _start(
-        self,
-        n_features: int,
-        step_size: float,
-        pairing: Pairing,
-        rng: np.random.Generator,
-        start: Vector,
-        scales: RunningScales | None,
-    ) -> Stream:
-        schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
-        averaging = as_averaging("step_size" if self.averaging == "auto" else self.averaging)
-        solver = PairwiseSGD(pairing, schedule, self._domain(stored=False), averaging)
-        return solver.start(self._problem(), n_features, rng=rng, w_start=start, scales=scales)
-
-    def _adopt(self, stream: Stream, step_size: float, paired: bool) -> None:
-        """Take over what a stream has learned."""
-        self._stream, self._paired = stream, paired
-        self.step_size_, self.held_out_score_ = step_size, None
-        self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
-        self._finish(self._score(), stream.scaled_average)
-        if stream.scales is not None:
-            # Taken apart in scaled units, in which eigenvalues are comparable.
-            self.components_ = self.components_ * stream.scales.unit
-
-    @one_at_a_time
-    def stream_state(self) -> dict[str, Any]:
-        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
-        stream, waiting = getattr(self, "_stream", None), self._waiting_rows()
-        if stream is None and not waiting:
-            return {}
-        return {
-            **seen_features(self),
-            "step_size": self.step_size_,
-            "paired": self._paired,
-            "codes": self._codes.copy(),
-            "waiting": [list(part) for part in waiting],
-            "stream": None if stream is None else stream.state(),
-        }
-
-    @one_at_a_time
-    def restore_stream(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that `stream_state` of an estimator made alike returned."""
-        if state:
-            see_features(self, state)
-            self._codes = dict(state["codes"])
-            step_size = check_positive("the saved step_size", state["step_size"])
-            paired = bool(state["paired"])
-            self.features_ = Identity().fit(np.zeros((1, self.n_features_in_)))
-            waiting = _checked_waiting(state["waiting"], self.n_features_in_)
-            if state["stream"] is None:
-                if not waiting:
-                    raise ValueError("the saved stream has neither begun nor examples that wait.")
-                rows = np.concatenate([part[0] for part in waiting])
-                self._adopt(*self._begin(rows, paired), paired)
-                self._stream, self._waiting = None, waiting
-                return
-            # As large as the file says, before an array of that size is made.
-            w = restored_array(state["stream"]["descent"], "w", (None,))
-            if len(w) % self.n_features_in_ or not len(w):
-                raise ValueError(
-                    f"the saved metric has {len(w)} entries for {self.n_features_in_} features."
-                )
-            stream = self._start(
-                self.n_features_in_,
-                step_size,
-                self._stream_pairing(paired),
-                check_generator(self.random_state),
-                w,
-                RunningScales(self.n_features_in_) if is_scaled(self.scaling) else None,
-            )
-            stream.restore(state["stream"])
-            self._waiting = []
-            self._adopt(stream, step_size, paired)
-
-    def _finish(self, score: MahalanobisScore, w: Vector, scaling: Scaling | None = None) -> None:
-        # Iterates between two projections may have left the cone, and their average with them:
-        # `components_of` leaves the negative eigenvalues out, which projects it.
-        components = components_of(score, w, self.features_.n_outputs)
-        self.components_ = components if scaling is None else scaling.to_user(components)
-        self._n_features_out = len(self.components_)
 
     def _rows(self, X: Any) -> Any:
         rows = super()._rows(X)
@@ -616,101 +398,6 @@ class MetricLearner(
         """Return the distance as a function of two vectors, see `MetricMixin.get_metric`."""
         found = super().get_metric()
         return found if self._stored_map() is None else replace(found, features=self.features_)
-
-    def _forget_threshold(self) -> None:
-        if hasattr(self, "threshold_"):
-            del self.threshold_
-
-    # ------------------------------------------------------------------------- parameters
-
-    def _problem(self) -> Problem:
-        is_scaled(self.scaling)
-        loss = get_metric_loss(self.loss)
-        return Problem(self._score(), loss)
-
-    def _score(self) -> MahalanobisScore:
-        return MahalanobisScore(self.parameterization, self.rank)
-
-    def _given_step_size(self, auto: float) -> float:
-        if isinstance(self.step_size, str) and self.step_size == "auto":
-            return auto
-        if isinstance(self.step_size, str):
-            raise ValueError(
-                f'step_size must be a number, "auto" or "held_out", got {self.step_size!r}.'
-            )
-        return check_positive("step_size", self.step_size)
-
-    def _domain(self, *, stored: bool) -> PsdCone | PsdBall:
-        projection, period = self.projection, self.period
-        if projection == "auto":
-            projection = "exact"
-            if stored and self.period == 1:
-                projection, period = "every", _PERIOD
-        radius = check_positive("radius", self.radius, allow_infinite=True)
-        if np.isinf(radius):
-            return PsdCone(projection=projection, period=period)
-        return PsdBall(radius, projection=projection, period=period)
-
-    def _pairing(self, paired: bool) -> Pairing | None:
-        """Return the pairing, None for near examples."""
-        if paired:
-            return GivenPairs()
-        if isinstance(self.pairing, Pairing):
-            return self.pairing
-        if self.pairing in ("auto", "neighbors"):
-            return None
-        return named("pairing", self.pairing, _PAIRINGS)()
-
-    def _stream_pairing(self, paired: bool) -> Pairing:
-        """Return the pairing of a stream, in which nobody's neighbours are known."""
-        pairing = self._pairing(paired)
-        if pairing is None and self.pairing == "neighbors":
-            raise ValueError(
-                'pairing="neighbors" needs all examples at once; for partial_fit use "previous" '
-                'or "auto".'
-            )
-        return PreviousExample() if pairing is None else pairing
-
-    def _examples(
-        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, coded: bool = True
-    ) -> tuple[Vector, Vector, bool]:
-        """Return rows, numbers as labels, and whether the rows are pairs."""
-        if getattr(X, "ndim", None) == 3 or np.ndim(X[0] if isinstance(X, list) else 0) == 2:
-            known = None if reset else self.n_features_in_
-            pairs = check_pairs(X, known)
-            signs = check_pair_labels(y, len(pairs))
-            rows, y = as_rows_of_pairs(pairs, signs)
-            validate_data(self, rows, reset=reset)
-            return rows, y, True
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, order="C", reset=reset, ensure_min_samples=minimum
-        )
-        check_classification_targets(y)
-        names = np.asarray(y)
-        if coded:
-            return X, np.unique(names, return_inverse=True)[1].astype(np.float64), False
-        codes = [self._codes.setdefault(name, float(len(self._codes))) for name in names.tolist()]
-        return X, np.array(codes), False
-
-
-def _checked_waiting(saved: Any, d: int) -> list[tuple[Vector, Vector, Vector]]:
-    """Return the rows, labels and weights of a saved state that wait for the stream to begin."""
-    if not isinstance(saved, list) or not all(isinstance(part, list) for part in saved):
-        raise ValueError("the saved examples that wait are not a list of lists.")
-    waiting = []
-    for part in saved:
-        if len(part) != 3:
-            raise ValueError("the saved examples that wait are not rows, labels and weights.")
-        named = dict(zip(("rows", "labels", "weights"), part, strict=True))
-        rows = restored_array(named, "rows", (None, d))
-        labels = restored_array(named, "labels", (len(rows),))
-        weights = restored_array(named, "weights", (None,))
-        if len(weights) not in (0, len(rows)) or (weights < 0).any():
-            raise ValueError(f"the saved weights are not one for each of {len(rows)} examples.")
-        waiting.append((rows, labels, weights))
-    if sum(len(part[0]) for part in waiting) >= _WARM_UP:
-        raise ValueError("the saved examples that wait are too many; the stream has begun.")
-    return waiting
 
 
 def _weighted(rows: Vector, y: Vector, paired: bool, sample_weight: ArrayLike | None) -> Examples:

@@ -6,25 +6,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.estimators.private_auc import PrivateAUCClassifier
-from pairlearn.estimators.private_mixin import check_unchanged, public_facts
+from pairlearn.estimators.private_running import PrivateRunning
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.public_maps import map_publicly
-from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.validation import check_count
 
 __all__ = ["PrivateAUCContinual"]
 
 
-class PrivateAUCContinual(PrivateAUCClassifier):
+class PrivateAUCContinual(PrivateRunning):
     r"""A private classifier of all examples so far, as often as one likes, for one price.
 
     `partial_fit` takes examples as they come, `release` publishes a model of everything since the
@@ -71,6 +66,8 @@ class PrivateAUCContinual(PrivateAUCClassifier):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from pairlearn import PrivateAUCContinual
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 4000)
     >>> X = np.clip(rng.normal(size=(4000, 3)) + 2 * y[:, None], -4, 6)
@@ -83,9 +80,10 @@ class PrivateAUCContinual(PrivateAUCClassifier):
     4
     """
 
-    _state: SumTree | None = None
-    _frozen: dict[str, Any] | None = None
-    _is_stream = True
+    _why_no_copy = (
+        "this estimator holds sums without noise and is not pickled or copied; save(path) "
+        "writes the last released model."
+    )
 
     def __init__(
         self,
@@ -116,131 +114,33 @@ class PrivateAUCContinual(PrivateAUCClassifier):
         )
         self.n_releases = n_releases
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: None = None) -> PrivateAUCContinual:
-        """Forget what came before, learn from one table and release once.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples; NaN and values outside the bounds are allowed.
-        y : array-like of shape (n,)
-            Labels; whatever is not the positive label counts as negative.
-        groups : None
-            Refused: this protects single examples.
-
-        Returns
-        -------
-        PrivateAUCContinual
-            The released model, which goes on with `partial_fit`.
-        """
-        if groups is not None:
-            raise ValueError(
-                "a stream protects single examples and takes no groups; use PrivateAUCClassifier."
-            )
-        self._state = self._frozen = None
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        return self.partial_fit(X, y).release()
-
-    @one_at_a_time
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCContinual:
-        """Learn from the next examples of the stream; the published model stays as it is.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Examples; NaN and values outside the bounds are allowed.
-        y : array-like of shape (m,)
-            Labels; whatever is not the positive label counts as negative.
-
-        Returns
-        -------
-        PrivateAUCContinual
-            The estimator.
-        """
-        rows = self._table(X)
-        y = self._signs(y, len(rows))
-        state, setting = self._begun(rows.shape[1])
-        self._tree().learn(state, setting.to_standard(rows), y, setting=setting)
-        return self
-
-    @one_at_a_time
-    def release(self) -> PrivateAUCContinual:
-        """Publish a model of all examples since the beginning.
-
-        Returns
-        -------
-        PrivateAUCContinual
-            The estimator, with new coefficients.
-        """
-        if self._state is None:
-            raise ValueError("there is nothing to release; call partial_fit first.")
-        state, setting = self._begun(self._width)
-        mechanism = self._tree()
-        noise = self._noise
-        cautions = self._cautions(setting)
-        if self.ledger is not None and not state.n_released:
-            self.ledger.spend(
-                f"{mechanism.n_releases} releases of {mechanism.name}, n <= {setting.n_examples}",
-                **mechanism.cost(setting),
-                neighbours=setting.neighbours,
-            )
-        fit = mechanism.release(state, setting=setting, noise=noise)
-        self._warn(cautions)
-        self.bounds_ = np.stack([setting.lower, setting.upper])
-        self.features_ = map_publicly("linear", setting)
-        self._publish(fit, mechanism, setting, noise, cautions)
-        return self
-
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
         """Return the last released model as `Storable.to_record` does."""
         if not hasattr(self, "coef_"):
             raise ModelFileError("nothing has been released yet; call release() first.")
         return super().to_record(provenance)
 
-    def _stored_mechanism(self) -> Any:
-        if self.certificate_.mechanism != TreeStatistics.name:
-            raise ModelFileError(
-                f"this model is released by {TreeStatistics.name!r}, its certificate names "
-                f"{self.certificate_.mechanism[:60]!r}."
-            )
-        return "statistics"
-
-    def _rows_known(self) -> dict[str, Any]:
-        return {"rows_at_most": self.certificate_.n_examples}
-
-    def __getstate__(self) -> dict[str, Any]:
-        if self._state is not None:
-            raise TypeError(
-                "this estimator holds sums without noise and is not pickled or copied; save(path) "
-                "writes the last released model."
-            )
-        state: dict[str, Any] = super().__getstate__()
-        return state
-
-    def _tree(self) -> TreeStatistics:
+    def _learner(self) -> TreeStatistics:
         return TreeStatistics(n_releases=self.n_releases)
 
-    def _begun(self, d: int) -> tuple[SumTree, PublicSetting]:
-        """Return the running state, a new one before the first example, and what is public."""
-        n = check_count("n_examples", self.n_examples)  # type: ignore[arg-type]
-        setting = self._setting(n, d)
-        mechanism = self._tree()
-        mechanism.check(setting, NoiseSource(secure=self.secure))
-        public = public_facts(self, setting, repr(mechanism))
-        if self._state is None:
-            self._state, self._frozen, self._width = mechanism.begin(setting), public, d
-            # One source for all nodes: a seed must not give two of them the same noise.
-            self._noise = NoiseSource.made_from(self.random_state, secure=self.secure)
-        assert self._frozen is not None
-        if self._width != d:
-            raise ValueError(f"X has {d} features, but the stream began with {self._width}.")
-        check_unchanged(self._frozen, public, type(self).__name__)
-        return self._state, setting
+    def _begin(self, state: SumTree, public: dict[str, Any], d: int) -> None:
+        # One source for all nodes: a seed must not give two of them the same noise.
+        self._noise = NoiseSource.made_from(self.random_state, secure=self.secure)
+        super()._begin(state, public, d)
+
+    def _source(self) -> NoiseSource:
+        return self._noise
+
+    def _entry(self, setting: PublicSetting) -> str | None:
+        if self._state.n_released:
+            return None
+        return f"{self.n_releases} releases of {TreeStatistics.name}, n <= {setting.n_examples}"
+
+    def _released(self, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
+        return self._learner().release(self._state, setting=setting, noise=noise)
 
     def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
-        return {
-            "number of examples": f"at most {setting.n_examples}, given by the caller",
+        return super()._further_facts(setting) | {
             "releases": f"up to {self.n_releases}; their times, and how many examples came "
             "between them",
         }

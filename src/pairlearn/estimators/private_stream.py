@@ -13,24 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.estimators.private_auc import PrivateAUCClassifier
-from pairlearn.estimators.private_mixin import check_unchanged, public_facts
+from pairlearn.estimators.private_running import PrivateRunning
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.single_pass import Pass, SinglePass
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.public_maps import map_publicly
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.validation import check_count
 
 __all__ = ["PrivateAUCStream"]
 
 _FORMAT = 1
 
 
-class PrivateAUCStream(PrivateAUCClassifier):
+class PrivateAUCStream(PrivateRunning):
     r"""The private single pass, chunk by chunk.
 
     `partial_fit` takes examples as they come, each of them once, and remembers the iterate and the
@@ -92,10 +89,11 @@ class PrivateAUCStream(PrivateAUCClassifier):
     ValueError: this stream has been released; ...
     """
 
-    _state: Pass | None = None
-    #: What was public when the stream began: its steps were made for it, and so is its noise.
-    _frozen: dict[str, Any] | None = None
-    _is_stream = True
+    _releases_once = True
+    _why_no_copy = (
+        "an unfinished private stream holds a raw example and is not pickled or copied; "
+        "release it first, or use save_checkpoint(path, holds_raw_example=True)."
+    )
 
     def __init__(
         self,
@@ -137,86 +135,6 @@ class PrivateAUCStream(PrivateAUCClassifier):
         if value is not None:
             raise ValueError("a pass uses differences of examples; it has no public centre.")
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: None = None) -> PrivateAUCStream:
-        """Learn from one table as `partial_fit` does and release at once; forget earlier ones.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples; NaN and values outside the bounds are allowed.
-        y : array-like of shape (n,)
-            Labels; whatever is not the positive label counts as negative.
-        groups : None
-            Refused: a stream protects single examples.
-
-        Returns
-        -------
-        PrivateAUCStream
-            The released model.
-        """
-        if groups is not None:
-            raise ValueError(
-                "a stream protects single examples and takes no groups; use PrivateAUCClassifier."
-            )
-        self._forget()
-        return self.partial_fit(X, y).release()
-
-    @one_at_a_time
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> PrivateAUCStream:
-        """Learn from the next examples of the stream.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Examples; NaN and values outside the bounds are allowed.
-        y : array-like of shape (m,)
-            Labels; whatever is not the positive label counts as negative.
-
-        Returns
-        -------
-        PrivateAUCStream
-            The estimator.
-        """
-        if hasattr(self, "coef_"):
-            raise ValueError(
-                "this stream has been released; a second release would have its own price. Use a "
-                "new PrivateAUCStream for new examples."
-            )
-        rows = self._table(X)
-        y = self._signs(y, len(rows))
-        state, setting = self._begun(rows.shape[1])
-        self._mechanism().learn(state, setting.to_standard(rows), y, setting=setting)
-        return self
-
-    @one_at_a_time
-    def release(self) -> PrivateAUCStream:
-        """Add noise to the last iterate, keep the model and forget the stream.
-
-        Returns
-        -------
-        PrivateAUCStream
-            The released model.
-        """
-        if self._state is None:
-            raise ValueError("there is nothing to release; call partial_fit first.")
-        state, setting = self._begun(len(self._state.w))
-        mechanism = self._mechanism()
-        noise = NoiseSource.made_from(self.random_state, secure=self.secure)
-        cautions = self._cautions(setting)
-        if self.ledger is not None:
-            self.ledger.spend(
-                f"release of {mechanism.name}, n = {setting.n_examples}",
-                **mechanism.cost(setting),
-                neighbours=setting.neighbours,
-            )
-        fit = mechanism.finish(state, setting=setting, noise=noise)
-        self._warn(cautions)
-        self._state = self._frozen = None
-        self.bounds_ = np.stack([setting.lower, setting.upper])
-        self.features_ = map_publicly("linear", setting)
-        self._publish(fit, mechanism, setting, noise, cautions)
-        return self
-
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
         """Return the released model as `Storable.to_record` does; refuse an unfinished stream."""
         if self._state is not None:
@@ -226,18 +144,6 @@ class PrivateAUCStream(PrivateAUCClassifier):
                 "save_checkpoint(path, holds_raw_example=True)."
             )
         return super().to_record(provenance)
-
-    def _stored_mechanism(self) -> Any:
-        if self.certificate_.mechanism != SinglePass.name:
-            raise ModelFileError(
-                f"a stream is released by {SinglePass.name!r}, its certificate names "
-                f"{self.certificate_.mechanism[:60]!r}."
-            )
-        return None
-
-    def _rows_known(self) -> dict[str, Any]:
-        # How many came is known to whoever fed the stream; public is the largest number only.
-        return {"rows_at_most": self.certificate_.n_examples}
 
     @one_at_a_time
     def save_checkpoint(
@@ -261,7 +167,7 @@ class PrivateAUCStream(PrivateAUCClassifier):
             )
         if self._state is None:
             raise ValueError("there is no unfinished stream; save the released model instead.")
-        state, setting = self._begun(len(self._state.w))
+        setting, state = self._begun(self._width), self._state
         plain = {
             "format": _FORMAT,
             "secret": "holds a raw example and an iterate without noise",
@@ -310,58 +216,37 @@ class PrivateAUCStream(PrivateAUCClassifier):
             )
         previous = plain["previous"]
         self._forget()
-        self._state = Pass(
+        state = Pass(
             w,
             None if previous is None else np.array(previous, dtype=np.float64),
             float(plain["previous_sign"]),
             int(plain["n_seen"]),
         )
-        self._frozen = plain["public"]
+        self._begin(state, plain["public"], len(w))
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
-        if self._state is not None:
-            raise TypeError(
-                "an unfinished private stream holds a raw example and is not pickled or copied; "
-                "release it first, or use save_checkpoint(path, holds_raw_example=True)."
-            )
-        state: dict[str, Any] = super().__getstate__()
-        return state
-
-    def _mechanism(self) -> SinglePass:
+    def _learner(self) -> SinglePass:
         chosen = SinglePass() if self.mechanism is None else self.mechanism
         if not isinstance(chosen, SinglePass):
             raise ValueError(f"a stream is learned by a SinglePass, got mechanism={chosen!r}.")
         return chosen
 
-    def _begun(self, d: int) -> tuple[Pass, PublicSetting]:
-        """Return the running state, a new one before the first example, and what is public."""
-        setting = self._setting(self._most_examples(), d)
-        mechanism = self._mechanism()
-        mechanism.check(setting, NoiseSource(secure=self.secure))
-        public = self._public(setting)
-        if self._state is None:
-            self._state, self._frozen = mechanism.begin(setting), public
-        state, frozen = self._state, self._frozen
-        assert frozen is not None
-        if len(state.w) != d:
-            raise ValueError(f"X has {d} features, but the stream began with {len(state.w)}.")
-        check_unchanged(frozen, public, type(self).__name__)
-        return state, setting
+    def _begin(self, state: Pass, public: dict[str, Any], d: int) -> None:
+        if hasattr(self, "coef_"):
+            raise ValueError(
+                "this stream has been released; a second release would have its own price. Use a "
+                "new PrivateAUCStream for new examples."
+            )
+        super()._begin(state, public, d)
 
-    def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
-        return {"number of examples": f"at most {setting.n_examples}, given by the caller"}
+    def _source(self) -> NoiseSource:
+        return NoiseSource.made_from(self.random_state, secure=self.secure)
 
-    def _most_examples(self) -> int:
-        return check_count("n_examples", self.n_examples)  # type: ignore[arg-type]
+    def _entry(self, setting: PublicSetting) -> str:
+        return f"release of {SinglePass.name}, n = {setting.n_examples}"
 
-    def _forget(self) -> None:
-        self._state = self._frozen = None
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-
-    def _public(self, setting: PublicSetting) -> dict[str, Any]:
-        return public_facts(self, setting, repr(self._mechanism()))
+    def _released(self, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
+        return self._learner().finish(self._state, setting=setting, noise=noise)
 
 
 register_storable(PrivateAUCStream)

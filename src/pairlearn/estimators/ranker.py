@@ -15,10 +15,11 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc_features import is_linear
 from pairlearn.estimators.by_name import as_averaging, as_schedule, auto_steps, is_scaled
-from pairlearn.estimators.examples import refuse_after_fit, validate_data
+from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.mapping import MapsFeatures
 from pairlearn.estimators.order import watch_order
+from pairlearn.estimators.ranker_choice import RankedExamples, choose_step_size, pairing_of
 from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
@@ -33,10 +34,10 @@ from pairlearn.problem import Problem
 from pairlearn.restored import restored_array
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.rows import DenseRows, mean_pair_distance
 from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
-from pairlearn.solvers.sweep import Sweep
+from pairlearn.solvers.stream import Stream
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
@@ -44,16 +45,10 @@ __all__ = ["PairwiseRanker"]
 
 Vector = NDArray[np.float64]
 
-#: Relative step sizes: c over the mean squared distance of two examples of a query.
-_STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
 #: The relative step size of a stream without scales, with steps c / sqrt(t).
 _STREAM_STEP = 1.0
-#: Steps of n_passes="auto", and of the runs that choose the step size.
-_AUTO_STEPS, _CHOICE_STEPS = 500_000, 100_000
-#: Examples that a choice is judged by, at most.
-_JUDGED = 20_000
-#: With fewer held-out examples than this, so many parts at most are held out in turn.
-_ENOUGH, _MOST_FOLDS = 2_000, 5
+#: Steps of n_passes="auto".
+_AUTO_STEPS = 500_000
 
 
 class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[misc]
@@ -259,14 +254,24 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         shape = as_schedule(self.schedule, default="constant")
         averaging = as_averaging(self.averaging)
         if self.step_size == "auto":
-            step_size, held_out = self._choose(
-                problem, rows, y, query, weight, grouped, n_steps, shape, rng
+            step_size, held_out = choose_step_size(
+                problem,
+                RankedExamples(rows, y, query, weight, grouped),
+                n_steps=n_steps,
+                schedule=shape,
+                averaging=averaging,
+                radius=check_positive("radius", self.radius, allow_infinite=True),
+                fraction=check_fraction("validation_fraction", self.validation_fraction),
+                rng=rng,
             )
         else:
             step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
             held_out = None
         solver = PairwiseSGD(
-            _pairing(query, grouped), shape.scaled(step_size), ball_or_whole(self.radius), averaging
+            pairing_of(query, grouped),
+            shape.scaled(step_size),
+            ball_or_whole(self.radius),
+            averaging,
         )
         weights = weight if len(weight) else None
         solution = solver.solve(problem, rows, y, n_steps=n_steps, rng=rng, example_weight=weights)
@@ -337,51 +342,6 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
             )
         return np.asarray(mixed[query])
 
-    def _choose(
-        self,
-        problem: Problem,
-        rows: Rows,
-        y: Vector,
-        query: NDArray[np.int64],
-        weight: Vector,
-        grouped: bool,
-        n_steps: int,
-        shape: Schedule,
-        rng: np.random.Generator,
-    ) -> tuple[float, float]:
-        """Return the best step size of a grid, and its held-out pair accuracy."""
-        fraction = check_fraction("validation_fraction", self.validation_fraction)
-        n_choice = min(n_steps, _CHOICE_STEPS)
-        # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
-        shrink = float(np.sqrt(n_choice / n_steps)) if shape.is_constant else 1.0
-        scale = _pair_scale(rows, _pairing(query, grouped), rng)
-        steps = tuple(c / scale for c in _STEPS)
-        radius = check_positive("radius", self.radius, allow_infinite=True)
-        averaging = as_averaging(self.averaging)
-        accuracy = np.zeros(len(steps))
-        folds = _folds(query, y, grouped, fraction, rng)
-        for train, test in folds:
-            solution = Sweep(
-                tuple(step / shrink for step in steps),
-                (radius,) * len(steps),
-                _pairing(query[train], grouped),
-                shape,
-                averaging,
-            ).solve(
-                problem,
-                rows.take(train),
-                y[train],
-                n_steps=n_choice,
-                rng=rng,
-                example_weight=weight[train] if len(weight) else weight,
-            )
-            judged = test if grouped else test[:_JUDGED]
-            for model, s in enumerate(rows.take(judged).scores(solution.averages)):
-                if np.isfinite(s).all():
-                    accuracy[model] += pair_accuracy(y[judged], s, qid=query[judged])
-        best = int(np.argmax(accuracy))
-        return steps[best], float(accuracy[best] / len(folds))
-
     @one_at_a_time
     def partial_fit(
         self,
@@ -391,6 +351,9 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn from the next chunk of a stream, in order; queries may interleave.
+
+        After `fit` the stream goes on from its coefficients, with the step sizes and the average
+        that follow after as many steps.
 
         Parameters
         ----------
@@ -410,8 +373,6 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         """
         problem = self._problem()
         stream = getattr(self, "_stream", None)
-        if stream is None:
-            refuse_after_fit(self, "coef_")
         rows, y = rows_and_targets(self, X, y, reset=stream is None, minimum=1)
         rows = self._map_chunk(rows)
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
@@ -425,7 +386,15 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
                 step_size = _STREAM_STEP / mean_pair_distance(rows)
             else:
                 step_size = STEP_SIZE
-            stream = self._start(problem, rows.shape[1], step_size, grouped=qid is not None)
+            fitted = hasattr(self, "coef_")
+            stream = self._start(
+                problem,
+                rows.shape[1],
+                step_size,
+                grouped=qid is not None,
+                w_start=self.coef_ if fitted else None,
+                n_before=self.n_steps_ if fitted else 0,
+            )
         else:
             step_size = float(self.step_size_)  # type: ignore[arg-type]
         stream.learn_many(rows, y, example_weight=weight, qid=qid)
@@ -434,7 +403,14 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         return self
 
     def _start(
-        self, problem: Problem, n_features: int, step_size: float, *, grouped: bool
+        self,
+        problem: Problem,
+        n_features: int,
+        step_size: float,
+        *,
+        grouped: bool,
+        w_start: Vector | None = None,
+        n_before: int = 0,
     ) -> Stream:
         pairing: Pairing = PreviousExample()
         if grouped:
@@ -443,11 +419,16 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         solver = PairwiseSGD(
             pairing, schedule, ball_or_whole(self.radius), as_averaging(self.averaging)
         )
+        scales = None
+        if self.scaling is not None:
+            scales = RunningScales(n_features, start="zero" if w_start is None else "given")
         return solver.start(
             problem,
             n_features,
             rng=check_generator(self.random_state),
-            scales=None if self.scaling is None else RunningScales(n_features),
+            w_start=w_start,
+            n_before=n_before,
+            scales=scales,
         )
 
     def _adopt(self, stream: Stream, step_size: float) -> None:
@@ -561,53 +542,3 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
 
 
 register_storable(PairwiseRanker)
-
-
-def _pairing(query: NDArray[np.int64], grouped: bool) -> Pairing:
-    return PreviousOfQuery(query) if grouped else PreviousExample()
-
-
-def _folds(
-    query: NDArray[np.int64], y: Vector, grouped: bool, fraction: float, rng: np.random.Generator
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Return (train, held-out) examples: whole queries, or examples where there are none.
-
-    One part is held out, or several in turn where a part is small; where there is nothing to put
-    aside, training examples are judged.
-    """
-    group = query if grouped else np.arange(len(query))
-    names = rng.permutation(np.unique(group))
-    count = round(fraction * len(names))
-    n_parts = 1 if fraction * len(query) >= _ENOUGH else len(names) // max(count, 1)
-    folds = []
-    for part in range(min(n_parts, _MOST_FOLDS) if count else 0):
-        held = np.isin(group, names[part * count : (part + 1) * count])
-        if all(_has_pairs(query[mask], y[mask]) for mask in (held, ~held)):
-            folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
-    everything = np.arange(len(query))
-    return folds or [(everything, everything)]
-
-
-def _has_pairs(query: NDArray[np.int64], y: Vector) -> bool:
-    """Tell whether two examples of one query differ in their grades."""
-    order = np.lexsort((y, query))
-    return bool(((np.diff(query[order]) == 0) & (np.diff(y[order]) != 0)).any())
-
-
-def _pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:
-    """Return the mean squared distance of the examples of a pair, from 2000 pairs."""
-    plan = pairing.offline(rows.shape[0], rng).draw(2000)
-    total = 0.0
-    left, right = rows.take(np.asarray(plan.left)), rows.take(np.asarray(plan.right))
-    if isinstance(left, DenseRows) and isinstance(right, DenseRows):
-        total = float(((left.X - right.X).astype(np.float64) ** 2).sum())
-    else:
-        import scipy.sparse
-
-        a, b = (
-            scipy.sparse.csr_array((part.data, part.indices, part.indptr), shape=part.shape)  # type: ignore[union-attr]
-            for part in (left, right)
-        )
-        total = float((a - b).power(2).sum())
-    n_distinct = max(int(np.count_nonzero(plan.left != plan.right)), 1)
-    return total / n_distinct if total > 0 else 1.0

@@ -18,11 +18,9 @@ score.
 from __future__ import annotations
 
 import math
-import struct
 import warnings
 from collections.abc import Callable, Mapping
-from itertools import chain, repeat
-from math import isfinite
+from itertools import repeat
 from operator import itemgetter, mul
 from typing import TYPE_CHECKING, Any
 
@@ -32,38 +30,42 @@ from numpy.typing import NDArray
 from pairlearn.domains import ball_or_whole
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.problem import Problem
-from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.order import OrderWatch
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD, Stream
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, mean_pair_distance
+from pairlearn.solvers.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
+from pairlearn.solvers.stream import Stream
 from pairlearn.solvers.turns import Turns
+from pairlearn.streams.examples import (
+    LABELS,
+    LARGEST,
+    RefusedExampleWarning,
+    as_numbers,
+    check_example,
+    check_label,
+    values_of,
+)
+from pairlearn.streams.log_odds import log_odds_line, sums_by_class
+from pairlearn.streams.named_columns import NamedColumns, widened
+from pairlearn.streams.named_state import check_size, check_state
 from pairlearn.validation import DivergenceError, check_positive
 
 if TYPE_CHECKING:
     from pairlearn.models.record import ModelRecord
 
-__all__ = ["NamedLearner", "RefusedExampleWarning", "check_example", "check_label"]
+__all__ = ["NamedLearner"]
 
 #: Examples that wait to be learned at the most.
 _BATCH = 1024
 #: After n examples n / _SHARE more may wait.
 _SHARE = 8
-#: Up to so many features examples are rows of a dense array, beyond that sparse rows.
-_DENSE_UP_TO = 512
 #: Examples whose spread gives the scale of the steps, with step_size="auto".
 _WARM_UP = 32
-#: Values and coefficients are at most so large: squares of scores, summed, stay finite.
-_LARGEST = 1e60
 #: How much of the statistics of the scores survives _BATCH examples.
 _FADE = 0.7
-
-
-class RefusedExampleWarning(UserWarning):
-    """Examples were not learned because their values cannot be used."""
 
 
 class NamedLearner:
@@ -127,8 +129,7 @@ class NamedLearner:
         check_positive("radius", self.radius, allow_infinite=True)
         if self.scaling not in ("auto", None):
             raise ValueError(f'scaling must be "auto" or None, got {self.scaling!r}.')
-        self._index: dict[Any, int] = {}
-        self._layouts: dict[tuple[Any, ...], NDArray[np.int32]] = {}
+        self._columns = NamedColumns()
         #: The names that all examples of the last batch had, and how to take their values.
         self._names: tuple[Any, ...] = ()
         self._width = 0
@@ -141,8 +142,6 @@ class NamedLearner:
         self._room = _WARM_UP if self._warms_up else 1
         self._stream: Stream | None = None
         self._scale = 0.0
-        self._capacity = 1
-        self._in_order = np.arange(1, dtype=np.int32)
         #: The coefficients that predict, by column.
         self._coef = np.zeros(1)
         #: Scores are noted about the first example of a scaled stream, as far as it was dense:
@@ -166,7 +165,7 @@ class NamedLearner:
     def learn_one(self, x: Mapping[Any, float], y: Any) -> None:
         """Learn from one example; the label is True or False, 1 and 0, or 1 and -1."""
         try:
-            label = _LABELS[y]
+            label = LABELS[y]
         except (KeyError, TypeError):
             check_label(y)
             raise
@@ -232,7 +231,7 @@ class NamedLearner:
     @property
     def feature_names(self) -> tuple[Any, ...]:
         """The names in the examples learned so far, in order of appearance."""
-        return tuple(self._index)
+        return self._columns.names
 
     def _learn_waiting(self) -> None:
         """Learn the examples that wait, unless the scale of the steps is still unknown."""
@@ -247,7 +246,10 @@ class NamedLearner:
             if self._stream is None:
                 self._start(rows)
             assert self._stream is not None
-            self._note(rows.scores(self._coef) - self.offset, y)
+            by_name, sums, offset = self._seen
+            if by_name:  # something has been learned that gives a score
+                sums = sums + sums_by_class(rows.scores(self._coef) - offset, y)
+                self._seen = by_name, sums, offset
             count, cause = self._learn_rows(rows, y)
             self.n_refused += count
             is_dense = isinstance(rows, DenseRows)
@@ -271,10 +273,10 @@ class NamedLearner:
         try:
             self._stream.learn_many(rows, y)
             size = max(np.abs(self._stream.w).max(), np.abs(self._stream.average).max())
-            if size <= _LARGEST:
+            if size <= LARGEST:
                 return 0, ""
             cause = (
-                f"a coefficient would be {size:.3g}, beyond {_LARGEST:g}; take a smaller "
+                f"a coefficient would be {size:.3g}, beyond {LARGEST:g}; take a smaller "
                 "step_size, or scale the features."
             )
         except DivergenceError as error:
@@ -292,19 +294,37 @@ class NamedLearner:
         labels = self._labels
         self._n_taken += len(labels)
         self._room -= len(labels)
-        flat = None if self._waiting else _as_numbers(self._values)
+        flat = None if self._waiting else as_numbers(self._values)
         examples = self._pending() if flat is None else []
         self._values, self._waiting, self._labels = [], [], []
         if flat is not None:
-            return self._rows_alike(self._names, len(labels), flat), np.array(labels)
-        flat = _values_of(examples)
+            return self._rows(self._names, len(labels), flat), np.array(labels)
+        flat = values_of(examples)
         if flat is None:
-            pairs = [(x, y) for x, y in zip(examples, labels, strict=True) if _is_usable(x)]
+            pairs = [
+                (x, y) for x, y in zip(examples, labels, strict=True) if values_of([x]) is not None
+            ]
             self._refuse(examples, len(examples) - len(pairs))
             examples, labels = [x for x, _ in pairs], [y for _, y in pairs]
-            flat = _values_of(examples)
+            flat = values_of(examples)
             assert flat is not None
-        return self._rows(examples, flat), np.array(labels)
+        names = list(map(tuple, examples))
+        if names and names.count(names[0]) == len(names):
+            return self._rows(names[0], len(names), flat), np.array(labels)
+        rows = self._columns.rows(examples, flat)
+        self._make_room()
+        return rows, np.array(labels)
+
+    def _rows(self, names: tuple[Any, ...], m: int, flat: NDArray[np.float64]) -> Rows:
+        """Return the rows of m examples with the same names; the next ones may have them too."""
+        rows = self._columns.rows_alike(names, m, flat)
+        self._make_room()
+        if self._columns.is_dense:
+            self._names, self._width = names, len(names)
+        # Of a single name `itemgetter` gives no tuple; in sparse rows the order of the names would
+        # show in the last digits.
+        self._pick = itemgetter(*names) if self._columns.is_dense and len(names) > 1 else None
+        return rows
 
     def _refuse(self, examples: list[dict[Any, float]], count: int) -> None:
         self.n_refused += count
@@ -319,66 +339,20 @@ class NamedLearner:
                 )
                 return
 
-    def _rows(self, examples: list[dict[Any, float]], flat: NDArray[np.float64]) -> Rows:
-        m = len(examples)
-        names = list(map(tuple, examples))
-        if m and names.count(names[0]) == m:
-            return self._rows_alike(names[0], m, flat)
-        columns = np.concatenate([_NONE, *map(self._columns, names)])
-        counts = np.array(list(map(len, examples)), dtype=np.intp)
-        self._make_room()
-        if self._capacity > _DENSE_UP_TO:
-            indptr = np.concatenate([[0], np.cumsum(counts)])
-            return CsrRows(flat, columns, indptr, self._capacity)
-        X = np.zeros((m, self._capacity))
-        X[np.repeat(np.arange(m), counts), columns] = flat
-        return DenseRows(X)
-
-    def _rows_alike(self, names: tuple[Any, ...], m: int, flat: NDArray[np.float64]) -> Rows:
-        """Return the rows of m examples with the same names; the next ones may have them too."""
-        layout = self._columns(names)
-        self._make_room()
-        width = len(names)
-        if self._capacity > _DENSE_UP_TO:
-            # In sparse rows the order of the names would show in the last digits.
-            self._pick = None
-            indptr = width * np.arange(m + 1)
-            return CsrRows(flat, np.tile(layout, m), indptr, self._capacity)
-        self._names, self._width = names, width
-        # Of a single name `itemgetter` gives no tuple.
-        self._pick = itemgetter(*names) if width > 1 else None
-        if width == self._capacity and (layout == self._in_order).all():
-            return DenseRows(flat.reshape(m, width))
-        X = np.zeros((m, self._capacity))
-        X[:, layout] = flat.reshape(m, width)
-        return DenseRows(X)
-
-    def _columns(self, names: tuple[Any, ...]) -> NDArray[np.int32]:
-        found = self._layouts.get(names)
-        if found is None:
-            index = self._index
-            columns = [index.setdefault(name, len(index)) for name in names]
-            found = np.array(columns, dtype=np.int32)
-            if len(self._layouts) >= _BATCH:
-                # where names vary freely there would be one for each example
-                self._layouts.clear()
-            self._layouts[names] = found
-        return found
-
     # ------------------------------------------------------------------------- the stream
 
     def _make(self) -> Stream:
         domain = ball_or_whole(self.radius)
         solver = PairwiseSGD(schedule=InverseSqrt(self._scale), domain=domain)
         problem = Problem(LinearScore(), get_loss(self.loss))
-        scales = None if self.scaling is None else RunningScales(self._capacity)
-        return solver.start(problem, self._capacity, rng=0, scales=scales)
+        scales = None if self.scaling is None else RunningScales(self._columns.width)
+        return solver.start(problem, self._columns.width, rng=0, scales=scales)
 
     def _start(self, rows: Rows) -> None:
         if self._warms_up:
             first = rows.take(np.arange(min(rows.shape[0], _WARM_UP)))
             # of features that are hardly more than zero the reciprocal would be infinite
-            self._scale = min(1.0 / mean_pair_distance(first), _LARGEST**2)
+            self._scale = min(1.0 / mean_pair_distance(first), LARGEST**2)
         else:
             self._scale = STEP_SIZE if self.step_size == "auto" else float(self.step_size)
         if self.scaling is not None and isinstance(rows, DenseRows):
@@ -387,13 +361,10 @@ class NamedLearner:
 
     def _make_room(self) -> None:
         """Make room for further features; their coefficients have been 0 all the time."""
-        old, needed = self._capacity, len(self._index)
-        if needed <= old:
+        width = self._columns.width
+        more = width - len(self._coef)
+        if not more:
             return
-        # Dense rows are as wide as they must be; sparse rows do not mind.
-        self._capacity = needed if needed <= _DENSE_UP_TO else 1 << needed.bit_length()
-        self._in_order = np.arange(self._capacity, dtype=np.int32)
-        more = self._capacity - old
         self._coef = np.pad(self._coef, (0, more))
         self._origin = np.pad(self._origin, (0, more))
         if self._stream is None:
@@ -405,9 +376,9 @@ class NamedLearner:
         # Sparse steps keep the squared norm of the iterate, dense ones do not.
         descent["state"][1] = descent["w"] @ descent["w"]
         if saved["buffer"] is not None:
-            saved["buffer"] = _widen(saved["buffer"], self._capacity)
+            saved["buffer"] = widened(saved["buffer"], width)
         if self.scaling is not None:
-            saved["scales"] = RunningScales.widened(saved["scales"], self._capacity)
+            saved["scales"] = RunningScales.widened(saved["scales"], width)
         self._stream = self._make()
         self._stream.restore(saved)
 
@@ -418,40 +389,9 @@ class NamedLearner:
         if self._stream is None:
             return
         self._coef = self._stream.average
-        by_name = dict(zip(self._index, self._coef.tolist(), strict=False))
+        by_name = dict(zip(self._columns.index, self._coef.tolist(), strict=False))
         moments = self._seen[1] * _FADE ** (self._room / _BATCH)
         self._seen = by_name, moments, float(self._coef @ self._origin)
-
-    # ----------------------------------------------------------------------- calibration
-
-    def _note(self, scores: NDArray[np.float64], y: NDArray[np.float64]) -> None:
-        by_name, moments, offset = self._seen
-        if not by_name:  # nothing has been learned that could give a score
-            return
-        positive = y > 0
-        more = [(len(some), some.sum(), some @ some)
-                for some in (scores[~positive], scores[positive])]  # fmt: skip
-        self._seen = by_name, moments + np.array(more), offset
-
-    @staticmethod
-    def _line(moments: NDArray[np.float64]) -> tuple[float, float]:
-        """Return slope and intercept of the logarithm of the odds, by the score above `offset`."""
-        (n0, s0, q0), (n1, s1, q1) = moments.tolist()
-        prior = math.log((n1 + 1.0) / (n0 + 1.0))
-        if n0 <= 0 or n1 <= 0:
-            return 0.0, prior
-        low, high = s0 / n0, s1 / n1
-        # a product that overflows is infinite, where a power would raise
-        variance = max(q0 - n0 * (low * low) + q1 - n1 * (high * high), 0.0) / (n0 + n1)
-        gap = high - low
-        if gap <= 0:
-            return 0.0, prior
-        # With hardly any spread the odds would be infinite.
-        spread = max(variance, 1e-3 * gap * gap)
-        slope = gap / spread if spread > 0 else math.inf
-        intercept = prior - slope * (high + low) / 2
-        # scores so small that their squares are nothing tell nothing
-        return (slope, intercept) if isfinite(slope + intercept) else (0.0, prior)
 
     # ------------------------------------------------------------------------- prediction
 
@@ -468,7 +408,7 @@ class NamedLearner:
             # The model is as it was before the examples that waited: it is none the worse.
             warnings.warn(str(error), RefusedExampleWarning, stacklevel=3)
         average = self._coef if self._stream is None else self._stream.average
-        return dict(zip(self._index, average.tolist(), strict=False))
+        return dict(zip(self._columns.index, average.tolist(), strict=False))
 
     def score_one(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; names never seen in learning count nothing."""
@@ -478,7 +418,7 @@ class NamedLearner:
         """Return the probabilities of False and True."""
         by_name, moments, offset = self._seen
         score = _score(x, by_name)
-        slope, intercept = self._line(moments)
+        slope, intercept = log_odds_line(moments)
         odds = min(max(slope * (score - offset) + intercept, -700.0), 700.0)
         positive = 1.0 / (1.0 + math.exp(-odds))
         return {False: 1.0 - positive, True: positive}
@@ -504,13 +444,13 @@ class NamedLearner:
     def _state(self) -> dict[str, Any]:
         by_name, moments, _ = self._seen
         return {
-            "index": list(self._index),
+            "index": list(self._columns.names),
             "waiting": self._pending(),
             "labels": list(self._labels),
             "room": self._room,
             "stream": None if self._stream is None else self._stream.state(),
             "scale": self._scale,
-            "capacity": self._capacity,
+            "capacity": self._columns.width,
             "coef": self._coef.copy(),
             "origin": self._origin.copy(),
             "by_name": len(by_name),
@@ -522,54 +462,25 @@ class NamedLearner:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state returned by `state`, also by another learner made alike."""
         with self._turns:
-            self._check(state)
+            check_state(state, most_waiting=max(_WARM_UP, _BATCH))
             self._restore(state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self._start_empty()
-        self._index = {name: k for k, name in enumerate(state["index"])}
+        self._columns = NamedColumns(state["index"], int(state["capacity"]))
         self._waiting = [dict(x) for x in state["waiting"]]
         self._labels, self._room = list(state["labels"]), int(state["room"])
-        self._scale, self._capacity = float(state["scale"]), int(state["capacity"])
-        self._in_order = np.arange(self._capacity, dtype=np.int32)
+        self._scale = float(state["scale"])
         self._coef, self._origin = state["coef"].copy(), state["origin"].copy()
-        names = list(self._index)[: state["by_name"]]
+        names = self._columns.names[: state["by_name"]]
         by_name = dict(zip(names, self._coef.tolist(), strict=False))
         self._seen = by_name, state["moments"].copy(), float(self._coef @ self._origin)
         self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
         if state["stream"] is not None:
             self._stream = self._make()
             self._stream.restore(state["stream"])
-            _check_size(self._stream.w)
-            _check_size(self._stream.average)
-
-    def _check(self, state: Mapping[str, Any]) -> None:
-        """Refuse a state that no learner can have, before anything of its size is made."""
-        index, waiting, labels = state["index"], state["waiting"], state["labels"]
-        if not isinstance(index, list) or len(set(index)) != len(index):
-            raise ValueError("the saved names are not a list of different ones.")
-        if not (isinstance(waiting, list) and isinstance(labels, list)):
-            raise ValueError("the saved examples that wait are not lists.")
-        if len(waiting) != len(labels) or not all(isinstance(x, Mapping) for x in waiting):
-            raise ValueError(
-                f"{len(labels)} saved labels and {len(waiting)} saved examples do not belong "
-                "together."
-            )
-        if not all(label in (1.0, -1.0) for label in labels):
-            raise ValueError("the saved labels are not 1 and -1.")
-        restored_count(state, "room", minimum=-(2**62), maximum=max(_WARM_UP, _BATCH))
-        capacity = restored_count(state, "capacity", minimum=max(1, len(index)))
-        _check_size(restored_array(state, "coef", (capacity,)))
-        restored_array(state, "origin", (capacity,))
-        if restored_count(state, "by_name") > len(index):
-            raise ValueError(f"the saved coefficients name more than {len(index)} features.")
-        restored_array(state, "moments", (2, 3))
-        n_taken = restored_count(state, "n_taken")
-        restored_count(state, "n_refused", maximum=n_taken)
-        scale = restored_number(state, "scale", low=0.0, high=np.finfo(np.float64).max)
-        if state["stream"] is not None:
-            check_positive("the saved scale", scale)
-            restored_array(state["stream"]["descent"], "w", (capacity,))
+            check_size(self._stream.w)
+            check_size(self._stream.average)
 
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
         """Return an `AUCClassifier` with the same coefficients and probabilities.
@@ -593,13 +504,13 @@ class NamedLearner:
                 "examples need features, and without scaling step_size='auto' waits for "
                 f"{_WARM_UP} examples: give a step_size, or more of them."
             )
-        slope, intercept = self._line(self._seen[1])
+        slope, intercept = log_odds_line(self._seen[1])
         intercept -= slope * float(coef @ self._origin[: len(coef)])
         threshold = -intercept / slope if slope > 0 else 0.0
         stream = self._stream
         arrays: dict[str, Any] = {
             "coef": coef,
-            "threshold": np.float64(threshold if isfinite(threshold) else 0.0),
+            "threshold": np.float64(threshold if math.isfinite(threshold) else 0.0),
             "step_size": np.float64(self._scale),
             "n_steps": np.int64(0 if stream is None else stream.n_steps),
             "n_gradients": np.int64(0 if stream is None else stream.n_gradients),
@@ -618,91 +529,11 @@ class NamedLearner:
                 "classes_dtype": np.array(classes).dtype.str,
             },
             classes=classes,
-            feature_names=[str(name) for name in self._index],  # type: ignore[arg-type]
+            feature_names=[str(name) for name in self._columns.names],  # type: ignore[arg-type]
             provenance={"rows_seen": self.n_seen},
         )
-
-
-def _check_size(saved: NDArray[np.float64]) -> None:
-    """Refuse coefficients of a file that learning would not have let pass."""
-    if np.abs(saved).max() > _LARGEST:
-        raise ValueError(f"a saved coefficient is beyond {_LARGEST:g}.")
 
 
 def _score(x: Mapping[Any, float], by_name: Mapping[Any, float]) -> float:
     known = map(by_name.get, x, repeat(0.0))
     return float(sum(map(mul, known, x.values())))
-
-
-_LABELS: dict[Any, float] = {True: 1.0, False: -1.0, -1: -1.0}
-_NONE = np.empty(0, dtype=np.int32)
-
-
-def _values_of(examples: list[dict[Any, float]]) -> NDArray[np.float64] | None:
-    """Return all values one after the other; None where one cannot be learned."""
-    return _as_numbers(list(chain.from_iterable(map(dict.values, examples))))
-
-
-def _as_numbers(values: list[float]) -> NDArray[np.float64] | None:
-    """Return a list as an array; None where a value is not a number of a size that is learned."""
-    try:
-        memory = bytearray(8 * len(values))
-        struct.pack_into(f"{len(values)}d", memory, 0, *values)
-        flat = np.frombuffer(memory)
-    except (struct.error, TypeError, ValueError, OverflowError):
-        return None
-    # with a NaN both are NaN, and no comparison holds
-    usable = flat.min(initial=0.0) >= -_LARGEST and flat.max(initial=0.0) <= _LARGEST
-    return flat if usable else None
-
-
-def _is_usable(x: dict[Any, float]) -> bool:
-    return _values_of([x]) is not None
-
-
-def check_label(y: Any) -> None:
-    """Refuse a label that is neither True nor False, 1 nor 0 nor -1."""
-    try:
-        known = y in _LABELS
-    except TypeError:
-        known = False
-    if not known:
-        raise ValueError(f"the label must be True or False (1 or 0), got {y!r:.60}.")
-
-
-def check_example(x: Any) -> None:
-    """Refuse what is not a mapping of names to finite numbers of at most 1e60.
-
-    >>> check_example({"age": None})
-    Traceback (most recent call last):
-        ...
-    ValueError: feature 'age' is None; leave it out where it is missing, and write categories...
-    """
-    if not isinstance(x, Mapping):
-        kind = type(x).__name__
-        raise ValueError(f"an example must be a dict of names and numbers, got {kind}.")
-    for name, value in x.items():
-        try:
-            good, small = isfinite(value), abs(value) <= _LARGEST
-        except (TypeError, ValueError, OverflowError):
-            good = small = False
-        if good and not small:
-            raise ValueError(
-                f"feature {name!r:.60} is {value!r:.60}, beyond {_LARGEST:g}; give it in a larger "
-                "unit."
-            )
-        if not good:
-            raise ValueError(
-                f"feature {name!r:.60} is {value!r:.60}; leave it out where it is missing, and "
-                "write categories as one feature each with value 1."
-            )
-
-
-def _widen(rows: Rows, width: int) -> Rows:
-    if isinstance(rows, CsrRows):
-        return CsrRows(rows.data, rows.indices, rows.indptr, width)
-    if width <= _DENSE_UP_TO:
-        return DenseRows(np.pad(rows.X, ((0, 0), (0, width - rows.X.shape[1]))))
-    kept = rows.X != 0
-    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-    return CsrRows(rows.X[kept], np.nonzero(kept)[1].astype(np.int32), indptr, width)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A saved learner of examples by name is looked at before anything of its size is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.streams.examples import LARGEST
+from pairlearn.validation import check_positive
+
+__all__ = ["check_size", "check_state"]
+
+
+def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
+    """Refuse a state that no `NamedLearner` can have; `most_waiting` examples wait in one."""
+    index, waiting, labels = state["index"], state["waiting"], state["labels"]
+    if not isinstance(index, list) or len(set(index)) != len(index):
+        raise ValueError("the saved names are not a list of different ones.")
+    if not (isinstance(waiting, list) and isinstance(labels, list)):
+        raise ValueError("the saved examples that wait are not lists.")
+    if len(waiting) != len(labels) or not all(isinstance(x, Mapping) for x in waiting):
+        raise ValueError(
+            f"{len(labels)} saved labels and {len(waiting)} saved examples do not belong together."
+        )
+    if not all(label in (1.0, -1.0) for label in labels):
+        raise ValueError("the saved labels are not 1 and -1.")
+    restored_count(state, "room", minimum=-(2**62), maximum=most_waiting)
+    capacity = restored_count(state, "capacity", minimum=max(1, len(index)))
+    check_size(restored_array(state, "coef", (capacity,)))
+    restored_array(state, "origin", (capacity,))
+    if restored_count(state, "by_name") > len(index):
+        raise ValueError(f"the saved coefficients name more than {len(index)} features.")
+    restored_array(state, "moments", (2, 3))
+    n_taken = restored_count(state, "n_taken")
+    restored_count(state, "n_refused", maximum=n_taken)
+    scale = restored_number(state, "scale", low=0.0, high=np.finfo(np.float64).max)
+    if state["stream"] is not None:
+        check_positive("the saved scale", scale)
+        restored_array(state["stream"]["descent"], "w", (capacity,))
+
+
+def check_size(saved: NDArray[np.float64]) -> None:
+    """Refuse coefficients of a file that learning would not have let pass."""
+    if np.abs(saved).max() > LARGEST:
+        raise ValueError(f"a saved coefficient is beyond {LARGEST:g}.")
