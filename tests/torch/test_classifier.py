@@ -37,14 +37,29 @@ def name_of(check):
     return check.__name__
 
 
+#: A repeated row changes how folds and batches are dealt; a weight multiplies the same pairs. Both
+#: descend on the same risk along different random paths.
+REPEATED = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
 CHECKS = [check for _, check in estimator_checks_generator(NeuralAUCClassifier(**SMALL))]
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
 def test_scikit_learn(check):
-    expected = name_of(check) in EXPECTED_FAILURES
-    check(NeuralAUCClassifier(**SMALL, **({"threshold": "probability"} if expected else {})))
+    if name_of(check) in REPEATED:
+        with pytest.raises(AssertionError, match="not equivalent to fitting with removed"):
+            check(NeuralAUCClassifier(**SMALL))
+        return
+    more = {}
+    if name_of(check) in EXPECTED_FAILURES:
+        more = {"threshold": "probability"}
+    elif name_of(check) == "check_class_weight_classifiers":
+        # The threshold rests on held-out scores: of one network those of a dozen examples.
+        more = {"n_networks": 5}
+    check(NeuralAUCClassifier(**{**SMALL, **more}))
 
 
 def test_number_of_checks():

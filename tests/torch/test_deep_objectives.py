@@ -3,6 +3,8 @@
 
 import importlib.util
 import math
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -19,7 +21,9 @@ def benchmark(root):
     return module
 
 
-def test_all_objectives_are_trained_and_compared(benchmark, rng, tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def digits(benchmark, rng, tmp_path, monkeypatch):
+    """Return a file of bars; three epochs of batches of 32."""
     y = rng.integers(0, 10, size=400).astype(np.uint8)
     X = rng.integers(0, 60, size=(400, 28, 28)).astype(np.uint8)
     for image, digit in zip(X, y, strict=True):
@@ -28,19 +32,66 @@ def test_all_objectives_are_trained_and_compared(benchmark, rng, tmp_path, monke
     monkeypatch.setattr(benchmark, "N_TEST", 100)
     monkeypatch.setattr(benchmark, "EPOCHS", 3)
     monkeypatch.setattr(benchmark, "BATCH", 32)
-    arguments = ["--seeds", "2", "--share", "0.2", "--device", "cpu"]
-    assert benchmark.main([str(tmp_path / "digits.npz"), *arguments]) == 0
-    told = capsys.readouterr().out
-    assert "20% positives, 2 seeds, cpu" in told
+    return str(tmp_path / "digits.npz")
+
+
+def rows_of(told):
     rows = [line for line in told.splitlines() if line.startswith("|")][2:]
-    assert [row.split("|")[1].strip() for row in rows] == [
+    return {row.split("|")[1].strip(): float(row.split("|")[2].split()[0]) for row in rows}
+
+
+def test_all_objectives_are_trained_and_compared(benchmark, digits, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "libauc", None)
+    arguments = ["--seeds", "2", "--share", "0.2", "--device", "cpu"]
+    assert benchmark.main([digits, *arguments]) == 0
+    told = capsys.readouterr()
+    assert "20% positives, 2 seeds, cpu" in told.out
+    assert "without LibAUC" in told.err
+    found = rows_of(told.out)
+    assert list(found) == [
         "cross-entropy",
         "cross-entropy, balanced",
         "all pairs",
         "all pairs and a memory of 256",
         "previous example",
     ]
-    assert all(0.5 < float(row.split("|")[2].split()[0]) <= 1.0 for row in rows[1:])
+    assert all(0.5 < auc <= 1.0 for name, auc in found.items() if name != "cross-entropy")
+
+
+def test_a_rival_that_is_installed_has_a_row(benchmark, digits, monkeypatch, capsys):
+    class AUCMLoss(torch.nn.Module):
+        def __init__(self, device=None):
+            super().__init__()
+            self.device = device
+
+        def forward(self, scores, labels):
+            assert bool(((scores > 0.0) & (scores < 1.0)).all())
+            return torch.nn.functional.binary_cross_entropy(scores[:, 0], labels)
+
+    divided = []
+
+    class PESG(torch.optim.SGD):
+        def __init__(self, parameters, *, loss_fn, lr, momentum, **settings):
+            self.steps = 0
+            super().__init__(parameters, lr=lr, momentum=momentum)
+
+        def step(self):
+            self.steps += 1
+            super().step()
+
+        def update_regularizer(self, decay_factor):
+            divided.append((self.steps, decay_factor))
+
+    for name, member in (("losses", AUCMLoss), ("optimizers", PESG)):
+        module = types.ModuleType(f"libauc.{name}")
+        setattr(module, member.__name__, member)
+        monkeypatch.setitem(sys.modules, f"libauc.{name}", module)
+    monkeypatch.setitem(sys.modules, "libauc", types.ModuleType("libauc"))
+    benchmark.main([digits, "--seeds", "1", "--share", "0.2", "--device", "cpu"])
+    assert list(rows_of(capsys.readouterr().out))[-1] == "AUCM of LibAUC"
+    # After one of three epochs, and after two: a half and three quarters, rounded down.
+    (early, _), (late, factor) = divided
+    assert (late, factor) == (2 * early, 10)
 
 
 def test_auc_by_ranks_and_intervals(benchmark):

@@ -137,8 +137,21 @@ def test_what_is_refused(tmp_path):
         NeuralRanker.load(tmp_path / "m.safetensors")
 
 
+#: A repeated row changes how folds and batches are dealt; a weight multiplies the same pairs.
+REPEATED = dict.fromkeys(
+    (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ),
+    "the same risk along different random paths",
+)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("make", [NeuralRanker, EmbeddingLearner])
 def test_scikit_learn(make):
-    check_estimator(make(**{**SMALL, "max_epochs": 2}))
+    model = make(**{**SMALL, "max_epochs": 2})
+    results = check_estimator(model, expected_failed_checks=REPEATED, on_fail=None, on_skip=None)
+    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
+    assert sum(r["status"] == "passed" for r in results) >= 40

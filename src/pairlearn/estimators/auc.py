@@ -48,7 +48,11 @@ from pairlearn.estimators.published import DEFERRED, publish
 from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.shapes import Explanation, explain
 from pairlearn.estimators.storage import register_storable
-from pairlearn.estimators.weights import chunk_weights
+from pairlearn.estimators.weights import (
+    chunk_weights,
+    example_weights,
+    opposite_pair_weights,
+)
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss, Square, get_loss
 from pairlearn.models.provenance import data_fingerprint
@@ -361,7 +365,8 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         classes = two_classes(labels)
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
-        weight = self._pair_weights(sample_weight, labels, classes, y)
+        weight = example_weights(sample_weight, self.class_weight, labels)
+        weight = opposite_pair_weights(weight, y > 0, classes)
         if not is_linear(self.features):
             given.checked()  # else the scaling, which reads every value, looks for NaN on the way
         features, found = self._features_for(given, y, weight, rng)
@@ -697,25 +702,6 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         return start if scaling is None else scaling.from_user(start)
 
     # ------------------------------------------------------------------------- parameters
-
-    def _pair_weights(
-        self,
-        sample_weight: ArrayLike | None,
-        labels: NDArray[Any],
-        classes: NDArray[Any],
-        y: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Return weights whose products over opposite pairs have mean 1."""
-        weight = self._example_weights(sample_weight, labels)
-        if not len(weight):
-            return weight
-        means = [float(weight[y == sign].mean()) for sign in (-1.0, 1.0)]
-        if not min(means) > 0:
-            raise ValueError(
-                f"The weight of all examples of one of the classes {classes.tolist()} is zero; "
-                "both classes need a positive sample_weight and class_weight."
-            )
-        return np.asarray(weight / np.sqrt(means[0] * means[1]))
 
 
 def _evidence(choice: Choice, title: str = "AUC") -> str:

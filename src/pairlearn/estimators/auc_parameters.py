@@ -25,7 +25,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.top import TopOfList
-from pairlearn.validation import check_fraction, check_positive, check_weights
+from pairlearn.validation import check_fraction, check_positive
 
 __all__ = ["AUCParameters"]
 
@@ -225,19 +225,6 @@ class AUCParameters(StoredDecisions):
             ensure_all_finite=finite is not None,
         )
         return as_rows(X, finite=None if finite is None else True), np.asarray(y)
-
-    def _example_weights(
-        self, sample_weight: ArrayLike | None, labels: NDArray[Any]
-    ) -> NDArray[np.float64]:
-        if sample_weight is None and self.class_weight is None:
-            return np.empty(0)
-        given = np.ones(len(labels)) if sample_weight is None else sample_weight
-        weight = check_weights(given, len(labels), name="sample_weight")
-        if self.class_weight is not None:
-            from sklearn.utils.class_weight import compute_sample_weight
-
-            weight = weight * compute_sample_weight(self.class_weight, labels)
-        return weight
 
 
 _PARAMETERS = operator.attrgetter(

@@ -21,6 +21,7 @@ from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.order import RESERVOIRS, watch_order
 from pairlearn.estimators.published import DEFERRED, publish
 from pairlearn.estimators.scaling import Scaling
+from pairlearn.estimators.weights import example_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import Square, get_loss
 from pairlearn.problem import Problem
@@ -141,7 +142,7 @@ class AUCStream(AUCParameters):
                 "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
             )
         y = np.where(is_positive, 1.0, -1.0)
-        weight = self._example_weights(sample_weight, labels)
+        weight = example_weights(sample_weight, self.class_weight, labels)
         if self._learns_moments():
             return self._learn_moments(rows, y, weight, known, first=first)
         rows = self._mapped_chunk(rows)

@@ -3,12 +3,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.validation import check_weights
 
-__all__ = ["chunk_weights", "representatives", "weigh"]
+__all__ = [
+    "chunk_weights",
+    "example_weights",
+    "opposite_pair_weights",
+    "representatives",
+    "weigh",
+]
 
 
 def weigh(
@@ -43,6 +51,44 @@ def chunk_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     if sample_weight is None:
         return np.empty(0)
     return check_weights(sample_weight, n, name="sample_weight")
+
+
+def example_weights(
+    sample_weight: ArrayLike | None, class_weight: Any, labels: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the weights of examples times those of their classes, empty if there are none.
+
+    >>> example_weights([1.0, 3.0], {"b": 2.0}, np.array(["a", "b"]))
+    array([1., 6.])
+    """
+    if sample_weight is None and class_weight is None:
+        return np.empty(0)
+    given = np.ones(len(labels)) if sample_weight is None else sample_weight
+    weight = check_weights(given, len(labels), name="sample_weight")
+    if class_weight is not None:
+        from sklearn.utils.class_weight import compute_sample_weight
+
+        weight = weight * compute_sample_weight(class_weight, labels)
+    return weight
+
+
+def opposite_pair_weights(
+    weight: NDArray[np.float64], positive: NDArray[np.bool_], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return weights whose products over opposite pairs have mean 1, empty if there are none.
+
+    >>> opposite_pair_weights(np.array([1.0, 4.0]), np.array([False, True]), np.array([0, 1]))
+    array([0.5, 2. ])
+    """
+    if not len(weight):
+        return weight
+    means = [float(weight[positive == kind].mean()) for kind in (False, True)]
+    if not min(means) > 0:
+        raise ValueError(
+            f"The weight of all examples of one of the classes {classes.tolist()} is zero; "
+            "both classes need a positive sample_weight and class_weight."
+        )
+    return np.asarray(weight / np.sqrt(means[0] * means[1]))
 
 
 def representatives(weight: NDArray[np.float64]) -> slice | NDArray[np.int64]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pairlearn.torch.margins import MarginLoss, as_margin_loss, pair_total
 from pairlearn.torch.memory import Memory, ScoreMemory
-from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch
+from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights
 
 __all__ = ["AUCLoss", "PartialAUCLoss"]
 
@@ -70,7 +70,9 @@ class AUCLoss(PairwiseLoss):
         super().__init__(pairing=pairing, memory=as_memory(pairing, memory, n_classes=2))
         self._function = function
 
-    def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, labels: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the loss of a batch.
 
         Parameters
@@ -79,6 +81,8 @@ class AUCLoss(PairwiseLoss):
             Scores; half precision is taken to single precision first.
         labels : Tensor of shape (n,) or (n, 1)
             Above 0 for positive examples: 0 and 1, -1 and 1, or bool.
+        sample_weight : Tensor of shape (n,), optional
+            A pair weighs the product of the weights of its examples, see `PairwiseLoss`.
 
         Returns
         -------
@@ -86,36 +90,59 @@ class AUCLoss(PairwiseLoss):
             The mean over the pairs that count; zero, with a gradient of zero, if there is none.
         """
         scores, labels = check_batch("scores", scores, labels)
-        return self.mean_over_pairs(scores, labels > 0)
+        return self.mean_over_pairs(scores, labels > 0, check_weights(scores, sample_weight))
 
     def classes(self, labels: Tensor) -> Tensor:
         """Return 1 for positive examples and 0 for the others."""
         return labels.long()
 
-    def within(self, values: Tensor, labels: Tensor) -> Totals:
+    def within(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over opposite pairs of a batch."""
-        return [self._opposite(values[labels], values[~labels])]
+        pair = None if weights is None else (weights[labels], weights[~labels])
+        return [self._opposite(values[labels], values[~labels], pair)]
 
-    def across(self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor) -> Totals:
+    def across(
+        self,
+        values: Tensor,
+        labels: Tensor,
+        held: Tensor,
+        classes: Tensor,
+        weights: tuple[Tensor, Tensor] | None = None,
+    ) -> Totals:
         """Return the sum over opposite pairs of an example of the batch and a remembered one."""
-        first, n = self._opposite(values[labels], held[classes == 0])
-        second, m = self._opposite(held[classes == 1], values[~labels])
+        up = down = None
+        if weights is not None:
+            own, past = weights[0], weights[1].to(weights[0].dtype)
+            up, down = (own[labels], past[classes == 0]), (past[classes == 1], own[~labels])
+        first, n = self._opposite(values[labels], held[classes == 0], up)
+        second, m = self._opposite(held[classes == 1], values[~labels], down)
         return [(first + second, n + m)]
 
-    def consecutive(self, values: Tensor, labels: Tensor) -> Totals:
+    def consecutive(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over consecutive pairs, where those of equal labels cost nothing."""
         now, before = values[1:], values[:-1]
         opposite = labels[1:] != labels[:-1]
         sign = torch.where(labels[1:], 1.0, -1.0).to(values.dtype)
         margins = (sign * (now - before))[opposite]
+        losses = self._function(margins)
         # Without an opposite pair there is nothing to learn from: then it counts as no pair.
-        return [(self._function(margins).sum(), len(now) if len(margins) else 0)]
+        if not len(margins):
+            return [(losses.sum(), 0)]
+        if weights is None:
+            return [(losses.sum(), len(now))]
+        pair = weights[1:] * weights[:-1]
+        return [((pair[opposite] * losses).sum(), self.divisor(pair.sum(), len(now)))]
 
-    def _opposite(self, high: Tensor, low: Tensor) -> tuple[Tensor, int]:
+    def _opposite(
+        self, high: Tensor, low: Tensor, weights: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, float]:
         count = len(high) * len(low)
         if not count:
             return (high.sum() + low.sum()) * 0.0, 0
-        return pair_total(self._name, self._function, self._margin, high, low), count
+        total = pair_total(self._name, self._function, self._margin, high, low, weights)
+        if weights is None:
+            return total, count
+        return total, self.divisor(weights[0].sum() * weights[1].sum(), count)
 
     def why_no_pairs(self) -> str:
         """Return why a batch can be without a pair that counts, and what helps."""
@@ -180,7 +207,18 @@ class PartialAUCLoss(AUCLoss):
         super().__init__(loss, pairing=pairing, margin=margin, memory=memory)
         self.max_fpr, self.min_tpr = float(max_fpr), float(min_tpr)
 
-    def within(self, values: Tensor, labels: Tensor) -> Totals:
+    def forward(
+        self, scores: Tensor, labels: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
+        """Return the loss of a batch, as `AUCLoss` does; weights are refused."""
+        if sample_weight is not None:
+            raise ValueError(
+                "PartialAUCLoss counts shares of examples, which weights would cut in the middle "
+                "of one; repeat the examples, or use AUCLoss, which takes sample_weight."
+            )
+        return super().forward(scores, labels)
+
+    def within(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over the pairs that count, of the batch and what is remembered."""
         high, low = values[labels], values[~labels]
         if self.memory is not None:
@@ -188,7 +226,14 @@ class PartialAUCLoss(AUCLoss):
             high, low = torch.cat([high, held[classes == 1]]), torch.cat([low, held[classes == 0]])
         return [self._opposite(*self._that_count(high, low))]
 
-    def across(self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor) -> Totals:
+    def across(
+        self,
+        values: Tensor,
+        labels: Tensor,
+        held: Tensor,
+        classes: Tensor,
+        weights: tuple[Tensor, Tensor] | None = None,
+    ) -> Totals:
         """Return nothing: `within` looks at the remembered scores too."""
         return [(values.sum() * 0.0, 0)]
 

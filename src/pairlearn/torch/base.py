@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 import torch
@@ -31,10 +32,15 @@ from pairlearn.torch.networks import (
     state_vector,
 )
 from pairlearn.torch.standardise import Standardiser
-from pairlearn.torch.training import History, Learner, train
+from pairlearn.torch.table import Table
+from pairlearn.torch.training import Batch, History, Learner, train
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
-__all__ = ["LEAST_BATCHES", "NeuralEstimator", "deal"]
+__all__ = ["LEAST_BATCHES", "RULES", "NeuralEstimator", "all_or_nothing", "deal"]
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Model = TypeVar("Model")
 
 #: The network that `load` was given, for models that were trained with one of the user's own.
 _GIVEN: ContextVar[Any] = ContextVar("given network", default=None)
@@ -42,6 +48,8 @@ _GIVEN: ContextVar[Any] = ContextVar("given network", default=None)
 _BATCHES, _SMALLEST, _LARGEST = 16, 32, 512
 #: Batches of a stream, and the steps that its average looks back.
 _STREAM_BATCH, _STREAM_HORIZON = 128, 100
+#: How scikit-learn checks examples.
+RULES: Mapping[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 #: An epoch has at least so many batches: of few examples it is several passes.
 LEAST_BATCHES = 16
 
@@ -55,6 +63,29 @@ def deal(labels: NDArray[Any], n_folds: int, rng: np.random.Generator) -> NDArra
         fold[rng.permutation(members)] = (offset + np.arange(len(members))) % n_folds
         offset += len(members)
     return fold
+
+
+def all_or_nothing(
+    method: Callable[Concatenate[Model, Arguments], Result],
+) -> Callable[Concatenate[Model, Arguments], Result]:
+    """Leave a model as it was if this method of it fails or is interrupted.
+
+    What learning changes is replaced and not written to, so that the attributes of before are the
+    model of before.
+    """
+
+    @functools.wraps(method)
+    def whole(self: Model, /, *args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **keywords)
+        except BaseException:
+            for name in vars(self).keys() - before.keys():
+                del vars(self)[name]
+            vars(self).update(before)
+            raise
+
+    return whole
 
 
 class NeuralEstimator(Storable):
@@ -89,7 +120,7 @@ class NeuralEstimator(Storable):
         "n_networks": ArraySpec((), ("int64",), low=1, high=1000),
         "n_outputs": ArraySpec((), ("int64",), low=1),
         "own_network": ArraySpec((), ("bool",)),
-        "n_seen": ArraySpec((), ("int64",), low=0),
+        "n_seen": ArraySpec((), low=0.0),
         "centre": ArraySpec(("n_features",)),
         "squares": ArraySpec(("n_features",), low=0.0),
         "low": ArraySpec(("n_features",)),
@@ -149,23 +180,24 @@ class NeuralEstimator(Storable):
     def _train(
         self,
         learner: Learner,
-        batches: Callable[[], Iterable[tuple[Any, ...]]],
+        batches: Callable[[], Iterable[Batch]],
         judge: Callable[[NDArray[np.float64]], float] | None,
-        held: Any,
+        table: Table,
+        held: NDArray[np.int64],
         *,
         label: str,
         metric: str,
         seed: int,
         device: Any,
     ) -> tuple[Any, History]:
-        """Train a network; `judge` hears what it says of the held-out rows `held`."""
+        """Train a network; `judge` hears what it says of the rows `held` of a table."""
 
         def judged(network: Any) -> float:
             network.eval()
             with torch.no_grad():
-                found = network(held).reshape(len(held), -1).double().cpu().numpy()
+                told = [network(rows).reshape(len(rows), -1) for rows in table.blocks(held)]
             assert judge is not None
-            return judge(found)
+            return judge(torch.cat(told).double().cpu().numpy())
 
         with ExitStack() as stack:
             stack.enter_context(own_randomness(seed, device))
@@ -192,6 +224,16 @@ class NeuralEstimator(Storable):
             )
         return network.cpu().eval(), history
 
+    # --------------------------------------------------------------------------- weights
+
+    @staticmethod
+    def _on(device: Any, weight: NDArray[np.float64]) -> Any:
+        """Return a function from rows to their weights on the device; to None without weights."""
+        if not len(weight):
+            return lambda index: None
+        column = torch.from_numpy(weight.astype(np.float32)).to(device)
+        return lambda index: column[torch.from_numpy(index).to(device)]
+
     # --------------------------------------------------------------------------- streams
 
     def _stream_batch(self) -> int:
@@ -200,10 +242,13 @@ class NeuralEstimator(Storable):
     def _stream_learners(
         self, model: Mapping[str, Any], n_outputs: int, loss: Any, device: Any
     ) -> list[Learner]:
-        """Return the learners that a chunk goes on with: one network, or all those of a fit."""
+        """Return the learners that a chunk goes on with: one network, or all those of a fit.
+
+        They are copies: a chunk that fails has changed nothing.
+        """
         running: list[Learner] | None = self.__dict__.get("_learners")
         if running is not None:
-            return running
+            return copy.deepcopy(running)
         if not model:
             seed = int(check_generator(self.random_state).integers(2**31))
             return [self._learner(seed, n_outputs, loss, device, _STREAM_HORIZON)]
@@ -226,7 +271,7 @@ class NeuralEstimator(Storable):
     # ------------------------------------------------------------------------------ scores
 
     def _rows(self, X: Any) -> Any:
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return validate_data(self, X, reset=False, **RULES)
 
     def _fitted(self) -> Mapping[str, Any]:
         """Return the model of this moment; whoever needs more than one part of it asks once."""
@@ -235,10 +280,7 @@ class NeuralEstimator(Storable):
 
     def _outputs(self, X: Any, model: Mapping[str, Any]) -> NDArray[np.float64]:
         """Return the mean of what the networks say of checked rows."""
-        device = as_device(self.device)
-        Z = model["scaler_"].transform(X)
-        found = [outputs(network, Z, device) for network in model["networks_"]]
-        return np.asarray(np.mean(found, axis=0))
+        return outputs(model["networks_"], X, model["scaler_"], as_device(self.device))
 
     # ---------------------------------------------------------------------------- the file
 
@@ -309,7 +351,7 @@ class NeuralEstimator(Storable):
         if not networks:
             raise ModelFileError(f"its {len(weights)} weights are not those of {count} networks.")
         scaler = Standardiser(
-            int(arrays["n_seen"]),
+            float(arrays["n_seen"]),
             *(arrays[name].copy() for name in ("centre", "squares", "low", "high")),
         )
         self.n_outputs_, self.n_examples_ = n_outputs, int(arrays["n_examples"])

@@ -23,24 +23,33 @@ from pairlearn.estimators.decisions import (
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.published import publish
 from pairlearn.estimators.storage import register_storable
+from pairlearn.estimators.weights import (
+    chunk_weights,
+    example_weights,
+    opposite_pair_weights,
+)
 from pairlearn.metrics import roc_auc
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
+from pairlearn.solvers.rows import is_sparse
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.torch.auc import AUCLoss
-from pairlearn.torch.base import LEAST_BATCHES, NeuralEstimator, deal
+from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing, deal
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.networks import outputs
 from pairlearn.torch.sampler import BalancedSampler
 from pairlearn.torch.standardise import Standardiser
-from pairlearn.torch.training import History
+from pairlearn.torch.table import Table
+from pairlearn.torch.training import Batch, History
 from pairlearn.validation import check_count, check_fraction, check_generator
 
 __all__ = ["NeuralAUCClassifier"]
 
 Vector = NDArray[np.float64]
+#: Scores with their labels and weights.
+Window = tuple[Vector, NDArray[np.bool_], Vector]
 
 #: n_networks="auto": so many examples seen by all of them together, but 1 to 5 networks.
 _EXAMPLES, _MOST = 30_000, 5
@@ -96,6 +105,10 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         Costs of a false positive and of a false negative, with ``threshold="cost"``.
     calibrate : {"sigmoid", "isotonic"}, default="sigmoid"
         As in `AUCClassifier`, fitted on scores of held-out examples.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied with `sample_weight`. As in `AUCClassifier` they move
+        threshold and probabilities and not the order of the scores. "balanced" needs all labels,
+        so `partial_fit` takes a dict.
     device : str, default="auto"
         "cpu", "cuda", "cuda:1"; "auto" takes the GPU if there is one and else the CPU, `device_`
         says which.
@@ -128,7 +141,9 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     -----
     `partial_fit` takes the examples of a chunk in their order, in batches, once; scales of features
     are those of all examples so far. On a CPU a fit is the same to the last bit for a given
-    `random_state` and number of threads.
+    `random_state` and number of threads. Sparse rows are made dense a batch at a time; they are
+    standardised as dense ones are, so that the model is the same up to rounding. A `fit` or
+    `partial_fit` that fails, or is interrupted, leaves the model as it was.
 
     Examples
     --------
@@ -138,9 +153,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     >>> bool(model.score(X, y) > 0.98)
     True
     """
-
-    #: Balanced accuracy counts both classes the same.
-    class_weight = None
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **NeuralEstimator._arrays,
@@ -168,6 +180,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         threshold: float | str = "balanced_accuracy",
         costs: tuple[float, float] | None = None,
         calibrate: str = "sigmoid",
+        class_weight: dict[Any, float] | str | None = None,
         device: Any = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -189,6 +202,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         self.threshold = threshold
         self.costs = costs
         self.calibrate = calibrate
+        self.class_weight = class_weight
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -196,20 +210,26 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
         return tags
 
     # --------------------------------------------------------------------------- training
 
     @one_at_a_time
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    @all_or_nothing
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples.
 
         Parameters
         ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Examples.
         y : array-like of shape (n_samples,)
             Two kinds of labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            A pair weighs the product of the weights of its two examples, scaled so that the
+            mean weight of an opposite pair is 1. They count in the held-out AUC, in threshold,
+            calibration and scales of features too. An example of weight zero is as good as absent.
 
         Returns
         -------
@@ -217,69 +237,81 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
             The fitted classifier.
         """
         self._check_parameters()
-        X, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, labels = validate_data(self, X, y, ensure_min_samples=2, **RULES)
         labels = np.asarray(labels)
         classes = two_classes(labels)
+        weight = example_weights(sample_weight, self.class_weight, labels)
+        # Weights of classes say nothing about units.
+        counts = chunk_weights(sample_weight, len(labels))
+        opposite_pair_weights(weight, labels == classes[1], classes)
+        X, labels, weight, counts = _present(X, labels, weight, counts)
         positive = labels == classes[1]
+        if len(weight) and (weight == weight[0]).all():
+            # Equal weights change nothing.
+            weight = counts = np.empty(0)
+        weight = opposite_pair_weights(weight, positive, classes)
         rng = check_generator(self.random_state)
         device = as_device(self.device)
-        scaler = Standardiser.none(X.shape[1]).seen_with(X)
-        Z = scaler.transform(X)
-        rows = torch.from_numpy(Z.astype(np.float32)).to(device)
-        signs = torch.from_numpy(positive).to(device)
+        scaler = Standardiser.none(X.shape[1]).seen_with(X, counts)
+        table = Table(X, scaler, device)
         rarer = int(min(positive.sum(), (~positive).sum()))
         n_folds = min(max(round(1.0 / self.validation_fraction), 2), rarer // 2)
         fold = deal(positive, n_folds, rng) if n_folds > 1 else np.full(len(labels), -1)
         count = self._count(len(labels))
+        own = weight if len(weight) else np.ones(len(labels))
         networks, history, aucs, offsets = [], [], [], []
-        window: list[tuple[Vector, NDArray[np.bool_]]] = []
+        window: list[Window] = []
         for k in range(count):
             held = np.flatnonzero(fold == (k % n_folds if n_folds > 1 else 0))
             seen = np.flatnonzero(fold != k % n_folds) if len(held) else np.arange(len(labels))
             seed = int(rng.integers(2**31))
             network, told = self._fit_one(
-                rows, signs, seen, held, seed, device, label=f"network {k + 1} of {count}"
+                table,
+                positive,
+                weight,
+                seen,
+                held,
+                seed,
+                device,
+                label=f"network {k + 1} of {count}",
             )
             networks.append(network)
             history.append(told)
             judged = held if len(held) else seen
-            scores = outputs(network, Z[judged], device)[:, 0]
-            where = positive[judged]
+            scores = outputs((network,), X[judged], scaler, device)[:, 0]
+            where, weighs = positive[judged], own[judged]
             # Pairs fix a score up to a constant: each network's is put between its classes.
-            offsets.append(0.5 * float(scores[where].mean() + scores[~where].mean()))
-            window.append((scores - offsets[-1], where))
+            means = [np.average(scores[kind], weights=weighs[kind]) for kind in (where, ~where)]
+            offsets.append(0.5 * float(sum(means)))
+            window.append((scores - offsets[-1], where, weighs))
             if len(held):
-                aucs.append(roc_auc(where, scores))
+                aucs.append(_auc(where, scores, weight, judged))
         self.held_out_ = float(np.mean(aucs)) if aucs else None
         self.history_ = history
         self.device_, self.n_outputs_, self.n_examples_ = str(device), 1, len(labels)
         self.data_fingerprint_: str | None = data_fingerprint(
-            np.ascontiguousarray(X), positive.astype(np.int8)
+            X if is_sparse(X) else np.ascontiguousarray(X), positive.astype(np.int8)
         )
         self._learners = None
         self.__dict__.pop("_window", None)
-        scores = np.concatenate([part for part, _ in window])
-        signs_held = np.concatenate([part for _, part in window])
+        drawn, signs, weighs = (np.concatenate(part) for part in zip(*window, strict=True))
         publish(
             self,
             networks_=tuple(networks),
             scaler_=scaler,
             offset_=float(np.mean(offsets)),
             classes_=classes,
-            _decision=self._decide(scores, signs_held, self._prior(signs_held, positive)),
+            _decision=Undecided(drawn, signs, _as_in_data(signs, weighs, positive, own)),
         )
+        # Found now: parameters that are set after a fit do not change it.
+        self._decided(self._fitted())
         return self
-
-    @staticmethod
-    def _prior(drawn: NDArray[np.bool_], positive: NDArray[np.bool_]) -> Vector:
-        """Return weights that give held-out scores the shares of the classes in the data."""
-        share = positive.mean() / drawn.mean(), (~positive).mean() / (~drawn).mean()
-        return np.asarray(np.where(drawn, *share))
 
     def _fit_one(
         self,
-        rows: Any,
-        signs: Any,
+        table: Table,
+        positive: NDArray[np.bool_],
+        weight: Vector,
         seen: NDArray[np.int64],
         held: NDArray[np.int64],
         seed: int,
@@ -288,24 +320,25 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         label: str,
     ) -> tuple[Any, History]:
         size = min(self._batch_size(len(seen)), len(seen))
-        index = torch.from_numpy(seen).to(device)
-        own, own_signs = rows[index], signs[index]
-        sampler = BalancedSampler(own_signs, size, share=self.share, seed=seed)
+        sampler = BalancedSampler(positive[seen], size, share=self.share, seed=seed)
         horizon = max(len(sampler), LEAST_BATCHES)
         learner = self._learner(seed, 1, self._loss(), device, horizon)
+        signs, weights_of = torch.from_numpy(positive).to(device), self._on(device, weight)
 
-        def batches() -> Iterator[tuple[Any, ...]]:
+        def batches() -> Iterator[Batch]:
             for _ in range(math.ceil(LEAST_BATCHES / len(sampler))):
                 for batch in sampler:
-                    chosen = torch.tensor(batch, device=device)
-                    yield own[chosen], own_signs[chosen]
+                    index = seen[batch]
+                    chosen = torch.from_numpy(index).to(device)
+                    yield table.take(index), (signs[chosen],), weights_of(index)
 
-        where = signs.cpu().numpy()[held]
+        where = positive[held]
         return self._train(
             learner,
             batches,
-            (lambda found: roc_auc(where, found[:, 0])) if len(held) else None,
-            rows[torch.from_numpy(held).to(device)],
+            (lambda found: _auc(where, found[:, 0], weight, held)) if len(held) else None,
+            table,
+            held,
             label=label,
             metric="AUC",
             seed=seed,
@@ -313,19 +346,29 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         )
 
     @one_at_a_time
-    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from the next chunk of a stream, in order.
 
         After `fit` all its networks go on; a new stream has one network.
 
         Parameters
         ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Examples.
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (2,), optional
             Both labels; needed in the first call, unless the model is fitted.
+        sample_weight : array-like of shape (n_samples,), optional
+            A pair weighs the product of the weights of its two examples, unscaled; without weights
+            examples weigh 1. An example of weight zero is as good as absent.
 
         Returns
         -------
@@ -336,7 +379,11 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         first = not hasattr(self, "networks_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        X, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=first)
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
+            )
+        X, labels = validate_data(self, X, y, reset=first, **RULES)
         labels = np.asarray(labels)
         known = np.unique(np.asarray(classes)) if classes is not None else self.classes_
         if len(known) != 2:
@@ -352,20 +399,27 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
                 f"y contains {np.unique(labels[odd]).tolist()}, which is not in "
                 f"classes={known.tolist()}."
             )
+        weight = example_weights(sample_weight, self.class_weight, labels)
+        counts = chunk_weights(sample_weight, len(labels))
+        X, labels, weight, counts = _present(X, labels, weight, counts)
         positive = labels == known[1]
         device = as_device(self.device)
         model = {} if first else self._fitted()
         learners = self._stream_learners(model, 1, self._loss(), device)
-        window = self.__dict__.get("_window", (np.empty(0), np.empty(0, dtype=bool)))
+        nothing = (np.empty(0), np.empty(0, dtype=bool), np.empty(0))
+        window: Window = self.__dict__.get("_window", nothing)
+        own = weight if len(weight) else np.ones(len(labels))
         if not first:
-            window = _longer(window, self._scores_of(X, model), positive)
-        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X)
-        rows = torch.from_numpy(scaler.transform(X).astype(np.float32)).to(device)
+            window = _longer(window, (self._scores_of(X, model), positive, own))
+        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X, counts)
+        table, weights_of = Table(X, scaler, device), self._on(device, weight)
         signs = torch.from_numpy(positive).to(device)
-        size = self._stream_batch()
+        size, order = self._stream_batch(), np.arange(len(labels))
         for learner in learners:
-            for begin in range(0, len(rows), size):
-                learner.step(rows[begin : begin + size], signs[begin : begin + size])
+            for begin in range(0, len(labels), size):
+                index = order[begin : begin + size]
+                rows, where = table.take(index), signs[begin : begin + size]
+                learner.step(rows, where, weights=weights_of(index))
         model = {
             "networks_": self._averages(learners),
             "scaler_": scaler,
@@ -375,10 +429,10 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         self._note_chunk(len(labels), device, first=first, n_outputs=1)
         if first:
             # There was nothing to score the first chunk by before it was learned.
-            window = _longer(window, self._scores_of(X, model), positive)
+            window = _longer(window, (self._scores_of(X, model), positive, own))
         self._learners, self._window = learners, window
         self.data_fingerprint_ = None
-        publish(self, **model, _decision=Undecided(window[0], window[1], np.ones(len(window[0]))))
+        publish(self, **model, _decision=Undecided(*window))
         return self
 
     # ------------------------------------------------------------------------- parameters
@@ -392,6 +446,11 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
             check_count("n_networks", self.n_networks)  # type: ignore[arg-type]
 
     def _loss(self) -> AUCLoss:
+        loss = self._bare_loss()
+        loss.relative_weights = True
+        return loss
+
+    def _bare_loss(self) -> AUCLoss:
         if self.pairing == "memory":
             return AUCLoss(self.loss, pairing="memory", memory=self.memory)
         if self.memory != 256:
@@ -440,14 +499,39 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         )
 
 
-def _longer(
-    window: tuple[Vector, NDArray[np.bool_]], scores: Vector, positive: NDArray[np.bool_]
-) -> tuple[Vector, NDArray[np.bool_]]:
-    """Return the latest scores with their labels."""
-    return (
-        np.concatenate([window[0], scores])[-_WINDOW:],
-        np.concatenate([window[1], positive])[-_WINDOW:],
-    )
+def _present(X: Any, labels: NDArray[Any], weight: Vector, counts: Vector) -> Any:
+    """Return the examples of a positive weight, and their weights."""
+    if not len(weight):
+        return X, labels, weight, counts
+    keep = np.flatnonzero(weight)
+    if not len(keep):
+        raise ValueError("sample_weight is zero for all examples; give some a positive weight.")
+    if len(keep) < len(weight):
+        X, labels, weight = X[keep], labels[keep], weight[keep]
+        counts = counts[keep] if len(counts) else counts
+    return X, labels, weight, counts
+
+
+def _auc(
+    positive: NDArray[np.bool_], scores: Vector, weight: Vector, rows: NDArray[np.int64]
+) -> float:
+    return roc_auc(positive, scores, sample_weight=weight[rows] if len(weight) else None)
+
+
+def _as_in_data(
+    drawn: NDArray[np.bool_], weighs: Vector, positive: NDArray[np.bool_], weight: Vector
+) -> Vector:
+    """Return weights that give held-out scores the shares of the classes in the data."""
+    shares = [weight[positive == kind].sum() / weight.sum() for kind in (True, False)]
+    found = [weighs[drawn == kind].sum() / weighs.sum() for kind in (True, False)]
+    factor = np.divide(shares, found)
+    return np.asarray(weighs * np.where(drawn, *factor))
+
+
+def _longer(window: Window, more: Window) -> Window:
+    """Return the latest scores with their labels and weights."""
+    found = (np.concatenate(both)[-_WINDOW:] for both in zip(window, more, strict=True))
+    return tuple(found)  # type: ignore[return-value]
 
 
 register_storable(NeuralAUCClassifier)

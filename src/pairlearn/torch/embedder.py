@@ -17,14 +17,17 @@ from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.metric_mixin import check_pairs
 from pairlearn.estimators.published import publish
 from pairlearn.estimators.storage import register_storable
+from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.base import LEAST_BATCHES, NeuralEstimator, deal
+from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing, deal
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.embeddings import ContrastiveLoss, DistanceLoss, EmbeddingLoss
 from pairlearn.torch.memory import EmbeddingMemory
 from pairlearn.torch.standardise import Standardiser
+from pairlearn.torch.table import Table
+from pairlearn.torch.training import Batch
 from pairlearn.validation import check_count, check_generator
 
 __all__ = ["EmbeddingLearner"]
@@ -136,18 +139,24 @@ class EmbeddingLearner(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = True
         return tags
 
     @one_at_a_time
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    @all_or_nothing
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples.
 
         Parameters
         ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
-            Examples.
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples; sparse rows are made dense a batch at a time.
         y : array-like of shape (n_samples,)
             Labels of at least two classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            A pair weighs the product of the weights of its two examples, which are divided by
+            their mean, in training and in the held-out AUC. An example of weight zero is as good as
+            absent.
 
         Returns
         -------
@@ -155,17 +164,19 @@ class EmbeddingLearner(
             The fitted learner.
         """
         self._check_training()
-        kinds = [np.float64, np.float32]
-        X, labels = validate_data(self, X, y, dtype=kinds, ensure_min_samples=2)
+        X, labels = validate_data(self, X, y, ensure_min_samples=2, **RULES)
         check_classification_targets(labels)
+        keep, weight = weigh(sample_weight, len(labels))
+        if keep is not None:
+            X, labels = X[keep], np.asarray(labels)[keep]
         classes, code = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"Pairs of different classes are needed, but y has one class: {classes.tolist()}."
             )
         rng, device = check_generator(self.random_state), as_device(self.device)
-        scaler = Standardiser.none(X.shape[1]).seen_with(X)
-        rows = torch.from_numpy(scaler.transform(X).astype(np.float32)).to(device)
+        scaler = Standardiser.none(X.shape[1]).seen_with(X, weight)
+        table, weights_of = Table(X, scaler, device), self._on(device, weight)
         numbers = torch.from_numpy(code.astype(np.int64)).to(device)
         fold = deal(code, max(round(1.0 / self.validation_fraction), 2), rng)
         seen, held = np.flatnonzero(fold), np.flatnonzero(fold == 0)
@@ -182,23 +193,28 @@ class EmbeddingLearner(
             n_batches,
         )  # fmt: skip
 
-        def batches() -> Iterator[tuple[Any, ...]]:
+        def batches() -> Iterator[Batch]:
             count = 0
             while count < LEAST_BATCHES:
                 order = rng.permutation(seen)
                 for begin in range(0, max(len(order) - 1, 1), size):
-                    index = torch.from_numpy(order[begin : begin + size]).to(device)
-                    yield rows[index], numbers[index]
+                    rows = order[begin : begin + size]
+                    index = torch.from_numpy(rows).to(device)
+                    yield table.take(rows), (numbers[index],), weights_of(rows)
                     count += 1
 
+        pairs = weight[held][i] * weight[held][j] if len(weight) else None
+
         def judge(found: Vector) -> float:
-            return roc_auc(same, -np.linalg.norm(found[i] - found[j], axis=1))
+            nearness = -np.linalg.norm(found[i] - found[j], axis=1)
+            return roc_auc(same, nearness, sample_weight=pairs)
 
         network, told = self._train(
             learner,
             batches,
             judge if len(held) else None,
-            rows[torch.from_numpy(held).to(device)],
+            table,
+            held,
             label="network",
             metric="AUC of pairs",
             seed=seed,
@@ -215,23 +231,33 @@ class EmbeddingLearner(
         return self
 
     @one_at_a_time
-    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from the next chunk of a stream, in order, once.
 
         Parameters
         ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Examples.
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like, optional
             All labels; needed in the first call with ``pairing="memory"``, unless the model is
             fitted. Without a memory new labels may come at any time.
+        sample_weight : array-like of shape (n_samples,), optional
+            A pair weighs the product of the weights of its two examples, unscaled; without weights
+            examples weigh 1. An example of weight zero is as good as absent.
 
         Returns
         -------
         self
-            The learner.
+            The learner. A chunk that fails leaves it as it was.
         """
         self._check_training()
         first = not hasattr(self, "networks_")
@@ -240,7 +266,7 @@ class EmbeddingLearner(
                 'classes must be passed on the first call to partial_fit: with pairing="memory" '
                 "each class has its place."
             )
-        X, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=first)
+        X, labels = validate_data(self, X, y, reset=first, **RULES)
         check_classification_targets(labels)
         labels = np.asarray(labels)
         if classes is not None:
@@ -260,22 +286,33 @@ class EmbeddingLearner(
                 f"y contains {np.unique(labels[odd]).tolist()}, which is not in "
                 f"classes={known.tolist()}."
             )
+        weight = chunk_weights(sample_weight, len(labels))
+        keep, _ = weigh(sample_weight, len(labels))
+        if keep is not None:
+            X, labels, weight = X[keep], labels[keep], weight[keep]
         device = as_device(self.device)
         model: Mapping[str, Any] = {} if first else self._fitted()
         width = check_count("n_components", self.n_components)
         learners = self._stream_learners(model, width, self._loss(len(known)), device)
-        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X)
-        rows = torch.from_numpy(scaler.transform(X).astype(np.float32)).to(device)
+        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X, weight)
+        table, weights_of = Table(X, scaler, device), self._on(device, weight)
         numbers = torch.from_numpy(np.searchsorted(known, labels).astype(np.int64)).to(device)
-        size = self._stream_batch()
-        for begin in range(0, len(rows), size):
-            learners[0].step(rows[begin : begin + size], numbers[begin : begin + size])
+        size, order = self._stream_batch(), np.arange(len(labels))
+        for begin in range(0, len(labels), size):
+            index = order[begin : begin + size]
+            rows, which = table.take(index), numbers[begin : begin + size]
+            learners[0].step(rows, which, weights=weights_of(index))
         self._note_chunk(len(labels), device, first=first, n_outputs=width)
         self.classes_, self._learners = known, learners
         publish(self, networks_=self._averages(learners), scaler_=scaler)
         return self
 
     def _loss(self, n_classes: int) -> EmbeddingLoss:
+        loss = self._bare_loss(n_classes)
+        loss.relative_weights = True
+        return loss
+
+    def _bare_loss(self, n_classes: int) -> EmbeddingLoss:
         if self.pairing != "memory" and self.memory != 32:
             raise ValueError(
                 f'pairing="{self.pairing}" would ignore memory={self.memory!r}; leave it out, or '
@@ -310,7 +347,7 @@ class EmbeddingLearner(
 
         Parameters
         ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Examples.
 
         Returns

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pairlearn.torch.memory import EmbeddingMemory
-from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch
+from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights, products
 
 __all__ = ["ContrastiveLoss", "DistanceLoss", "EmbeddingLoss"]
 
@@ -35,7 +35,9 @@ class EmbeddingLoss(PairwiseLoss):
         """Return the loss of each pair from its distance and whether the labels are the same."""
         raise TypeError(f"{type(self).__name__} must define of_distances(distances, same).")
 
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def forward(
+        self, embeddings: Tensor, labels: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the loss of a batch.
 
         Parameters
@@ -44,6 +46,9 @@ class EmbeddingLoss(PairwiseLoss):
             Embeddings; half precision is taken to single precision first.
         labels : Tensor of shape (n,)
             Labels; with a memory the numbers 0, ..., n_classes - 1.
+        sample_weight : Tensor of shape (n,), optional
+            A pair weighs the product of the weights of its examples, see `PairwiseLoss`. An example
+            is no pair with itself, whatever its weight.
 
         Returns
         -------
@@ -51,28 +56,42 @@ class EmbeddingLoss(PairwiseLoss):
             The mean over pairs; zero, with a gradient of zero, if there is none.
         """
         embeddings, labels = check_batch("embeddings", embeddings, labels, vector=False)
-        return self.mean_over_pairs(embeddings, labels)
+        weights = check_weights(embeddings, sample_weight)
+        return self.mean_over_pairs(embeddings, labels, weights)
 
-    def within(self, values: Tensor, labels: Tensor) -> Totals:
+    def within(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sums over all pairs of different examples of a batch."""
         i, j = torch.triu_indices(len(values), len(values), 1, device=values.device)
-        return self._totals(_distances(values, values)[i, j], labels[i] == labels[j])
+        pair = None if weights is None else weights[i] * weights[j]
+        return self._totals(_distances(values, values)[i, j], labels[i] == labels[j], pair)
 
-    def across(self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor) -> Totals:
+    def across(
+        self,
+        values: Tensor,
+        labels: Tensor,
+        held: Tensor,
+        classes: Tensor,
+        weights: tuple[Tensor, Tensor] | None = None,
+    ) -> Totals:
         """Return the sums over the pairs of an example of the batch and a remembered one."""
         same = labels[:, None] == classes[None, :]
-        return self._totals(_distances(values, held.to(values.dtype)).ravel(), same.ravel())
+        distances = _distances(values, held.to(values.dtype)).ravel()
+        return self._totals(distances, same.ravel(), products(weights))
 
-    def consecutive(self, values: Tensor, labels: Tensor) -> Totals:
+    def consecutive(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sums over the pairs of each example with the one before it."""
         distances = torch.linalg.vector_norm(values[1:] - values[:-1], dim=1)
-        return self._totals(distances, labels[1:] == labels[:-1])
+        pair = None if weights is None else weights[1:] * weights[:-1]
+        return self._totals(distances, labels[1:] == labels[:-1], pair)
 
-    def _totals(self, distances: Tensor, same: Tensor) -> Totals:
+    def _totals(self, distances: Tensor, same: Tensor, weights: Tensor | None) -> Totals:
         losses = self.of_distances(distances, same)
         if not self.balanced:
-            return [(losses.sum(), len(losses))]
-        return [(losses[kind].sum(), int(kind.sum())) for kind in (same, ~same)]
+            return [self.total(losses, weights)]
+        return [
+            self.total(losses[kind], None if weights is None else weights[kind])
+            for kind in (same, ~same)
+        ]
 
 
 def _distances(a: Tensor, b: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pairlearn.torch.auc import as_memory
 from pairlearn.torch.memory import ScoreMemory
-from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch
+from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights, products
 from pairlearn.validation import check_positive
 
 __all__ = ["ErrorEntropyLoss"]
@@ -52,7 +52,9 @@ class ErrorEntropyLoss(PairwiseLoss):
         super().__init__(pairing=pairing, memory=as_memory(pairing, memory, n_classes=1))
         self.bandwidth, self.window = check_positive("bandwidth", bandwidth), window
 
-    def forward(self, predictions: Tensor, targets: Tensor) -> Tensor:
+    def forward(
+        self, predictions: Tensor, targets: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the loss of a batch.
 
         Parameters
@@ -61,6 +63,9 @@ class ErrorEntropyLoss(PairwiseLoss):
             Predictions.
         targets : Tensor of shape (n,) or (n, 1)
             What they should be.
+        sample_weight : Tensor of shape (n,), optional
+            A pair weighs the product of the weights of its examples, see `PairwiseLoss`. An example
+            is no pair with itself, whatever its weight.
 
         Returns
         -------
@@ -69,28 +74,40 @@ class ErrorEntropyLoss(PairwiseLoss):
         """
         predictions, targets = check_batch("predictions", predictions, targets)
         errors = targets.to(predictions.dtype) - predictions
-        return self.mean_over_pairs(errors, torch.zeros_like(errors, dtype=torch.int64))
+        labels = torch.zeros_like(errors, dtype=torch.int64)
+        return self.mean_over_pairs(errors, labels, check_weights(errors, sample_weight))
 
-    def within(self, values: Tensor, labels: Tensor) -> Totals:
+    def within(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over all pairs of different examples of a batch."""
         i, j = torch.triu_indices(len(values), len(values), 1, device=values.device)
-        return self._total(values[i] - values[j])
+        return self._total(
+            values[i] - values[j], None if weights is None else weights[i] * weights[j]
+        )
 
-    def across(self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor) -> Totals:
+    def across(
+        self,
+        values: Tensor,
+        labels: Tensor,
+        held: Tensor,
+        classes: Tensor,
+        weights: tuple[Tensor, Tensor] | None = None,
+    ) -> Totals:
         """Return the sum over the pairs of an example of the batch and a remembered error."""
-        return self._total((values[:, None] - held[None, :].to(values.dtype)).ravel())
+        differences = (values[:, None] - held[None, :].to(values.dtype)).ravel()
+        return self._total(differences, products(weights))
 
-    def consecutive(self, values: Tensor, labels: Tensor) -> Totals:
+    def consecutive(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over the pairs of each example with the one before it."""
-        return self._total(values[1:] - values[:-1])
+        pair = None if weights is None else weights[1:] * weights[:-1]
+        return self._total(values[1:] - values[:-1], pair)
 
-    def _total(self, differences: Tensor) -> Totals:
+    def _total(self, differences: Tensor, weights: Tensor | None) -> Totals:
         squares = (differences / self.bandwidth) ** 2
         if self.window == "gaussian":
             losses = -torch.expm1(-0.5 * squares)
         else:
             losses = 0.5 * squares.clamp(max=1.0)
-        return [(self.bandwidth**2 * losses.sum(), len(differences))]
+        return [self.total(self.bandwidth**2 * losses, weights)]
 
     def extra_repr(self) -> str:
         """Return what `print` shows."""

@@ -79,27 +79,44 @@ def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[Margin
     raise ValueError(f"loss must be one of {names} or a function of margins, got {loss!r}.")
 
 
-def all_pairs(loss: MarginLoss, high: Tensor, low: Tensor) -> Tensor:
+def all_pairs(
+    loss: MarginLoss, high: Tensor, low: Tensor, weights: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
     """Return the sum of the losses of all margins high_i - low_j, one by one."""
-    return loss(high[:, None] - low[None, :]).sum()
+    losses = loss(high[:, None] - low[None, :])
+    if weights is None:
+        return losses.sum()
+    return weights[0] @ losses @ weights[1]
 
 
-def pair_total(name: Any, loss: MarginLoss, margin: float, high: Tensor, low: Tensor) -> Tensor:
+def pair_total(
+    name: Any,
+    loss: MarginLoss,
+    margin: float,
+    high: Tensor,
+    low: Tensor,
+    weights: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
     """Return the sum of the losses of all margins high_i - low_j, by sorting where that is enough.
+
+    With weights u and v of the examples a pair weighs u_i v_j.
 
     >>> high, low = torch.tensor([1.0, 0.0]), torch.tensor([0.5])
     >>> float(pair_total("hinge", as_margin_loss("hinge", None)[0], 1.0, high, low))
     2.0
     """
-    if name in ("hinge", "squared_hinge"):
-        return _hinges(high, low, margin, squared=name == "squared_hinge")
+    if name not in ("hinge", "squared_hinge", "square"):
+        return all_pairs(loss, high, low, weights)
+    u, v = (torch.ones_like(high), torch.ones_like(low)) if weights is None else weights
     if name == "square":
-        return _squares(high, low, margin)
-    return all_pairs(loss, high, low)
+        return _squares(high, low, margin, u, v)
+    return _hinges(high, low, margin, u, v, squared=name == "squared_hinge")
 
 
-def _hinges(high: Tensor, low: Tensor, margin: float, *, squared: bool) -> Tensor:
-    """Return the sum over pairs of (low_j - a_i)_+ or its square, with a_i = high_i - margin.
+def _hinges(
+    high: Tensor, low: Tensor, margin: float, u: Tensor, v: Tensor, *, squared: bool
+) -> Tensor:
+    """Return the sum over pairs of u_i v_j (low_j - a_i)_+ or its square, a_i = high_i - margin.
 
     Those low_j above a_i are a tail of the sorted ones, whose power sums are running sums; so are
     the gradients.
@@ -107,23 +124,26 @@ def _hinges(high: Tensor, low: Tensor, margin: float, *, squared: bool) -> Tenso
     # Pairs see differences only; sums of squares far from zero would lose digits.
     centre = torch.cat([high, low]).detach().mean()
     a = high - centre - margin
-    descending = torch.sort(low - centre, descending=True).values
+    descending, order = torch.sort(low - centre, descending=True)
+    weight = v[order]
     # How many of the low ones lie above each a_i.
     count = torch.searchsorted(-descending.detach(), -a.detach(), right=False)
     zero = descending.new_zeros(1)
 
     def tail(power: int) -> Tensor:
-        return torch.cat([zero, torch.cumsum(descending**power, 0)])[count]
+        return torch.cat([zero, torch.cumsum(weight * descending**power, 0)])[count]
 
-    number = count.to(a.dtype)
     if not squared:
-        return (tail(1) - number * a).sum()
-    return (tail(2) - 2.0 * a * tail(1) + number * a**2).sum()
+        return (u * (tail(1) - tail(0) * a)).sum()
+    return (u * (tail(2) - 2.0 * a * tail(1) + tail(0) * a**2)).sum()
 
 
-def _squares(high: Tensor, low: Tensor, margin: float) -> Tensor:
-    """Return the sum over pairs of (margin - high_i + low_j)^2 from means and squares."""
-    n, m = len(high), len(low)
-    gap = margin - high.mean() + low.mean()
-    spread = ((high - high.mean()) ** 2).mean() + ((low - low.mean()) ** 2).mean()
-    return n * m * (gap**2 + spread)
+def _squares(high: Tensor, low: Tensor, margin: float, u: Tensor, v: Tensor) -> Tensor:
+    """Return the sum over pairs of u_i v_j (margin - high_i + low_j)^2 from means and squares."""
+
+    def mean(values: Tensor, weight: Tensor) -> Tensor:
+        return (weight * values).sum() / weight.sum()
+
+    top, bottom = mean(high, u), mean(low, v)
+    spread = mean((high - top) ** 2, u) + mean((low - bottom) ** 2, v)
+    return u.sum() * v.sum() * ((margin - top + bottom) ** 2 + spread)

@@ -27,6 +27,8 @@ class Memory(nn.Module):  # type: ignore[misc]
 
     values: Tensor
     n_seen: Tensor
+    #: Weights of the values; None as long as all weigh 1.
+    weights: Tensor | None
 
     def __init__(self, size: int, *, n_classes: int, shape: Sequence[int]) -> None:
         super().__init__()
@@ -34,8 +36,9 @@ class Memory(nn.Module):  # type: ignore[misc]
         self.n_classes = check_count("n_classes", n_classes)
         self.register_buffer("values", torch.zeros(self.n_classes, self.size, *shape))
         self.register_buffer("n_seen", torch.zeros(self.n_classes, dtype=torch.int64))
+        self.register_buffer("weights", None)
 
-    def push(self, values: Tensor, classes: Tensor) -> None:
+    def push(self, values: Tensor, classes: Tensor, weights: Tensor | None = None) -> None:
         """Remember values, the oldest first; those of a class that do not fit push out its oldest.
 
         Parameters
@@ -44,8 +47,12 @@ class Memory(nn.Module):  # type: ignore[misc]
             What to remember; gradients are not.
         classes : Tensor of int of shape (n,)
             The class of each, from 0 to n_classes - 1.
+        weights : Tensor of shape (n,), optional
+            The weight of each; 1 by default.
         """
         self.check(values, classes)
+        if weights is not None and self.weights is None:
+            self.weights = self.values.new_ones(self.n_classes, self.size)
         seen = self.n_seen.tolist()
         if not any(seen):
             self.values = self.values.to(values.dtype)
@@ -56,6 +63,10 @@ class Memory(nn.Module):  # type: ignore[misc]
                 seen[c] += len(new)
                 places = torch.arange(first, seen[c], device=self.values.device) % self.size
                 self.values[c, places] = new[len(new) - len(places) :].to(self.values.dtype)
+                if self.weights is not None:
+                    own = torch.ones_like(classes) if weights is None else weights
+                    own = own[classes == c][len(new) - len(places) :]
+                    self.weights[c, places] = own.to(self.weights.dtype)
         self.n_seen.copy_(torch.tensor(seen))
 
     def check(self, values: Tensor, classes: Tensor) -> None:
@@ -86,6 +97,13 @@ class Memory(nn.Module):  # type: ignore[misc]
         numbers = torch.arange(self.n_classes, device=values.device)
         return values, numbers.repeat_interleave(torch.tensor(counts, device=values.device))
 
+    def held_weights(self) -> Tensor:
+        """Return the weights of what is remembered."""
+        counts = [min(n, self.size) for n in self.n_seen.tolist()]
+        if self.weights is None:
+            return self.values.new_ones(sum(counts))
+        return torch.cat([self.weights[c, :count] for c, count in enumerate(counts)])
+
     def clear(self) -> None:
         """Forget everything."""
         self.n_seen.zero_()
@@ -95,6 +113,8 @@ class Memory(nn.Module):  # type: ignore[misc]
         saved = state.get(f"{prefix}values")
         if isinstance(saved, Tensor) and saved.is_floating_point():
             self.values = self.values.to(saved.dtype)
+        weights = state.get(f"{prefix}weights")
+        self.weights = None if weights is None else weights.to(self.values.device, copy=True)
         super()._load_from_state_dict(state, prefix, *rest, **options)
 
     def extra_repr(self) -> str:

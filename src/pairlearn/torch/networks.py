@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pairlearn.models.record import ModelFileError
+from pairlearn.torch.standardise import Standardiser
+from pairlearn.torch.table import rows_of_a_block
 from pairlearn.validation import check_count
 
 __all__ = [
@@ -25,7 +27,7 @@ __all__ = [
     "state_vector",
 ]
 
-#: Rows that pass a network together.
+#: Most rows that pass a network together.
 _BLOCK = 8192
 
 
@@ -74,17 +76,23 @@ def make_network(
     return made
 
 
-def outputs(network: Any, Z: NDArray[np.float64], device: Any) -> NDArray[np.float64]:
-    """Return what a network says of standardised rows, of shape (n, n_outputs).
+def outputs(
+    networks: Sequence[Any], X: Any, scaler: Standardiser, device: Any
+) -> NDArray[np.float64]:
+    """Return the mean of what networks say of rows, of shape (n, n_outputs).
 
-    In double precision, so that a score does not depend on which rows pass together.
+    In double precision, so that a score does not depend on which rows pass together; a block at a
+    time, so that sparse rows are not dense all at once.
     """
-    exact = copy.deepcopy(network).double().to(device).eval()
+    exact = [copy.deepcopy(network).double().to(device).eval() for network in networks]
     found = []
+    size = rows_of_a_block(X.shape[1], _BLOCK)
     with torch.no_grad():
-        for begin in range(0, len(Z), _BLOCK):
-            block = torch.from_numpy(np.ascontiguousarray(Z[begin : begin + _BLOCK])).to(device)
-            found.append(exact(block).reshape(len(block), -1).cpu().numpy())
+        for begin in range(0, X.shape[0], size):
+            block = np.ascontiguousarray(scaler.transform(X[begin : begin + size]))
+            rows = torch.from_numpy(block).to(device)
+            told = [network(rows).reshape(len(rows), -1).cpu().numpy() for network in exact]
+            found.append(np.mean(told, axis=0))
     return np.concatenate(found) if found else np.empty((0, 1))
 
 

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from pairlearn.torch.memory import Memory
 from pairlearn.validation import DivergenceError
 
-__all__ = ["PAIRINGS", "PairwiseLoss", "Totals"]
+__all__ = ["PAIRINGS", "PairwiseLoss", "Totals", "check_batch", "check_weights", "products"]
 
-#: Sums of losses, each with its number of pairs; the loss is the mean of their means.
-Totals = list[tuple[Tensor, int]]
+#: Sums of losses, each with its number of pairs, or what they weigh; the loss is the mean of their
+#: means.
+Totals = list[tuple[Tensor, float]]
 
 PAIRINGS = ("previous", "batch", "memory")
 
@@ -44,10 +45,18 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
     A subclass defines `within` and `consecutive`, and `across` if it takes a memory. Both counters
     and the memory belong to `state_dict`, so that a run that is saved and resumed goes on as if it
     had never stopped, bit for bit on a CPU. The memory takes up a batch in training mode only.
+
+    With `sample_weight` a pair weighs the product of the weights of its examples, and the loss is
+    the weighted mean. An example of weight zero is as good as absent, and without weights all weigh
+    1. Batches that are drawn at random then all count the same, however little they weigh; weights
+    that have mean 1 over the data give each batch its share with ``loss.relative_weights = True``:
+    sums are divided by the number of pairs.
     """
 
     n_steps: Tensor
     n_without_pairs: Tensor
+    #: Whether weights have mean 1 over the data, so that sums are divided by numbers of pairs.
+    relative_weights = False
 
     def __init__(self, *, pairing: str = "batch", memory: Memory | None = None) -> None:
         super().__init__()
@@ -65,23 +74,42 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
         self.register_buffer("n_steps", torch.zeros((), dtype=torch.int64))
         self.register_buffer("n_without_pairs", torch.zeros((), dtype=torch.int64))
 
-    def within(self, values: Tensor, labels: Tensor) -> Totals:
+    def within(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sums over the pairs of one batch."""
-        raise TypeError(f"{type(self).__name__} must define within(values, labels).")
+        raise TypeError(f"{type(self).__name__} must define within(values, labels, weights).")
 
-    def across(self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor) -> Totals:
+    def across(
+        self,
+        values: Tensor,
+        labels: Tensor,
+        held: Tensor,
+        classes: Tensor,
+        weights: tuple[Tensor, Tensor] | None = None,
+    ) -> Totals:
         """Return the sums over the pairs of a batch with remembered values."""
         raise TypeError(f"{type(self).__name__} takes no memory.")
 
-    def consecutive(self, values: Tensor, labels: Tensor) -> Totals:
+    def consecutive(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sums over the pairs of each example of a batch with the one before it."""
-        raise TypeError(f"{type(self).__name__} must define consecutive(values, labels).")
+        raise TypeError(f"{type(self).__name__} must define consecutive(values, labels, weights).")
+
+    def total(self, losses: Tensor, weights: Tensor | None) -> tuple[Tensor, float]:
+        """Return the sum of the losses of pairs, and what it is divided by."""
+        if weights is None:
+            return losses.sum(), len(losses)
+        return (weights * losses).sum(), self.divisor(weights.sum(), len(losses))
+
+    def divisor(self, weight: Tensor, n_pairs: int) -> float:
+        """Return what the sum over pairs of some weight is divided by."""
+        return n_pairs if self.relative_weights else float(weight)
 
     def classes(self, labels: Tensor) -> Tensor:
         """Return the class of each label, for the memory."""
         return labels
 
-    def mean_over_pairs(self, values: Tensor, labels: Tensor) -> Tensor:
+    def mean_over_pairs(
+        self, values: Tensor, labels: Tensor, weights: Tensor | None = None
+    ) -> Tensor:
         """Return the loss of a batch that has been checked; count it and remember it."""
         self.n_steps += 1
         if not bool(torch.isfinite(values).all()):
@@ -91,17 +119,26 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
             )
         if self.memory is not None:
             self.memory.check(values, self.classes(labels))
+            if weights is None and self.memory.weights is not None:
+                weights = values.new_ones(len(values))
+        # Losses of one's own need not know of weights: they are passed only where there are some.
+        own: tuple[Tensor, ...] = ()
+        if weights is not None:
+            counts = weights > 0
+            values, labels, weights = values[counts], labels[..., counts], weights[counts]
+            own = (weights,)
         if self.pairing == "previous":
-            totals = self.consecutive(values, labels)
+            totals = self.consecutive(values, labels, *own)
         else:
-            totals = self.within(values, labels)
+            totals = self.within(values, labels, *own)
         if self.memory is not None:
             held, classes = self.memory.held()
             if len(held):
-                more = self.across(values, labels, held, classes)
+                both = () if weights is None else ((weights, self.memory.held_weights()),)
+                more = self.across(values, labels, held, classes, *both)
                 totals = [(a + b, n + m) for (a, n), (b, m) in zip(totals, more, strict=True)]
             if self.training:
-                self.memory.push(values, self.classes(labels))
+                self.memory.push(values, self.classes(labels), *own)
         means = [total / count for total, count in totals if count]
         if not means:
             return self._nothing(values)
@@ -125,6 +162,31 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
     def extra_repr(self) -> str:
         """Return what `print` shows."""
         return f'pairing="{self.pairing}"'
+
+
+def check_weights(values: Tensor, weights: Any) -> Any:
+    """Return the weights of a batch, in the type of its values; None if there are none."""
+    if weights is None:
+        return None
+    if not isinstance(weights, Tensor):
+        raise TypeError(f"sample_weight must be a tensor, got {type(weights).__name__}.")
+    if weights.device != values.device:
+        raise ValueError(
+            f"sample_weight is on {weights.device}, the batch on {values.device}; move one of "
+            "them, nothing is copied between devices."
+        )
+    if weights.ndim == 2 and weights.shape[1] == 1:
+        weights = weights[:, 0]
+    if weights.shape != values.shape[:1]:
+        raise ValueError(
+            f"sample_weight must have shape ({len(values)},), got {tuple(weights.shape)}."
+        )
+    weights = weights.detach().to(values.dtype)
+    if not bool((torch.isfinite(weights) & (weights >= 0)).all()):
+        raise ValueError(
+            "sample_weight must hold finite numbers of at least 0; use 0 to leave an example out."
+        )
+    return weights
 
 
 def check_batch(name: str, values: Any, labels: Any, *, vector: bool = True) -> tuple[Any, Any]:
@@ -154,3 +216,10 @@ def check_batch(name: str, values: Any, labels: Any, *, vector: bool = True) -> 
         raise TypeError(f"{name} must be floating-point numbers, got {values.dtype}.")
     # Sums over many pairs need more digits than mixed precision gives.
     return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values), labels
+
+
+def products(weights: tuple[Tensor, Tensor] | None) -> Tensor | None:
+    """Return the weight of each pair of the one and the other, row by row."""
+    if weights is None:
+        return None
+    return torch.outer(weights[0], weights[1].to(weights[0].dtype)).ravel()

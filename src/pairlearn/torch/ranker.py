@@ -15,15 +15,18 @@ from sklearn.base import BaseEstimator
 from pairlearn.estimators.examples import validate_data
 from pairlearn.estimators.published import publish
 from pairlearn.estimators.storage import register_storable
+from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.metrics import ndcg, pair_accuracy
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.pairings.queries import number_queries
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.base import LEAST_BATCHES, NeuralEstimator, deal
+from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing, deal
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.ranking import RankingLoss
 from pairlearn.torch.standardise import Standardiser
+from pairlearn.torch.table import Table
+from pairlearn.torch.training import Batch
 from pairlearn.validation import check_generator
 
 __all__ = ["NeuralRanker"]
@@ -122,20 +125,33 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = True
         return tags
 
     @one_at_a_time
-    def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Train on stored examples.
 
         Parameters
         ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
-            Examples.
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples; sparse rows are made dense a batch at a time.
         y : array-like of shape (n_samples,)
             Grades, or any real target; larger is better.
         qid : array-like of shape (n_samples,), optional
             The query of each example; one query by default.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `PairwiseRanker`: a pair weighs the product of the weights of its two examples,
+            which are divided by their mean, so that a query weighs w if each of its examples weighs
+            sqrt(w). An example of weight zero is as good as absent. Held-out pairs all count the
+            same.
 
         Returns
         -------
@@ -143,13 +159,16 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
             The fitted ranker.
         """
         self._check_training()
-        loss = RankingLoss(self.loss)
+        loss = self._loss()
         X, grades = self._examples(X, y, reset=True, minimum=2)
         n = len(grades)
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
+        keep, weight = weigh(sample_weight, n)
+        if keep is not None:
+            X, grades, query = X[keep], grades[keep], query[keep]
         rng, device = check_generator(self.random_state), as_device(self.device)
-        scaler = Standardiser.none(X.shape[1]).seen_with(X)
-        rows = torch.from_numpy(scaler.transform(X).astype(np.float32)).to(device)
+        scaler = Standardiser.none(X.shape[1]).seen_with(X, weight)
+        table, weights_of = Table(X, scaler, device), self._on(device, weight)
         grade, number = (torch.from_numpy(a).to(device) for a in (grades, query))
         if not _has_pairs(grades, query):
             raise ValueError(
@@ -162,12 +181,12 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         seed = int(rng.integers(2**31))
         learner = self._learner(seed, 1, loss, device, n_batches)
 
-        def batches() -> Iterator[tuple[Any, ...]]:
+        def batches() -> Iterator[Batch]:
             count = 0
             while count < LEAST_BATCHES:
                 for batch in _packed(query, seen, size, rng):
                     index = torch.from_numpy(batch).to(device)
-                    yield rows[index], grade[index], number[index]
+                    yield table.take(batch), (grade[index], number[index]), weights_of(batch)
                     count += 1
 
         network, told = self._train(
@@ -176,7 +195,8 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
             (lambda s: pair_accuracy(grades[held], s[:, 0], qid=query[held]))
             if len(held)
             else None,
-            rows[torch.from_numpy(held).to(device)],
+            table,
+            held,
             label="network",
             metric="pair accuracy",
             seed=seed,
@@ -184,7 +204,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         )
         self.history_ = [told]
         self.held_out_ = max(told.held_out) if told.held_out else None
-        self.device_, self.n_outputs_, self.n_examples_ = str(device), 1, n
+        self.device_, self.n_outputs_, self.n_examples_ = str(device), 1, len(grades)
         self._learners = None
         publish(self, networks_=(network,), scaler_=scaler)
         return self
@@ -202,46 +222,65 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         return np.arange(len(query)), np.empty(0, dtype=np.int64)
 
     @one_at_a_time
-    def partial_fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from the next chunk of a stream, in the order of its queries, once.
 
         Parameters
         ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Examples; a query is whole within a chunk.
         y : array-like of shape (n_samples,)
             Grades, or any real target.
         qid : array-like of shape (n_samples,), optional
             The query of each example; one query by default.
+        sample_weight : array-like of shape (n_samples,), optional
+            A pair weighs the product of the weights of its two examples, unscaled; without weights
+            examples weigh 1. An example of weight zero is as good as absent.
 
         Returns
         -------
         self
-            The ranker.
+            The ranker. A chunk that fails leaves it as it was.
         """
         self._check_training()
         first = not hasattr(self, "networks_")
         X, grades = self._examples(X, y, reset=first, minimum=1)
-        query = (
-            np.zeros(len(grades), dtype=np.int64) if qid is None else number_queries(qid, len(X))
-        )
+        n = len(grades)
+        query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
+        weight = chunk_weights(sample_weight, n)
+        keep, _ = weigh(sample_weight, n)
+        if keep is not None:
+            X, grades, query, weight = X[keep], grades[keep], query[keep], weight[keep]
         device = as_device(self.device)
         model: Mapping[str, Any] = {} if first else self._fitted()
-        learners = self._stream_learners(model, 1, RankingLoss(self.loss), device)
-        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X)
-        rows = torch.from_numpy(scaler.transform(X).astype(np.float32)).to(device)
+        learners = self._stream_learners(model, 1, self._loss(), device)
+        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X, weight)
+        table, weights_of = Table(X, scaler, device), self._on(device, weight)
         grade, number = (torch.from_numpy(a).to(device) for a in (grades, query))
         for batch in _packed(query, np.arange(len(query)), self._stream_batch(), None):
             index = torch.from_numpy(batch).to(device)
-            learners[0].step(rows[index], grade[index], number[index])
+            rows, weights = table.take(batch), weights_of(batch)
+            learners[0].step(rows, grade[index], number[index], weights=weights)
         self._note_chunk(len(grades), device, first=first, n_outputs=1)
         self._learners = learners
         publish(self, networks_=self._averages(learners), scaler_=scaler)
         return self
 
+    def _loss(self) -> RankingLoss:
+        loss = RankingLoss(self.loss)
+        loss.relative_weights = True
+        return loss
+
     def _examples(self, X: Any, y: ArrayLike, *, reset: bool, minimum: int) -> tuple[Any, Vector]:
         rules: dict[str, Any] = {"reset": reset, "ensure_min_samples": minimum, "y_numeric": True}
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], **rules)
+        X, y = validate_data(self, X, y, **RULES, **rules)
         return X, np.asarray(y, dtype=np.float64)
 
     def predict(self, X: Any) -> Vector:
@@ -249,7 +288,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Examples.
 
         Returns
@@ -265,7 +304,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Examples.
         y : array-like of shape (n_samples,)
             Grades of at least 0; any real target without queries.

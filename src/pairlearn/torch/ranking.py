@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pairlearn.torch.margins import MarginLoss, as_margin_loss
-from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch
+from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights
 
 __all__ = ["RankingLoss"]
 
@@ -49,7 +49,13 @@ class RankingLoss(PairwiseLoss):
         super().__init__(pairing=pairing)
         self._name, self._function = loss, function
 
-    def forward(self, scores: Tensor, grades: Tensor, qid: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        scores: Tensor,
+        grades: Tensor,
+        qid: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
         """Return the loss of a batch.
 
         Parameters
@@ -60,6 +66,8 @@ class RankingLoss(PairwiseLoss):
             Grades, or any real target.
         qid : Tensor of int of shape (n,), optional
             The query of each document; one query by default.
+        sample_weight : Tensor of shape (n,), optional
+            A pair weighs the product of the weights of its documents, see `PairwiseLoss`.
 
         Returns
         -------
@@ -72,22 +80,28 @@ class RankingLoss(PairwiseLoss):
         _, qid = check_batch("scores", scores, qid)
         # A query, by number, and a grade for each document, side by side.
         query = torch.unique(qid, return_inverse=True)[1]
-        return self.mean_over_pairs(scores, torch.stack([query.double(), grades.double()]))
+        labels = torch.stack([query.double(), grades.double()])
+        return self.mean_over_pairs(scores, labels, check_weights(scores, sample_weight))
 
-    def within(self, values: Tensor, labels: Tensor) -> Totals:
+    def within(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over the pairs of one query with different grades."""
         qid, grades = labels
         counts = (qid[:, None] == qid[None, :]) & (grades[:, None] > grades[None, :])
         better, worse = counts.nonzero(as_tuple=True)
-        return [(self._function(values[better] - values[worse]).sum(), len(better))]
+        pair = None if weights is None else weights[better] * weights[worse]
+        return [self.total(self._function(values[better] - values[worse]), pair)]
 
-    def consecutive(self, values: Tensor, labels: Tensor) -> Totals:
+    def consecutive(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over consecutive pairs; those of other queries, or tied, cost nothing."""
         qid, grades = labels
         gap = grades[1:] - grades[:-1]
         counts = (qid[1:] == qid[:-1]) & (gap != 0)
         margins = (torch.sign(gap).to(values.dtype) * (values[1:] - values[:-1]))[counts]
-        return [(self._function(margins).sum(), len(gap) if len(margins) else 0)]
+        losses = self._function(margins)
+        if not len(margins) or weights is None:
+            return [(losses.sum(), len(gap) if len(margins) else 0)]
+        pair = weights[1:] * weights[:-1]
+        return [((pair[counts] * losses).sum(), self.divisor(pair.sum(), len(gap)))]
 
     def why_no_pairs(self) -> str:
         """Return why a batch can be without a pair that counts, and what helps."""

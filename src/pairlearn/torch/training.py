@@ -10,7 +10,10 @@ from typing import Any
 
 import torch
 
-__all__ = ["History", "Learner", "train"]
+__all__ = ["Batch", "History", "Learner", "train"]
+
+#: Inputs, labels of one or more kinds, and weights or None.
+Batch = tuple[Any, tuple[Any, ...], Any]
 
 
 @dataclass
@@ -42,12 +45,13 @@ class Learner:
         )
         self.horizon, self.n_steps = max(int(horizon), 1), 0
 
-    def step(self, inputs: Any, *labels: Any) -> float:
-        """Learn from one batch and return its loss."""
+    def step(self, inputs: Any, *labels: Any, weights: Any = None) -> float:
+        """Learn from one batch, with weights of its examples or without, and return its loss."""
         self.network.train()
         self.optimizer.zero_grad(set_to_none=True)
         found = self.network(inputs)
-        value = self.loss(found.reshape(len(inputs), -1), *labels)
+        own = {} if weights is None else {"sample_weight": weights}
+        value = self.loss(found.reshape(len(inputs), -1), *labels, **own)
         value.backward()
         self.optimizer.step()
         self.n_steps += 1
@@ -65,7 +69,7 @@ class Learner:
 
 def train(
     learner: Learner,
-    batches: Callable[[], Iterable[tuple[Any, ...]]],
+    batches: Callable[[], Iterable[Batch]],
     *,
     max_epochs: int,
     patience: int,
@@ -79,7 +83,7 @@ def train(
     learner : Learner
         The network.
     batches : callable
-        Returns the batches of an epoch, each the arguments of `Learner.step`.
+        Returns the batches of an epoch: inputs, labels and weights, see `Learner.step`.
     max_epochs, patience : int
         At most so many epochs, and so many without a better one.
     judge : callable, optional
@@ -95,8 +99,8 @@ def train(
     history, best, kept = History(), -float("inf"), learner.average
     for epoch in range(1, max_epochs + 1):
         total, count = 0.0, 0
-        for batch in batches():
-            total += learner.step(*batch)
+        for inputs, labels, weights in batches():
+            total += learner.step(inputs, *labels, weights=weights)
             count += 1
         history.losses.append(total / max(count, 1))
         if judge is None:

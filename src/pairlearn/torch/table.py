@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Examples as networks see them: standardised rows on a device, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pairlearn.solvers.rows import is_sparse
+from pairlearn.torch.standardise import Standardiser
+
+__all__ = ["Table", "rows_of_a_block"]
+
+#: Numbers of a block of rows that are dense at the same time.
+_NUMBERS = 2**21
+
+
+def rows_of_a_block(n_features: int, most: int) -> int:
+    """Return how many rows of so many features pass a network together."""
+    return min(max(_NUMBERS // max(n_features, 1), 1), most)
+
+
+class Table:
+    """Rows in the units of a standardiser, in single precision.
+
+    A dense table is moved to the device at once. Sparse rows stay as they are: what is asked for is
+    made dense, centred and scaled, and nothing else.
+    """
+
+    def __init__(self, X: Any, scaler: Standardiser, device: Any) -> None:
+        self._X, self._scaler, self._device = X, scaler, device
+        self._dense = None if is_sparse(X) else self._on_device(scaler.transform(X))
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self._X.shape[0])
+
+    def _on_device(self, rows: NDArray[Any]) -> Any:
+        return torch.from_numpy(rows.astype(np.float32, copy=False)).to(self._device)
+
+    def take(self, index: NDArray[np.int64]) -> Any:
+        """Return some rows, dense, on the device."""
+        if self._dense is not None:
+            return self._dense[torch.from_numpy(index).to(self._device)]
+        rows = np.empty((len(index), self._X.shape[1]), dtype=np.float32)
+        size = rows_of_a_block(rows.shape[1], len(self))
+        for begin in range(0, len(index), size):
+            part = slice(begin, begin + size)
+            rows[part] = self._scaler.transform(self._X[index[part]])
+        return self._on_device(rows)
+
+    def blocks(self, index: NDArray[np.int64]) -> Iterator[Any]:
+        """Yield some rows in blocks that fit into memory."""
+        size = rows_of_a_block(self._X.shape[1], len(self))
+        for begin in range(0, len(index), size):
+            yield self.take(index[begin : begin + size])
