@@ -127,6 +127,12 @@ class NpyArray(Target):
     weight = 3
     expected = (ReadError,)
 
+    def prepare(self, folder: Path) -> None:
+        # What is compiled or loaded here need not be so in every child.
+        data, labels = _saved(np.ones((4, 2))), _saved(np.array([0, 1, 0, 1]))
+        for dtype in ("float64", "float32"):
+            self.use((data, labels, {"dtype": dtype, "chunk_rows": 3}), folder)
+
     def make(self, rng: Random) -> tuple[bytes, bytes, dict[str, Any]]:
         n, d = int(60 * rng.random() ** 2), rng.randrange(1, 5)
         kind = rng.choice(["f8", "f8", "f4", "f2", "i8", "i4", "u1", "?", "c16", "U3", "O"])

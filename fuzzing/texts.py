@@ -29,7 +29,8 @@ _NUMBERS = ("1", "-2.5", "3e2", " 4 ", "", "NA", "nan", "inf", "1e999", "1e-400"
             "1_0", ".", "-", "1.2.3", "9" * 40, "0." + "0" * 50 + "1", "१", '"7"', '"8', '9"',
             '"a""b"', "1e308", "-0", "+5", "1e60", "5e-324", '"\n"')  # fmt: skip
 _COMPRESSIONS: tuple[Callable[[bytes], bytes], ...] = (
-    lambda data: gzip.compress(data, mtime=0), bz2.compress, lzma.compress,
+    lambda data: gzip.compress(data, mtime=0), bz2.compress,
+    lambda data: lzma.compress(data, preset=0),
 )  # fmt: skip
 
 
@@ -50,8 +51,12 @@ class _Pieces(io.RawIOBase):
 def _number(rng: Random) -> str:
     if rng.random() < 0.15:
         return rng.choice(_NUMBERS)
-    return rng.choice([f"{rng.gauss(0, 10):.{rng.randrange(18)}f}", repr(rng.gauss(0, 1)),
-                       str(rng.randrange(-9, 10)), f"{rng.gauss(0, 1):.3e}"])  # fmt: skip
+    kind = int(4 * rng.random())
+    if kind == 0:
+        return f"{rng.gauss(0, 10):.{int(18 * rng.random())}f}"
+    if kind == 1:
+        return repr(rng.gauss(0, 1))
+    return str(int(19 * rng.random()) - 9) if kind == 2 else f"{rng.gauss(0, 1):.3e}"
 
 
 def _damaged(rng: Random, data: bytes) -> bytes:
@@ -65,9 +70,15 @@ def _damaged(rng: Random, data: bytes) -> bytes:
     return data
 
 
+def _repeated(rng: Random, rows: list[str]) -> list[str]:
+    """Return rows, and now and then so many of the same ones that a reader has several windows."""
+    if rows and rng.random() < 0.0005:
+        return rng.choices(rows, k=rng.randrange(20_000, 40_000))
+    return rows
+
+
 def _n_rows(rng: Random) -> int:
-    # Now and then several windows of the reader.
-    return rng.randrange(20_000, 40_000) if rng.random() < 0.0005 else int(60 * rng.random() ** 2)
+    return int(60 * rng.random() ** 2)
 
 
 def check_chunks(chunks: list[Chunk], n_features: int) -> None:
@@ -204,6 +215,7 @@ class CsvText(_Text):
             if rng.random() < 0.03:
                 fields = fields[: rng.randrange(5)] + ["1"] * rng.randrange(2)
             rows.append(delimiter.join(fields))
+        rows[1:] = _repeated(rng, rows[1:])
         data = (end.join(rows) + end * rng.randrange(2)).encode()
         options = {
             "schema": rng.choice(_SCHEMAS),
@@ -236,6 +248,7 @@ class SvmlightText(_Text):
                 start.append(f"qid:{rng.choice([0, 1, 2, 3, -1, 10**20])}")
             rows.append(" ".join(start + entries) + rng.choice(["", "", "", " # note", " "]))
         end = rng.choice(["\n", "\n", "\r\n"])
+        rows = _repeated(rng, rows)
         data = (end.join(rows) + end * rng.randrange(2)).encode()
         options = {
             "n_features": 30,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -7,7 +8,13 @@ import pytest
 from scipy import stats
 
 import pairlearn.privacy.noise as noise_module
-from pairlearn.privacy.noise import NoiseSource, _Bits, discrete_gaussian
+from pairlearn.privacy.noise import (
+    NoiseSource,
+    _Bits,
+    _first_failure,
+    _geometric_exp,
+    discrete_gaussian,
+)
 
 
 def draw(source):
@@ -100,3 +107,35 @@ def test_bad_scale_is_refused():
         discrete_gaussian(1 << 25, 3)
     with pytest.raises(ValueError, match="positive"):
         NoiseSource(secure=False).protect(np.zeros(3), 0.0)
+
+
+def test_the_first_failure_goes_on_beyond_what_one_number_decides():
+    class Scripted(_Bits):
+        """Gives out the numbers of a list, whatever is asked for."""
+
+        def __init__(self, *numbers):
+            super().__init__()
+            self.numbers, self.asked = list(numbers), []
+
+        def below(self, bound, size):
+            self.asked.append(bound)
+            return np.full(size, self.numbers.pop(0), dtype=np.int64)
+
+    # 20! / k! - 1 is the largest number whose first failure is beyond k.
+    for k in range(1, 20):
+        edge = math.factorial(20) // math.factorial(k)
+        assert _first_failure(1, Scripted(edge - 1)).item() > k
+        if k > 1:
+            assert _first_failure(1, Scripted(edge)).item() == k
+    bits = Scripted(0, 0, 0, 1)
+    assert _first_failure(1, bits).item() == 23
+    assert bits.asked == [math.factorial(20), 21, 22, 23]
+
+
+def test_counts_before_a_failure_do_not_depend_on_how_trials_are_cut():
+    # Every count is a sum of trials in a row, also over the end of a batch.
+    counts = [_geometric_exp(size, _Bits(np.random.default_rng(size))) for size in range(1, 400)]
+    found = np.concatenate(counts)
+    expected = (1 - np.exp(-1)) * np.exp(-np.arange(5))
+    share = np.array([(found == k).mean() for k in range(5)])
+    assert (np.abs(share - expected) < 4 * np.sqrt(expected / len(found))).all()

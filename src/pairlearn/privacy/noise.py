@@ -15,6 +15,7 @@ A source made with a seed is reproducible and therefore not private; it says so.
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from os import getpid, urandom
 from typing import Any
@@ -104,6 +105,24 @@ class _KeyedBits(_Bits):
         return np.frombuffer(hashlib.shake_256(block).digest(8 * size), dtype="<u8")
 
 
+#: 20! / k! for k = 20, ..., 0.
+_SHARES = np.array([math.factorial(20) // math.factorial(k) for k in range(20, -1, -1)])
+
+
+def _first_failure(size: int, bits: _Bits) -> NDArray[np.int64]:
+    """Sample the first k = 1, 2, ... at which a draw of chance 1/k fails, exactly.
+
+    It is beyond k with probability 1/k!, so that one number below 20! decides up to k = 20; what is
+    beyond that is drawn one by one.
+    """
+    drawn = bits.below(math.factorial(20), size)
+    first = len(_SHARES) - np.searchsorted(_SHARES, drawn, side="right")
+    for place in np.flatnonzero(first == len(_SHARES)).tolist():
+        while bits.below(int(first[place]), 1)[0] == 0:
+            first[place] += 1
+    return first
+
+
 def _bernoulli_exp_fraction(
     numerator: NDArray[np.int64], denominator: int, bits: _Bits
 ) -> NDArray[np.bool_]:
@@ -113,21 +132,17 @@ def _bernoulli_exp_fraction(
     number of draws is odd with probability exp(-a/b). A draw of A_k is two independent ones, of
     chances a/b and 1/k.
     """
-    odd = np.zeros(len(numerator), dtype=np.bool_)
-    alive = np.arange(len(numerator))
+    first = _first_failure(len(numerator), bits)
+    # Where a = b the draws of chance a/b never fail.
+    alive = np.flatnonzero(numerator < denominator)
     k = 1
     while len(alive):
-        if denominator == 1:
-            success = numerator[alive] == 1
-        else:
-            success = bits.below(denominator, len(alive)) < numerator[alive]
-        if k > 1:
-            success &= bits.below(k, len(alive)) == 0
-        if k % 2 == 1:
-            odd[alive[~success]] = True
-        alive = alive[success]
+        success = bits.below(denominator, len(alive)) < numerator[alive]
+        first[alive[~success]] = k
         k += 1
-    return odd
+        alive = alive[success]
+        alive = alive[first[alive] > k]
+    return first % 2 == 1
 
 
 def _bernoulli_exp(
@@ -135,25 +150,32 @@ def _bernoulli_exp(
 ) -> NDArray[np.bool_]:
     """Sample Bernoulli(exp(-(whole + a/b))) exactly, for whole >= 0 and 0 <= a <= b."""
     result = _bernoulli_exp_fraction(numerator, denominator, bits)
-    left = whole.copy()
-    alive = np.flatnonzero(result & (left > 0))
-    while len(alive):
-        success = _bernoulli_exp_fraction(np.ones(len(alive), dtype=np.int64), 1, bits)
-        result[alive[~success]] = False
-        left[alive] -= 1
-        alive = alive[success & (left[alive] > 0)]
+    alive = np.flatnonzero(result & (whole > 0))
+    # So many chances of 1/e in a row, as often as there are.
+    result[alive] = _geometric_exp(len(alive), bits) >= whole[alive]
     return result
 
 
 def _geometric_exp(size: int, bits: _Bits) -> NDArray[np.int64]:
-    """Sample the number of successes of Bernoulli(1/e) before the first failure."""
-    count = np.zeros(size, dtype=np.int64)
-    alive = np.arange(size)
-    while len(alive):
-        success = _bernoulli_exp_fraction(np.ones(len(alive), dtype=np.int64), 1, bits)
-        alive = alive[success]
-        count[alive] += 1
-    return count
+    """Sample the number of successes of Bernoulli(1/e) before the first failure.
+
+    The failures of one row of trials part it into independent counts.
+    """
+    counts = np.empty(size, dtype=np.int64)
+    filled, before = 0, 0
+    while filled < size:
+        # A count takes 1 / (1 - 1/e) = 1.58 trials; draw in one go what is likely to be enough.
+        trials = int(1.7 * (size - filled)) + 16
+        success = _bernoulli_exp_fraction(np.ones(trials, dtype=np.int64), 1, bits)
+        failures = np.flatnonzero(~success)
+        lengths = np.diff(failures, prepend=-1) - 1
+        lengths[:1] += before
+        # What follows the last failure belongs to the next count.
+        before = trials - 1 - failures[-1] if len(failures) else before + trials
+        taken = lengths[: size - filled]
+        counts[filled : filled + len(taken)] = taken
+        filled += len(taken)
+    return counts
 
 
 def discrete_gaussian(scale: int, size: int, *, bits: _Bits | None = None) -> NDArray[np.int64]:

@@ -302,3 +302,32 @@ def test_a_nan_that_signals_is_refused_without_a_warning(tmp_path):
     [chunk] = reader
     assert chunk.lines.tolist() == [1, 3]
     assert reader.position.refusals.count == 1
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.timestamp("us"), pa.timestamp("s"), pa.timestamp("ns"), pa.duration("us")],
+    ids=str,
+)
+def test_times_beyond_those_of_python_are_categories_too(tmp_path, kind):
+    a = pa.array([2**63 - 1, 3, 2**63 - 1], pa.int64()).view(kind)
+    table = pa.table({"a": a, "target": [0, 1, 1]})
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
+        writer.write_table(table)
+    [chunk] = open_reader(tmp_path / "a.arrow", Schema(label="target", categorical={"a": 8}))
+    X = chunk.X.toarray() if hasattr(chunk.X, "toarray") else chunk.X
+    np.testing.assert_array_equal(X[0], X[2])
+    assert X[0].any()
+
+
+@pytest.mark.parametrize("label", [None, 0])
+def test_a_label_that_signals_is_refused_without_a_warning(tmp_path, label):
+    X = np.ones((3, 2), dtype=np.float32)
+    X.view(np.uint32)[2, 0] = 0x7F80_0001
+    np.save(tmp_path / "X.npy", X if label == 0 else np.ones((3, 1)))
+    np.save(tmp_path / "y.npy", X[:, 0])
+    y = None if label == 0 else tmp_path / "y.npy"
+    reader = NpyReader(tmp_path / "X.npy", y, label=label)
+    [chunk] = reader
+    assert chunk.lines.tolist() == [1, 2]
+    assert reader.position.refusals.count == 1

@@ -320,7 +320,7 @@ class ArrowReader(Reader):
     def _codes(self, array: Any, j: int, checker: RowChecker) -> NDArray[np.int64]:
         if not self._pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
-        texts = ["" if v is None else str(v) for v in array.dictionary.to_pylist()]
+        texts = [self._text(value) for value in array.dictionary]
         table = np.array([self._code(j, text) for text in texts] + [-1], dtype=np.int64)
         indices = array.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
         codes: NDArray[np.int64] = table[indices]
@@ -330,6 +330,16 @@ class ArrowReader(Reader):
             except RefusedFieldError as error:
                 checker.mark(row, f"column {self.layout.names[j]!r}: {error}")
         return codes
+
+    def _text(self, scalar: Any) -> str:
+        """Return the name of a category."""
+        try:
+            value = scalar.as_py()
+        except (OverflowError, ValueError) as error:
+            if isinstance(error, (self._pa.ArrowException, UnicodeError)):
+                raise
+            value = scalar.value  # a time beyond the years that Python counts: its number
+        return "" if value is None else str(value)
 
     def _code(self, j: int, text: str) -> int:
         return self.layout.code_of(j, text) if text else -1

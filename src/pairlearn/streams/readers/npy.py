@@ -224,12 +224,12 @@ class NpyReader(Reader):
             part = self._X.rows(begin, stop)
             labels = self._labels_as_read(begin, stop)
             self._take(part, labels)
-            y = None if labels is None else np.array(labels, dtype=np.float64)
-            if self._label is not None:
-                y = part[:, self._label].astype(np.float64)
-                part = np.delete(part, self._label, axis=1)
-            # What is too large for float32, or a NaN that signals, is refused below.
+            # What is too large for a type, or a NaN that signals, is refused below.
             with np.errstate(over="ignore", invalid="ignore"):
+                y = None if labels is None else np.array(labels, dtype=np.float64)
+                if self._label is not None:
+                    y = part[:, self._label].astype(np.float64)
+                    part = np.delete(part, self._label, axis=1)
                 X = np.ascontiguousarray(part, dtype=self.dtype)
             lines = np.arange(begin + 1, stop + 1)
             checker = RowChecker(self, None, str(self._X.path))
