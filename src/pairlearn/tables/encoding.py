@@ -27,11 +27,13 @@ from pairlearn.tables.dates import ORDERS, parse_dates
 from pairlearn.tables.kinds import Decision
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.rows import Block
+from pairlearn.tables.units import LONGEST_UNIT
 from pairlearn.tables.values import STYLES, is_missing, parse_numbers, yes_or_no
 
 __all__ = ["VERSION", "ColumnEncoder", "TableEncoder", "make_column"]
 
-VERSION = 1
+#: Version 2 has units of numbers and numbers that stand for no value.
+VERSION = 2
 #: Values are missing often from this share on, if so many are.
 _OFTEN, _AT_LEAST = 0.01, 5
 #: The most levels of a category. A level has a feature if it occurs ten times, in few rows once in
@@ -45,6 +47,9 @@ _WORDS, _WIDEST = 1024, 1 << 22
 _DENSE = 300
 #: Days of a year, a week and a day, and the span from which each wave is worth its features.
 _WAVES = {"year": (365.2425, 300.0), "week": (7.0, 14.0), "day": (1.0, 0.0)}
+
+#: Letters of the levels that a person is shown.
+_SHOWN = 30
 
 _OTHER, _ABSENT = "(other)", "(missing)"
 
@@ -108,7 +113,7 @@ class ColumnEncoder(ABC):
         """What becomes of missing values."""
         if self.missing == "refuse":
             return "rows with gaps are refused"
-        return "gaps: a feature of their own" if self.indicator else ""
+        return "gaps: own feature" if self.indicator else ""
 
     def _decide_indicator(self, absent: int, n: int) -> None:
         wanted = self.missing == "indicator"
@@ -130,15 +135,27 @@ class NumberColumn(ColumnEncoder):
 
     kind = "number"
 
-    def __init__(self, name: str, missing: str | float = "auto", style: str = "plain") -> None:
+    def __init__(
+        self,
+        name: str,
+        missing: str | float = "auto",
+        style: str = "plain",
+        unit: str = "",
+        nothing: float | None = None,
+    ) -> None:
         super().__init__(name, missing)
         self.style = style
+        self.unit = unit
+        self.nothing = nothing
         self.median = 0.0
 
     def read(self, fields: Sequence[str], odd: Odd) -> NDArray[np.float64]:
-        numbers, wrong = parse_numbers(fields, self.style)
+        numbers, wrong = parse_numbers(fields, self.style, self.unit)
         for k in wrong:
-            odd(k, f"{fields[k].strip()[:60]!r} is not a number")
+            said = f"{fields[k].strip()[:60]!r} is not a number"
+            odd(k, f"{said} in {self.unit}" if self.unit else said)
+        if self.nothing is not None:
+            numbers[numbers == self.nothing] = math.nan
         return numbers
 
     def fit(self, parts: Sequence[Any]) -> None:
@@ -159,10 +176,17 @@ class NumberColumn(ColumnEncoder):
         self._put_indicator(absent, put)
 
     def state(self) -> dict[str, Any]:
-        return {"style": self.style, "median": self.median, "indicator": self.indicator}
+        return {"style": self.style, "unit": self.unit, "nothing": self.nothing,
+                "median": self.median, "indicator": self.indicator}  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.style = _one_of(state, "style", STYLES)
+        # the first version of the table had neither
+        unit, nothing = state.get("unit", ""), state.get("nothing")
+        if not isinstance(unit, str) or len(unit) > LONGEST_UNIT:
+            raise ValueError(f"the saved unit of {self.name!r} must be a short text.")
+        self.unit = unit
+        self.nothing = None if nothing is None else _finite(state, "nothing")
         self.median = _finite(state, "median")
         self.indicator = _flag(state, "indicator")
 
@@ -267,7 +291,11 @@ class DateColumn(ColumnEncoder):
 
 
 class CategoryColumn(ColumnEncoder):
-    """A feature for each frequent level, for all others, and for none."""
+    """A feature for each frequent level, for all others, and for none.
+
+    Levels that differ in the size of letters only are one, under its most frequent spelling; levels
+    that a user gives may be different in that too.
+    """
 
     kind = "category"
 
@@ -282,6 +310,11 @@ class CategoryColumn(ColumnEncoder):
     def _set_levels(self, levels: tuple[str, ...]) -> None:
         self.levels = levels
         self._codes = {level: k for k, level in enumerate(levels)}
+        self._folded = {level.casefold(): k for k, level in reversed(list(enumerate(levels)))}
+
+    def _code(self, value: str, unknown: int) -> int:
+        code = self._codes.get(value)
+        return self._folded.get(value.casefold(), unknown) if code is None else code
 
     def read(self, fields: Sequence[str], odd: Odd) -> list[str]:
         shared: dict[str, str] = {}
@@ -301,6 +334,7 @@ class CategoryColumn(ColumnEncoder):
         n = absent + sum(counts.values())
         if not self._given:
             least = 1 if n < _HANDFUL else max(_RARE, min(_FREQUENT, n // _SHARE))
+            counts = _one_spelling(counts)
             frequent = [level for level, count in counts.items() if count >= least]
             frequent.sort(key=lambda level: (-counts[level], level))
             self._set_levels(tuple(sorted(frequent[:_MOST_LEVELS])))
@@ -321,8 +355,9 @@ class CategoryColumn(ColumnEncoder):
     def write(self, values: Any, put: Put) -> None:
         unknown = len(self.levels) if self.other else -1
         # An absent value that training never met is like a level that it never met.
-        table = {**self._codes, "": len(self.feature_names) - 1 if self.indicator else unknown}
-        codes = np.array([table.get(value, unknown) for value in values], dtype=np.int64)
+        table = {value: self._code(value, unknown) for value in set(values)}
+        table[""] = len(self.feature_names) - 1 if self.indicator else unknown
+        codes = np.array([table[value] for value in values], dtype=np.int64)
         rows = np.flatnonzero(codes >= 0)
         put(rows, codes[rows], 1.0)  # type: ignore[arg-type]
 
@@ -340,8 +375,29 @@ class CategoryColumn(ColumnEncoder):
 
     @property
     def describe(self) -> str:
-        shown = ", ".join(self.levels[:4]) + (", ..." if len(self.levels) > 4 else "")
-        return f"{len(self.levels)} levels ({shown})" if self.levels else "no frequent level"
+        if not self.levels:
+            return "every value is rare"
+        shown = ""
+        for k, level in enumerate(self.levels):
+            if k and (k == 4 or len(shown) + len(level) > _SHOWN):
+                return f"{len(self.levels)} levels ({shown}, ...)"
+            shown += f", {level}" if shown else level
+        return f"{len(self.levels)} level{'s' * (k > 0)} ({shown})"
+
+
+def _one_spelling(counts: Mapping[str, int]) -> Counter[str]:
+    """Return the counts of levels, those of one spelling for all sizes of letters.
+
+    >>> _one_spelling({"Visa": 3, "visa": 1, "cash": 2})
+    Counter({'Visa': 4, 'cash': 2})
+    """
+    spelling: dict[str, str] = {}
+    for level in sorted(counts, key=lambda level: (-counts[level], level)):
+        spelling.setdefault(level.casefold(), level)
+    found: Counter[str] = Counter()
+    for level, count in counts.items():
+        found[spelling[level.casefold()]] += count
+    return found
 
 
 class HashedColumn(ColumnEncoder):
@@ -431,7 +487,7 @@ def make_column(
     if decision.kind == "category":
         return CategoryColumn(name, missing, levels)
     if decision.kind == "number":
-        return NumberColumn(name, missing, decision.form)
+        return NumberColumn(name, missing, decision.form, decision.unit, decision.nothing)
     if decision.kind == "date":
         return DateColumn(name, missing, decision.form)
     return _COLUMNS[decision.kind](name, missing)
@@ -573,7 +629,9 @@ class TableEncoder:
         are asked for) has one spelling for each class.
         """
         plain = all(
-            type(c) is NumberColumn and c.style == "plain" and not c.indicator for c in self.columns
+            type(c) is NumberColumn
+            and (c.style, c.unit, c.nothing, c.indicator) == ("plain", "", None, False)
+            for c in self.columns
         )
         if not plain:
             return None
@@ -662,14 +720,14 @@ class TableEncoder:
         >>> TableEncoder.from_state({"version": 7})
         Traceback (most recent call last):
             ...
-        ValueError: the saved table has version 7, this library reads 1; upgrade pairlearn.
+        ValueError: the saved table has version 7, this library reads 1 to 2; upgrade pairlearn.
         """
         if not isinstance(state, Mapping):
             raise ValueError("the saved table is no mapping.")
-        if state.get("version") != VERSION:
+        if state.get("version") not in (1, VERSION):
             raise ValueError(
                 f"the saved table has version {state.get('version')!r:.20}, this library reads "
-                f"{VERSION}; upgrade pairlearn."
+                f"1 to {VERSION}; upgrade pairlearn."
             )
         given, qid, dtype = state.get("columns"), state.get("qid"), state.get("dtype")
         if not isinstance(given, list) or not given:
