@@ -162,7 +162,8 @@ def evaluation_page(
         note=f"Each with its {level} interval, on the examples of this page alone.",
     )  # fmt: skip
     decisions = Table(
-        "Decisions", [name.replace("_", " ") for name in thresholds[0]], [[_cell(v) for v in row.values()] for row in thresholds],
+        "Decisions", [name.replace("_", " ") for name in thresholds[0]],
+        [[_cell(v) for v in row.values()] for row in thresholds],
         "decisions", note="What saying positive above a threshold does, on these examples.",
     )  # fmt: skip
     parts: list[Part] = [table, decisions, *_curves(evidence, level)]
