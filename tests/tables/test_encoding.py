@@ -98,11 +98,20 @@ def test_dates_have_waves(tmp_path):
 def test_texts_are_hashed_words(tmp_path):
     text = "t,y\n" + "".join(f'"Good, really good word {k}!",{k % 2}\n' for k in range(30))
     table = load(tmp_path, text)
-    assert table.X.shape == (30, 1024)
-    row = table.X[3].toarray().ravel()
+    frequent = sorted(bucket_of(word, 1024) for word in ("good", "really", "word"))
+    assert table.plan.encoder.feature_names == tuple(f"t#{k}" for k in frequent)
+    assert table.X.tolist() == [[1.0] * 3] * 30
+    # a stream does not know which words will come
+    plan = plan_table([tmp_path / "a.csv"], TableOptions(label="y"))
+    [chunk] = TableReader([tmp_path / "a.csv"], plan.encoder, format="csv", labelled=True)
+    assert chunk.X.shape == (30, 1024)
+    row = chunk.X[3].toarray().ravel()
     expected = {bucket_of(word, 1024) for word in ("good", "really", "word", "3")}
     assert set(np.flatnonzero(row)) == expected
     assert set(row) == {0.0, 1.0}
+    rare = "t,y\n" + "".join(f'"a{k} b{k} c{k}",{k % 2}\n' for k in range(30))
+    with pytest.raises(ReadError, match="no word of 't' comes often enough"):
+        load(tmp_path, rare)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -219,6 +228,8 @@ def state(tmp_path):
         (("columns", 1, "name"), "Amount"), (("columns", 2, "waves"), ["day", "year"]),
         (("columns", 2, "waves"), ["month"]), (("columns", 2, "order"), "ydm"),
         (("columns", 3, "width"), 1 << 40), (("columns", 3, "width"), 1),
+        (("columns", 3, "kept"), [5, 3]), (("columns", 3, "kept"), [1024]),
+        (("columns", 3, "kept"), ["3"]), (("columns", 0, "unit"), 7), (("columns", 0, "nothing"), "9"),
         (("columns", 4, "levels"), ["a", "a"]), (("columns", 4, "levels"), [""]),
         (("columns", 4, "levels"), "ab"), (("columns", 4, "other"), None), (("label",), {}),
     ],

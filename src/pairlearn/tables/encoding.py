@@ -32,7 +32,7 @@ from pairlearn.tables.values import STYLES, is_missing, parse_numbers, yes_or_no
 
 __all__ = ["VERSION", "ColumnEncoder", "TableEncoder", "make_column"]
 
-#: Version 2 has units of numbers and numbers that stand for no value.
+#: Version 2 has units of numbers, numbers that stand for no value and frequent words.
 VERSION = 2
 #: Values are missing often from this share on, if so many are.
 _OFTEN, _AT_LEAST = 0.01, 5
@@ -102,6 +102,14 @@ class ColumnEncoder(ABC):
     @abstractmethod
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take in what `state` gave, after checking it."""
+
+    def narrow(self) -> None:  # noqa: B027 (most have nothing to leave out)
+        """Leave out features that `fit`, if it saw all rows, has found to be of no use."""
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether most of many features are zero."""
+        return False
 
     @property
     def describe(self) -> str:
@@ -453,18 +461,95 @@ class HashedColumn(ColumnEncoder):
         self.indicator = _flag(state, "indicator")
 
     @property
+    def is_sparse(self) -> bool:
+        return True
+
+    @property
     def describe(self) -> str:
         return f"hashed into {self.width} features"
 
 
 class TextColumn(HashedColumn):
-    """The words of a text, without punctuation and the size of letters."""
+    """The words of a text, without punctuation and the size of letters.
+
+    Where all rows are known, words that hardly any of them has get no feature: they cannot tell
+    classes apart, and a thousand of them drown the other columns.
+    """
 
     kind = "text"
 
+    def __init__(self, name: str, missing: str | float = "auto") -> None:
+        super().__init__(name, missing)
+        self._rows_with: Counter[str] | None = Counter()
+        self._frequent: list[int] = []
+        self._keep(None)
+
+    def _keep(self, kept: Sequence[int] | None) -> None:
+        self.kept = None if kept is None else tuple(kept)
+        self._places = np.arange(self.width)
+        if kept is not None:
+            self._places = np.full(self.width, -1)
+            self._places[list(kept)] = np.arange(len(kept))
+
     def _words(self, field: str) -> list[str]:
         letters = [c if c.isalnum() else " " for c in field.lower()]
-        return "".join(letters).split()
+        words = "".join(letters).split()
+        if self._rows_with is not None:
+            self._rows_with.update(set(words))
+        return words
+
+    def fit(self, parts: Sequence[Any]) -> None:
+        super().fit(parts)
+        least = 1 if sum(map(len, parts)) < _HANDFUL else _RARE
+        words = [word for word, rows in (self._rows_with or {}).items() if rows >= least]
+        self._frequent = sorted({bucket_of(word, self.width) for word in words})
+        # rows that come later are counted no more
+        self._rows_with = None
+
+    def narrow(self) -> None:
+        self._keep(self._frequent)
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.kept is None
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        names = tuple(f"{self.name}#{k}" for k in self.kept or ())
+        if self.kept is None:
+            return super().feature_names
+        return (*names, f"{self.name}={_ABSENT}") if self.indicator else names
+
+    def write(self, values: Any, put: Put) -> None:
+        rows = np.repeat(np.arange(len(values)), [len(value) for value in values])
+        buckets = np.array([bucket for value in values for bucket in value], dtype=np.int64)
+        places = self._places[buckets]
+        put(rows[places >= 0], places[places >= 0], 1.0)  # type: ignore[arg-type]
+        self._put_indicator(self.absent(values), put)
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "kept": None if self.kept is None else list(self.kept)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        if self.width != _WORDS:
+            raise ValueError(f"the saved text {self.name!r} must have {_WORDS} buckets.")
+        self._rows_with = None
+        # the first version of the table kept all
+        kept = state.get("kept")
+        if kept is not None and not (
+            isinstance(kept, list)
+            and all(type(k) is int and 0 <= k < self.width for k in kept)
+            and sorted(set(kept)) == kept
+        ):
+            raise ValueError(f"the saved words of {self.name!r} must be rising places.")
+        self._keep(kept)
+
+    @property
+    def describe(self) -> str:
+        if self.kept is None:
+            return super().describe
+        return f"{len(self.kept)} frequent word{'s' * (len(self.kept) != 1)}, hashed"
 
 
 _COLUMNS: dict[str, type[ColumnEncoder]] = {
@@ -573,10 +658,15 @@ class TableEncoder:
             found.append(column.read(block.columns[name], report))
         return found
 
-    def fit(self, parts: Sequence[list[Any]]) -> None:
-        """Learn medians and levels from the compact values of all rows."""
+    def fit(self, parts: Sequence[list[Any]], *, whole: bool = False) -> None:
+        """Learn medians and levels from the compact values of rows.
+
+        If these are the whole table, words of a text that are rare in it are left out.
+        """
         for k, column in enumerate(self.columns):
             column.fit([part[k] for part in parts])
+            if whole:
+                column.narrow()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -591,7 +681,7 @@ class TableEncoder:
     @property
     def sparse(self) -> bool:
         """Whether rows are stored sparse."""
-        hashed = any(isinstance(column, HashedColumn) for column in self.columns)
+        hashed = any(column.is_sparse for column in self.columns)
         return hashed or self.n_features > _DENSE
 
     @property

@@ -403,7 +403,13 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
         blocks[index] = _EMPTY  # its texts are not needed any more
     if not parts:
         raise ReadError(f"{files.name} has no usable row: {refuse.refusals}")
-    encoder.fit(parts)
+    encoder.fit(parts, whole=True)
+    if not encoder.n_features:
+        texts = listed([column.name for column in encoder.columns])
+        raise ReadError(
+            f"{files.name} leaves no feature: no word of {texts} comes often enough; name columns "
+            "with --numeric or --categorical."
+        )
     X: Any = [encoder.encode(part) for part in parts]
     if encoder.sparse:
         from scipy import sparse
