@@ -34,7 +34,7 @@ def train(folder, capsys, name="d.csv", *more):
         (b"a,b,y\n", "has a header and no rows"),
         (bytes(range(256)) * 50, "is not text: it has a zero byte at offset 0"),
         (b"a,b,z\n1,2,3\n", "has no label column 'y'; its columns: 'a', 'b', 'z'"),
-        (b"a,a,y\n1,2,3\n", "more than one column named 'a'; rename the columns"),
+        (b"a,y,y\n1,0,1\n", "more than one column named 'y'; rename all but the one"),
         (b"a,b,y\n1,2\n3\n4,5,6,7\n", "no usable row: 3 rows refused; first:"),
         (b"1,2,0\n3,4,1\n", "pass --no-header"),
         (b"a,b,y\n1,2,0\n3,4,0\n", "has the label 0, and two are needed"),

@@ -52,6 +52,37 @@ def test_categories(tmp_path):
     assert hashed.X[0, bucket_of("red", 16)] == 1.0
 
 
+def test_the_size_of_letters_makes_no_level(tmp_path):
+    levels = ["Visa"] * 12 + ["visa"] * 10 + ["VISA "] * 2 + ["cash"] * 12
+    text = "c,x,y\n" + "".join(f"{v},{k % 5},{k % 2}\n" for k, v in enumerate(levels))
+    table = load(tmp_path, text)
+    assert [n for n in table.plan.encoder.feature_names if n[0] == "c"] == [
+        "c=Visa", "c=cash", "c=(other)",
+    ]  # fmt: skip
+    assert column(table, "c=Visa") == [float(v.strip().lower() == "visa") for v in levels]
+    given = load(tmp_path, text, levels={"c": ["Visa", "visa"]})
+    assert column(given, "c=visa") == [float(v == "visa") for v in levels]
+
+
+def test_units_and_numbers_for_nothing(tmp_path):
+    fields = ["36.5 °C", "-999", "38.5 °C", "37 °C", "97 °F", "-999"] * 6
+    text = "t,x,y\n" + "".join(f"{v},{k % 5},{k % 2}\n" for k, v in enumerate(fields))
+    table = load(tmp_path, text.replace("97 °F", "37 °C"))
+    encoder = TableEncoder.from_state(json.loads(json.dumps(table.plan.encoder.state())))
+    number = encoder.columns[0]
+    assert (number.unit, number.nothing) == ("°c", -999.0)
+    assert table.plan.absent["t"] == pytest.approx(1 / 3)
+    odd = []
+    values = number.read(fields[:6], lambda k, reason: odd.append((k, reason)))
+    assert values[[0, 2, 3]].tolist() == [36.5, 38.5, 37.0]
+    assert np.isnan(values[[1, 4, 5]]).all()
+    assert odd == [(4, "'97 °F' is not a number in °c")]
+    # what the first version of the table wrote
+    old = {k: v for k, v in number.state().items() if k not in ("unit", "nothing")}
+    number.restore(old)
+    assert (number.unit, number.nothing) == ("", None)
+
+
 def test_dates_have_waves(tmp_path):
     days = np.arange("2023-01-01", "2024-02-01", dtype="datetime64[D]")
     text = "d,y\n" + "".join(f"{d},{k % 2}\n" for k, d in enumerate(days))
@@ -67,11 +98,20 @@ def test_dates_have_waves(tmp_path):
 def test_texts_are_hashed_words(tmp_path):
     text = "t,y\n" + "".join(f'"Good, really good word {k}!",{k % 2}\n' for k in range(30))
     table = load(tmp_path, text)
-    assert table.X.shape == (30, 1024)
-    row = table.X[3].toarray().ravel()
+    frequent = sorted(bucket_of(word, 1024) for word in ("good", "really", "word"))
+    assert table.plan.encoder.feature_names == tuple(f"t#{k}" for k in frequent)
+    assert table.X.tolist() == [[1.0] * 3] * 30
+    # a stream does not know which words will come
+    plan = plan_table([tmp_path / "a.csv"], TableOptions(label="y"))
+    [chunk] = TableReader([tmp_path / "a.csv"], plan.encoder, format="csv", labelled=True)
+    assert chunk.X.shape == (30, 1024)
+    row = chunk.X[3].toarray().ravel()
     expected = {bucket_of(word, 1024) for word in ("good", "really", "word", "3")}
     assert set(np.flatnonzero(row)) == expected
     assert set(row) == {0.0, 1.0}
+    rare = "t,y\n" + "".join(f'"a{k} b{k} c{k}",{k % 2}\n' for k in range(30))
+    with pytest.raises(ReadError, match="no word of 't' comes often enough"):
+        load(tmp_path, rare)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -180,7 +220,7 @@ def state(tmp_path):
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("version",), 2), (("columns",), []), (("columns",), 3), (("dtype",), "float16"),
+        (("version",), 3), (("columns",), []), (("columns",), 3), (("dtype",), "float16"),
         (("qid",), 3), (("columns", 0, "name"), 7), (("columns", 0, "kind"), "id"),
         (("columns", 0, "missing"), "x"), (("columns", 0, "missing"), True),
         (("columns", 0, "style"), "x"), (("columns", 0, "median"), 1e301),
@@ -188,6 +228,8 @@ def state(tmp_path):
         (("columns", 1, "name"), "Amount"), (("columns", 2, "waves"), ["day", "year"]),
         (("columns", 2, "waves"), ["month"]), (("columns", 2, "order"), "ydm"),
         (("columns", 3, "width"), 1 << 40), (("columns", 3, "width"), 1),
+        (("columns", 3, "kept"), [5, 3]), (("columns", 3, "kept"), [1024]),
+        (("columns", 3, "kept"), ["3"]), (("columns", 0, "unit"), 7), (("columns", 0, "nothing"), "9"),
         (("columns", 4, "levels"), ["a", "a"]), (("columns", 4, "levels"), [""]),
         (("columns", 4, "levels"), "ab"), (("columns", 4, "other"), None), (("label",), {}),
     ],

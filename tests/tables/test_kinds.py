@@ -32,6 +32,17 @@ from pairlearn.tables.labels import query_numbers
         ("when", ["2024-01-31", "2024-02-01", ""], "date"),
         ("when", ["31.01.2024", "01.02.2024"], "date"),
         ("price", ["$1,200.50", "$7.00"], "number"),
+        ("price", [f"USD {k * k},500" for k in range(1, 30)], "number"),
+        ("balance", ["($1,200.50)", "$7.00"], "number"),
+        ("temperature", [f"{k}.5 °C" for k in range(30)], "number"),
+        ("income", ["32.9k", "1.2M", "950"], "number"),
+        ("term", [" 36 months", " 60 months"], "number"),
+        ("part_id", [f"{k * k} X" for k in range(30)], "id"),
+        ("when", ["20240131", "20240201"], "date"),
+        ("amount", ["20240131", "20249901"], "number"),
+        ("when", ["Apr-2010", "Dec-2011"], "date"),
+        ("when", ["2024-01-31", "02/29/2024", "Feb 3, 2024"], "date"),
+        ("when", ["01/31/2024", "31/01/2024"] * 9, "excluded"),
     ],
 )
 def test_kinds(name, values, kind):
@@ -45,6 +56,18 @@ def test_what_the_user_says():
         decide("n", ["a", "b"], given="number")
     with pytest.raises(ReadError, match=r"--date n: most values are no dates.* 31\.03\.2024"):
         decide("n", ["a", "b"], given="date")
+
+
+def test_numbers_that_stand_for_none():
+    values = ["36.5", "-999", "38.1", "37.2", "-999", "39"]
+    decision = decide("temperature", values)
+    assert decision.nothing == -999.0
+    assert "-999 is no value (--numeric keeps it)" in decision.note
+    assert decide("temperature", values, given="number").nothing is None
+    assert decide("n", ["999", "999", "800", "1200"]).nothing is None
+    assert (
+        decide("temperature", [f"{v} °C" if v[0] != "-" else v for v in values]).nothing == -999.0
+    )
 
 
 def two(*texts, given=None):

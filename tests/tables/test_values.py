@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from pairlearn.tables.dates import date_order, parse_date, parse_dates
+from pairlearn.tables.units import MULTIPLIED, unit_of
 from pairlearn.tables.values import (
     file_style,
     is_missing,
@@ -40,6 +41,16 @@ from pairlearn.tables.values import (
         ("0,5", "european", 0.5),
         ("-1.234.567", "european", -1234567.0),
         ("1.5", "european", None),
+        ("-$5.00", "english", -5.0),
+        ("$-5", "english", -5.0),
+        ("($1,459.10)", "english", -1459.1),
+        ("(5)", "plain", None),
+        ("(-5)", "english", None),
+        ("--5", "english", None),
+        ("USD 13,459", "english", 13459.0),
+        ("13.459,50 EUR", "european", 13459.5),
+        ("\u22125 %", "english", -5.0),
+        ("ABC 5", "english", None),
     ],
 )
 def test_numbers(text, style, number):
@@ -48,6 +59,18 @@ def test_numbers(text, style, number):
     assert values[1] == 7.0
     assert math.isnan(values[0]) if number is None else values[0] == number
     assert wrong == ([0] if number is None and not is_missing(text) else [])
+
+
+def test_numbers_with_a_unit():
+    found, wrong = parse_numbers(["36 months", "1 Month", "7", "", "2 years"], "plain", "month")
+    assert found[:3].tolist() == [36.0, 1.0, 7.0]
+    assert wrong == [4]
+    assert parse_number("1.2M", "plain", MULTIPLIED) == 1.2e6
+    assert parse_number("950", "plain", MULTIPLIED) == 950.0
+    assert parse_number("-3,5 °C", "european", "°c") == -3.5
+    assert unit_of({"5 m": 3, "7 m": 2}) == "m"
+    assert unit_of({"5 kg": 3, "7 lb": 3, "9 oz": 3}) == ""
+    assert unit_of({"1st": 3, "2nd": 3, "3rd": 3, "4th": 1}) == ""
 
 
 def test_numbers_in_a_column_are_those_of_float(rng):
@@ -108,7 +131,16 @@ def test_nothing_and_yes():
         ("2024-01-01 13:30+02:00", "ymd", "2024-01-01T11:30"),
         ("2024-01-01 13:30:00Z", "ymd", "2024-01-01T13:30"),
         ("2024-01-01 25:00", "ymd", None),
-        ("20240101", "ymd", None),
+        ("20240101", "ymd", "2024-01-01"),
+        ("20241301", "ymd", None),
+        ("2024-03", "dmy", "2024-03-01"),
+        ("3/2024", "mdy", "2024-03-01"),
+        ("Sept-2024", "ymd", "2024-09-01"),
+        ("Marketing 2024", "ymd", None),
+        ("10-Apr-24", "ymd", "2024-04-10"),
+        ("Mon, 01 Jan 2024 10:00:00 +0000", "ymd", "2024-01-01T10:00"),
+        ("31.12.1999", "ymd", None),
+        ("2024-12-31", "mdy", "2024-12-31"),
         ("soon", "dmy", None),
     ],
 )
@@ -131,3 +163,7 @@ def test_the_order_of_dates():
     assert date_order(["01/02/2024"], european=True) == ("dmy", 1.0, False)
     assert date_order(["01.02.2024"], european=False) == ("dmy", 1.0, False)
     assert date_order(["x"], european=False)[1] == 0.0
+    mixed = ["2024-01-31", "Feb 3, 2024", "02/03/2024", "02/29/2024"]
+    assert date_order(mixed, european=False) == ("mdy", 1.0, True)
+    assert date_order(mixed[:3], european=False) == ("mdy", 1.0, False)
+    assert date_order(mixed[:2], european=False) == ("ymd", 1.0, True)

@@ -117,6 +117,7 @@ def command(
         "model": model,
         "rows": len(scores),
         "positive": int(labels.sum()),
+        "positive_class": str(fitted.classes_[1]),
         "refused": reader.refusals.count,
         "auc": interval.auc,
         "low": interval.low,
@@ -233,7 +234,7 @@ def _text(values: dict[str, Any]) -> str:
     lines = [
         f"AUC {values['auc']:.4f}, {level:g} % interval [{values['low']:.4f}, "
         f"{values['high']:.4f}] (DeLong)",
-        f"{values['rows']} rows, {values['positive']} positive",
+        f"{values['rows']} rows, {values['positive']} positive ({values['positive_class']})",
         f"{'at':<10} {'threshold':>12} {'recall':>8} {'fpr':>8} {'precision':>10} {'accuracy':>9}",
     ]
     for row in values["thresholds"]:
@@ -264,6 +265,7 @@ def _report(
     _need_matplotlib()
     measures = measures_of(evidence)
     facts = {"model": values["model"], "data": ", ".join(data), "rows": str(values["rows"]),
+             "positive class": values["positive_class"],
              "refused rows": str(values["refused"])}  # fmt: skip
     page = evaluation_page(
         evidence,

@@ -101,7 +101,7 @@ def reading_options(function: F) -> F:
 def column_options(function: F) -> F:
     """Add the options that say what columns of a table are, for commands that find that out."""
     for name, help_text in (
-        ("text", "Columns of words, hashed into 1024 features."),
+        ("text", "Columns of words, hashed into at most 1024 features."),
         ("date", "Columns that are dates."),
         ("numeric", "Columns that are numbers."),
         ("exclude", "Columns to leave out."),

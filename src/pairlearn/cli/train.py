@@ -336,7 +336,10 @@ def _opened(data: tuple[str, ...], reading: Reading, problem: str, form: str, ho
         table = load_table(sources, options)
         return _Data(table=table, plan=table.plan)
     plan = plan_table(sources, options)
-    schema = plan.encoder.as_schema(classes=True) if plan.numeric_queries else None
+    # the compiled readers know columns by their names alone, and queries as numbers
+    schema = None
+    if plan.numeric_queries and not plan.repeated:
+        schema = plan.encoder.as_schema(classes=True)
     if schema is not None:
         reading = replace(reading, delimiter=plan.delimiter if form == "csv" else None)
         return _Data(reader=open_data(data, schema, reading), plan=plan, schema=schema)

@@ -24,6 +24,7 @@ from pairlearn.restored import restored_count, restored_number
 from pairlearn.streams.readers.schema import bucket_of
 from pairlearn.tables.dates import ORDERS, parse_dates
 from pairlearn.tables.kinds import Decision
+from pairlearn.tables.units import LONGEST_UNIT
 from pairlearn.tables.values import STYLES, is_missing, parse_numbers, yes_or_no
 
 __all__ = ["ColumnEncoder", "make_column", "restored_column"]
@@ -39,6 +40,9 @@ _HANDFUL = 30
 _WORDS, _WIDEST = 1024, 1 << 22
 #: Days of a year, a week and a day, and the span from which each wave is worth its features.
 _WAVES = {"year": (365.2425, 300.0), "week": (7.0, 14.0), "day": (1.0, 0.0)}
+
+#: Letters of the levels that a person is shown.
+_SHOWN = 30
 
 _OTHER, _ABSENT = "(other)", "(missing)"
 
@@ -92,6 +96,14 @@ class ColumnEncoder(ABC):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take in what `state` gave, after checking it."""
 
+    def narrow(self) -> None:  # noqa: B027 (most have nothing to leave out)
+        """Leave out features that `fit`, if it saw all rows, has found to be of no use."""
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether most of many features are zero."""
+        return False
+
     @property
     def describe(self) -> str:
         """What becomes of the column, for a person; empty where that is plain."""
@@ -102,7 +114,7 @@ class ColumnEncoder(ABC):
         """What becomes of missing values."""
         if self.missing == "refuse":
             return "rows with gaps are refused"
-        return "gaps: a feature of their own" if self.indicator else ""
+        return "gaps: own feature" if self.indicator else ""
 
     def _decide_indicator(self, absent: int, n: int) -> None:
         wanted = self.missing == "indicator"
@@ -124,15 +136,27 @@ class NumberColumn(ColumnEncoder):
 
     kind = "number"
 
-    def __init__(self, name: str, missing: str | float = "auto", style: str = "plain") -> None:
+    def __init__(
+        self,
+        name: str,
+        missing: str | float = "auto",
+        style: str = "plain",
+        unit: str = "",
+        nothing: float | None = None,
+    ) -> None:
         super().__init__(name, missing)
         self.style = style
+        self.unit = unit
+        self.nothing = nothing
         self.median = 0.0
 
     def read(self, fields: Sequence[str], odd: Odd) -> NDArray[np.float64]:
-        numbers, wrong = parse_numbers(fields, self.style)
+        numbers, wrong = parse_numbers(fields, self.style, self.unit)
         for k in wrong:
-            odd(k, f"{fields[k].strip()[:60]!r} is not a number")
+            said = f"{fields[k].strip()[:60]!r} is not a number"
+            odd(k, f"{said} in {self.unit}" if self.unit else said)
+        if self.nothing is not None:
+            numbers[numbers == self.nothing] = math.nan
         return numbers
 
     def fit(self, parts: Sequence[Any]) -> None:
@@ -153,10 +177,17 @@ class NumberColumn(ColumnEncoder):
         self._put_indicator(absent, put)
 
     def state(self) -> dict[str, Any]:
-        return {"style": self.style, "median": self.median, "indicator": self.indicator}
+        return {"style": self.style, "unit": self.unit, "nothing": self.nothing,
+                "median": self.median, "indicator": self.indicator}  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.style = _one_of(state, "style", STYLES)
+        # the first version of the table had neither
+        unit, nothing = state.get("unit", ""), state.get("nothing")
+        if not isinstance(unit, str) or len(unit) > LONGEST_UNIT:
+            raise ValueError(f"the saved unit of {self.name!r} must be a short text.")
+        self.unit = unit
+        self.nothing = None if nothing is None else _finite(state, "nothing")
         self.median = _finite(state, "median")
         self.indicator = _flag(state, "indicator")
 
@@ -261,7 +292,11 @@ class DateColumn(ColumnEncoder):
 
 
 class CategoryColumn(ColumnEncoder):
-    """A feature for each frequent level, for all others, and for none."""
+    """A feature for each frequent level, for all others, and for none.
+
+    Levels that differ in the size of letters only are one, under its most frequent spelling; levels
+    that a user gives may be different in that too.
+    """
 
     kind = "category"
 
@@ -276,6 +311,11 @@ class CategoryColumn(ColumnEncoder):
     def _set_levels(self, levels: tuple[str, ...]) -> None:
         self.levels = levels
         self._codes = {level: k for k, level in enumerate(levels)}
+        self._folded = {level.casefold(): k for k, level in reversed(list(enumerate(levels)))}
+
+    def _code(self, value: str, unknown: int) -> int:
+        code = self._codes.get(value)
+        return self._folded.get(value.casefold(), unknown) if code is None else code
 
     def read(self, fields: Sequence[str], odd: Odd) -> list[str]:
         shared: dict[str, str] = {}
@@ -295,6 +335,7 @@ class CategoryColumn(ColumnEncoder):
         n = absent + sum(counts.values())
         if not self._given:
             least = 1 if n < _HANDFUL else max(_RARE, min(_FREQUENT, n // _SHARE))
+            counts = _one_spelling(counts)
             frequent = [level for level, count in counts.items() if count >= least]
             frequent.sort(key=lambda level: (-counts[level], level))
             self._set_levels(tuple(sorted(frequent[:_MOST_LEVELS])))
@@ -315,8 +356,9 @@ class CategoryColumn(ColumnEncoder):
     def write(self, values: Any, put: Put) -> None:
         unknown = len(self.levels) if self.other else -1
         # An absent value that training never met is like a level that it never met.
-        table = {**self._codes, "": len(self.feature_names) - 1 if self.indicator else unknown}
-        codes = np.array([table.get(value, unknown) for value in values], dtype=np.int64)
+        table = {value: self._code(value, unknown) for value in set(values)}
+        table[""] = len(self.feature_names) - 1 if self.indicator else unknown
+        codes = np.array([table[value] for value in values], dtype=np.int64)
         rows = np.flatnonzero(codes >= 0)
         put(rows, codes[rows], 1.0)  # type: ignore[arg-type]
 
@@ -334,8 +376,29 @@ class CategoryColumn(ColumnEncoder):
 
     @property
     def describe(self) -> str:
-        shown = ", ".join(self.levels[:4]) + (", ..." if len(self.levels) > 4 else "")
-        return f"{len(self.levels)} levels ({shown})" if self.levels else "no frequent level"
+        if not self.levels:
+            return "every value is rare"
+        shown = ""
+        for k, level in enumerate(self.levels):
+            if k and (k == 4 or len(shown) + len(level) > _SHOWN):
+                return f"{len(self.levels)} levels ({shown}, ...)"
+            shown += f", {level}" if shown else level
+        return f"{len(self.levels)} level{'s' * (k > 0)} ({shown})"
+
+
+def _one_spelling(counts: Mapping[str, int]) -> Counter[str]:
+    """Return the counts of levels, those of one spelling for all sizes of letters.
+
+    >>> _one_spelling({"Visa": 3, "visa": 1, "cash": 2})
+    Counter({'Visa': 4, 'cash': 2})
+    """
+    spelling: dict[str, str] = {}
+    for level in sorted(counts, key=lambda level: (-counts[level], level)):
+        spelling.setdefault(level.casefold(), level)
+    found: Counter[str] = Counter()
+    for level, count in counts.items():
+        found[spelling[level.casefold()]] += count
+    return found
 
 
 class HashedColumn(ColumnEncoder):
@@ -391,18 +454,95 @@ class HashedColumn(ColumnEncoder):
         self.indicator = _flag(state, "indicator")
 
     @property
+    def is_sparse(self) -> bool:
+        return True
+
+    @property
     def describe(self) -> str:
         return f"hashed into {self.width} features"
 
 
 class TextColumn(HashedColumn):
-    """The words of a text, without punctuation and the size of letters."""
+    """The words of a text, without punctuation and the size of letters.
+
+    Where all rows are known, words that hardly any of them has get no feature: they cannot tell
+    classes apart, and a thousand of them drown the other columns.
+    """
 
     kind = "text"
 
+    def __init__(self, name: str, missing: str | float = "auto") -> None:
+        super().__init__(name, missing)
+        self._rows_with: Counter[str] | None = Counter()
+        self._frequent: list[int] = []
+        self._keep(None)
+
+    def _keep(self, kept: Sequence[int] | None) -> None:
+        self.kept = None if kept is None else tuple(kept)
+        self._places = np.arange(self.width)
+        if kept is not None:
+            self._places = np.full(self.width, -1)
+            self._places[list(kept)] = np.arange(len(kept))
+
     def _words(self, field: str) -> list[str]:
         letters = [c if c.isalnum() else " " for c in field.lower()]
-        return "".join(letters).split()
+        words = "".join(letters).split()
+        if self._rows_with is not None:
+            self._rows_with.update(set(words))
+        return words
+
+    def fit(self, parts: Sequence[Any]) -> None:
+        super().fit(parts)
+        least = 1 if sum(map(len, parts)) < _HANDFUL else _RARE
+        words = [word for word, rows in (self._rows_with or {}).items() if rows >= least]
+        self._frequent = sorted({bucket_of(word, self.width) for word in words})
+        # rows that come later are counted no more
+        self._rows_with = None
+
+    def narrow(self) -> None:
+        self._keep(self._frequent)
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.kept is None
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        names = tuple(f"{self.name}#{k}" for k in self.kept or ())
+        if self.kept is None:
+            return super().feature_names
+        return (*names, f"{self.name}={_ABSENT}") if self.indicator else names
+
+    def write(self, values: Any, put: Put) -> None:
+        rows = np.repeat(np.arange(len(values)), [len(value) for value in values])
+        buckets = np.array([bucket for value in values for bucket in value], dtype=np.int64)
+        places = self._places[buckets]
+        put(rows[places >= 0], places[places >= 0], 1.0)  # type: ignore[arg-type]
+        self._put_indicator(self.absent(values), put)
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "kept": None if self.kept is None else list(self.kept)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        if self.width != _WORDS:
+            raise ValueError(f"the saved text {self.name!r} must have {_WORDS} buckets.")
+        self._rows_with = None
+        # the first version of the table kept all
+        kept = state.get("kept")
+        if kept is not None and not (
+            isinstance(kept, list)
+            and all(type(k) is int and 0 <= k < self.width for k in kept)
+            and sorted(set(kept)) == kept
+        ):
+            raise ValueError(f"the saved words of {self.name!r} must be rising places.")
+        self._keep(kept)
+
+    @property
+    def describe(self) -> str:
+        if self.kept is None:
+            return super().describe
+        return f"{len(self.kept)} frequent word{'s' * (len(self.kept) != 1)}, hashed"
 
 
 _COLUMNS: dict[str, type[ColumnEncoder]] = {
@@ -425,7 +565,7 @@ def make_column(
     if decision.kind == "category":
         return CategoryColumn(name, missing, levels)
     if decision.kind == "number":
-        return NumberColumn(name, missing, decision.form)
+        return NumberColumn(name, missing, decision.form, decision.unit, decision.nothing)
     if decision.kind == "date":
         return DateColumn(name, missing, decision.form)
     return _COLUMNS[decision.kind](name, missing)

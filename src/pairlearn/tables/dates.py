@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Dates and times as people write them: which order they have, and days since 1970.
 
-Orders: "ymd" (2024-03-31), "dmy" (31.03.2024, 31 Mar 2024) and "mdy" (03/31/2024, Mar 31, 2024);
-each may be followed by a time, half of the day and an offset from UTC.
+Years that come first (2024-03-31, 20240331, 2024-03) and months that have a name (31 Mar 2024,
+Mar 31, 2024, Mar-2024) say themselves what they are. Numbers that end with the year have an order,
+"dmy" (31.03.2024) or "mdy" (03/31/2024); in the order "ymd" they are no dates. Each may be followed
+by a time, half of the day and an offset from UTC. A month without a day is its first.
 """
 
 from __future__ import annotations
@@ -21,44 +23,56 @@ __all__ = ["ORDERS", "date_order", "parse_date", "parse_dates"]
 
 ORDERS = ("ymd", "dmy", "mdy")
 
-_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTHS = {name: k + 1 for k, name in enumerate(_NAMES)}
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september",
+           "october", "november", "december")  # fmt: skip
+_WEEKDAY = r"(?:[Mm]on|[Tt]ue|[Ww]ed|[Tt]hu|[Ff]ri|[Ss]at|[Ss]un)[a-z]{0,6},? +"
 _TIME = (
     r"(?:(?:T|\s+|,\s*)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d+)?))?"
     r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*(?P<zone>Z|UTC|[+-]\d{2}:?\d{2})?)?"
 )
-_YEAR_FIRST = re.compile(rf"(?P<a>\d{{4}})([-/.])(?P<b>\d{{1,2}})\2(?P<c>\d{{1,2}}){_TIME}")
-_YEAR_LAST = re.compile(rf"(?P<a>\d{{1,2}})([-/.])(?P<b>\d{{1,2}})\2(?P<c>\d{{4}}|\d{{2}}){_TIME}")
-_DAY_NAMED = re.compile(
-    rf"(?P<a>\d{{1,2}})[ .-]+(?P<b>[A-Za-z]{{3,9}})[ .,-]+(?P<c>\d{{4}}){_TIME}"
+_NAMED = r"(?P<b>[A-Za-z]{3,9})"
+_YEAR = r"(?P<c>\d{4}|\d{2})"
+#: What says itself which part is which; `c` is the year, `b` the month, `a` the day.
+_PLAIN = (
+    re.compile(rf"(?P<c>\d{{4}})([-/.])(?P<b>\d{{1,2}})\2(?P<a>\d{{1,2}}){_TIME}"),
+    re.compile(r"(?P<c>(?:19|20)\d{2})(?P<b>\d{2})(?P<a>\d{2})"),
+    re.compile(r"(?P<c>(?:19|20)\d{2})[-/](?P<b>\d{1,2})"),
+    re.compile(r"(?P<b>\d{1,2})/(?P<c>(?:19|20)\d{2})"),
+    re.compile(rf"(?:{_WEEKDAY})?(?P<a>\d{{1,2}})[ .-]+{_NAMED}[ .,-]+{_YEAR}{_TIME}"),
+    re.compile(rf"(?:{_WEEKDAY})?{_NAMED}[ .-]+(?P<a>\d{{1,2}}),?[ -]+(?P<c>\d{{4}}){_TIME}"),
+    re.compile(rf"{_NAMED}[ .-]+(?P<c>(?:19|20)\d{{2}})"),
 )
-_MONTH_NAMED = re.compile(
-    rf"(?P<b>[A-Za-z]{{3,9}})[ .-]+(?P<a>\d{{1,2}}),?[ -]+(?P<c>\d{{4}}){_TIME}"
-)
+_YEAR_LAST = re.compile(rf"(?P<a>\d{{1,2}})([-/.])(?P<b>\d{{1,2}})\2{_YEAR}{_TIME}")
 _EPOCH = date(1970, 1, 1).toordinal()
 #: Two digits of a year from here on are of the last century, as POSIX has it.
 _CENTURY = 69
 
 
 def _month(text: str) -> int:
-    return _MONTHS.get(text[:3].lower(), 0)
+    if text.isdigit():
+        return int(text)
+    return next((k for k, name in enumerate(_MONTHS, 1) if name.startswith(text.lower())), 0)
 
 
-def _fields(text: str, order: str) -> tuple[int, int, int, re.Match[str]] | None:
-    """Return year, month, day and the match."""
-    if order == "ymd":
-        match = _YEAR_FIRST.fullmatch(text)
-        return match and (int(match["a"]), int(match["b"]), int(match["c"]), match)
-    named = _DAY_NAMED.fullmatch(text) if order == "dmy" else _MONTH_NAMED.fullmatch(text)
-    if named:
-        return int(named["c"]), _month(named["b"]), int(named["a"]), named
-    match = _YEAR_LAST.fullmatch(text)
-    if not match:
+def _fields(text: str, order: str) -> tuple[int, int, int, dict[str, str | None]] | None:
+    """Return year, month, day and all that was found."""
+    # no date has fewer letters than 1/1/24 or more than a day of the week, a date and a time
+    if not 6 <= len(text) <= 60:
         return None
-    first, second, year = int(match["a"]), int(match["b"]), int(match["c"])
-    if len(match["c"]) == 2:
-        year += 1900 if year >= _CENTURY else 2000
-    return (year, second, first, match) if order == "dmy" else (year, first, second, match)
+    match = next((found for form in _PLAIN if (found := form.fullmatch(text))), None)
+    if match is None and order != "ymd":
+        match = _YEAR_LAST.fullmatch(text)
+        if match is not None and order == "mdy":
+            return _year(match["c"]), int(match["a"]), int(match["b"]), match.groupdict()
+    if match is None:
+        return None
+    parts = match.groupdict()
+    return _year(match["c"]), _month(match["b"]), int(parts.get("a") or 1), parts
+
+
+def _year(text: str) -> int:
+    year = int(text)
+    return year + (0 if len(text) == 4 else 1900 if year >= _CENTURY else 2000)
 
 
 def parse_date(text: str, order: str) -> float | None:
@@ -72,23 +86,22 @@ def parse_date(text: str, order: str) -> float | None:
     found = _fields(text.strip(), order)
     if found is None:
         return None
-    year, month, day, match = found
+    year, month, day, parts = found
     try:
         days = date(year, month, day).toordinal() - _EPOCH
     except ValueError:
         return None
-    if match["hour"] is None:
+    if parts.get("hour") is None:
         return float(days)
-    hour, minute = int(match["hour"]), int(match["minute"])
-    second = float(match["second"] or 0.0)
-    if match["half"]:
+    hour, minute = int(parts["hour"] or 0), int(parts["minute"] or 0)
+    second, half, zone = float(parts["second"] or 0.0), parts["half"], parts["zone"]
+    if half:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + 12 * (match["half"][0] in "Pp")
+        hour = hour % 12 + 12 * (half[0] in "Pp")
     if hour > 23 or minute > 59 or second >= 61.0:
         return None
     seconds = 3600 * hour + 60 * minute + second
-    zone = match["zone"]
     if zone and zone[0] in "+-":
         offset = 3600 * int(zone[1:3]) + 60 * int(zone[-2:])
         seconds += -offset if zone[0] == "+" else offset
@@ -131,8 +144,10 @@ def date_order(texts: Sequence[str], *, european: bool) -> tuple[str, float, boo
         for order in ORDERS
     }
     best = max(shares.values())
-    if shares["dmy"] == shares["mdy"] == best > shares["ymd"]:
-        slashes = sum("/" in text for text in texts) > len(texts) / 2
-        return ("mdy" if slashes and not european else "dmy"), best, False
+    # dates that are read in every order need none
     order = max(shares, key=shares.__getitem__)
-    return order, best, True
+    if order == "ymd" or shares["dmy"] != shares["mdy"]:
+        return order, best, True
+    last = [text for text in texts if parse_date(text, "ymd") is None]
+    slashes = sum("/" in text for text in last) > len(last) / 2
+    return ("mdy" if slashes and not european else "dmy"), best, False

@@ -25,7 +25,8 @@ from pairlearn.tables.rows import Block
 
 __all__ = ["VERSION", "TableEncoder"]
 
-VERSION = 1
+#: Version 2 has units of numbers, numbers that stand for no value and frequent words.
+VERSION = 2
 #: With more features than this most are zero, and rows are stored sparse.
 _DENSE = 300
 
@@ -91,10 +92,15 @@ class TableEncoder:
             found.append(column.read(block.columns[name], report))
         return found
 
-    def fit(self, parts: Sequence[list[Any]]) -> None:
-        """Learn medians and levels from the compact values of all rows."""
+    def fit(self, parts: Sequence[list[Any]], *, whole: bool = False) -> None:
+        """Learn medians and levels from the compact values of rows.
+
+        If these are the whole table, words of a text that are rare in it are left out.
+        """
         for k, column in enumerate(self.columns):
             column.fit([part[k] for part in parts])
+            if whole:
+                column.narrow()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -109,7 +115,7 @@ class TableEncoder:
     @property
     def sparse(self) -> bool:
         """Whether rows are stored sparse."""
-        hashed = any(isinstance(column, HashedColumn) for column in self.columns)
+        hashed = any(column.is_sparse for column in self.columns)
         return hashed or self.n_features > _DENSE
 
     @property
@@ -147,7 +153,9 @@ class TableEncoder:
         are asked for) has one spelling for each class.
         """
         plain = all(
-            type(c) is NumberColumn and c.style == "plain" and not c.indicator for c in self.columns
+            type(c) is NumberColumn
+            and (c.style, c.unit, c.nothing, c.indicator) == ("plain", "", None, False)
+            for c in self.columns
         )
         if not plain:
             return None
@@ -236,14 +244,14 @@ class TableEncoder:
         >>> TableEncoder.from_state({"version": 7})
         Traceback (most recent call last):
             ...
-        ValueError: the saved table has version 7, this library reads 1; upgrade pairlearn.
+        ValueError: the saved table has version 7, this library reads 1 to 2; upgrade pairlearn.
         """
         if not isinstance(state, Mapping):
             raise ValueError("the saved table is no mapping.")
-        if state.get("version") != VERSION:
+        if state.get("version") not in (1, VERSION):
             raise ValueError(
                 f"the saved table has version {state.get('version')!r:.20}, this library reads "
-                f"{VERSION}; upgrade pairlearn."
+                f"1 to {VERSION}; upgrade pairlearn."
             )
         given, qid, dtype = state.get("columns"), state.get("qid"), state.get("dtype")
         if not isinstance(given, list) or not given:

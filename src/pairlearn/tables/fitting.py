@@ -7,6 +7,7 @@ ones); labels, levels and medians come from all rows that are in memory.
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from pairlearn.tables.kinds import UNUSED, Decision, decide
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.reader import OddFields, labelled_rows
 from pairlearn.tables.rows import Block, open_table
-from pairlearn.tables.values import file_style, is_missing
+from pairlearn.tables.values import file_style, is_missing, parse_number
 
 __all__ = ["FittedTable", "Plan", "TableOptions", "load_table", "plan_table"]
 
@@ -98,6 +99,8 @@ class Plan:
         What stands between fields.
     numeric_queries : bool
         Whether queries, if there are any, are whole numbers.
+    repeated : tuple of str
+        Names that several columns of the first file have; later ones got numbers.
     """
 
     decisions: tuple[Decision, ...]
@@ -106,6 +109,7 @@ class Plan:
     notes: tuple[str, ...]
     delimiter: str
     numeric_queries: bool
+    repeated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +146,7 @@ class _Files:
         self.name: str = self._first.name
         self.delimiter: str = self._first.delimiter
         self.notes: tuple[str, ...] = self._first.notes
+        self.repeated: tuple[str, ...] = self._first.repeated
 
     def _open(self, source: Any) -> Any:
         options = self._options
@@ -169,9 +174,21 @@ def _column(name: str, names: Sequence[str], source: str, what: str, header: boo
         return name
     if not header and name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
         return names[int(name)]
-    near = [known for known in names if known.casefold() == name.strip().casefold()]
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    near = _near(name.strip().casefold(), {known.casefold(): known for known in reversed(names)})
+    hint = f" (did you mean {near!r}?)" if near else ""
     raise ReadError(f"{source} has no {what} column {name!r}{hint}; its columns: {listed(names)}.")
+
+
+def _near(folded: str, names: Mapping[str, str]) -> str | None:
+    """Return the name that comes nearest to one without the size of its letters, if one does.
+
+    >>> _near("churn", {"age": "Age", "churn?": "Churn?"}), _near("x", {"age": "Age"})
+    ('Churn?', None)
+    """
+    close = difflib.get_close_matches(folded, names, n=1)
+    if not close and len(folded) > 2:
+        close = [known for known in names if folded in known]
+    return names[close[0]] if close else None
 
 
 def _spread(blocks: Sequence[Block], names: Sequence[str]) -> dict[str, list[str]]:
@@ -194,6 +211,12 @@ def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tupl
     qid = None
     if options.qid is not None:
         qid = _column(options.qid, names, files.name, "query", options.header)
+    for column in (label, qid):
+        if column in files.repeated:
+            raise ReadError(
+                f"{files.name} has more than one column named {column!r}; rename all but the one "
+                "that is meant."
+            )
     if label == qid:
         raise ReadError(f"--label and --qid name the same column, {label!r}.")
     named = [*(options.features or ()), *options.kinds, *options.levels, *options.widths]
@@ -304,17 +327,25 @@ def _plan(
     encoder = TableEncoder(columns, label=rule, qid=qid, dtype=options.dtype)
     if blocks:
         encoder.fit([encoder.read(block) for block in blocks])
-    absent = {
-        name: sum(map(is_missing, values)) / max(len(values), 1) for name, values in sample.items()
-    }
-    absent |= {d.name: 0.0 for d in decisions if d.name not in absent}
+    absent = {d.name: _absent(d, sample[d.name]) if d.name in sample else 0.0 for d in decisions}
     notes = list(files.notes)
     if commas == "european" and any(d.form == "european" for d in decisions):
         notes.append("numbers have decimal commas")
     if files.delimiter != "," and options.delimiter is None and options.format == "csv":
         notes.append(f"fields are separated by {files.delimiter!r}")
     numeric = qid is None or all(text.strip().isdigit() for text in sample[qid])
-    return Plan(tuple(decisions), encoder, absent, tuple(notes), files.delimiter, numeric)
+    return Plan(
+        tuple(decisions), encoder, absent, tuple(notes), files.delimiter, numeric, files.repeated
+    )
+
+
+def _absent(decision: Decision, values: Sequence[str]) -> float:
+    """Return the share of fields without a value."""
+    none = sum(map(is_missing, values))
+    if decision.nothing is not None:
+        found = [parse_number(value, decision.form, decision.unit) for value in values]
+        none += found.count(decision.nothing)
+    return none / max(len(values), 1)
 
 
 def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
@@ -373,7 +404,13 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
         blocks[index] = _EMPTY  # its texts are not needed any more
     if not parts:
         raise ReadError(f"{files.name} has no usable row: {refuse.refusals}")
-    encoder.fit(parts)
+    encoder.fit(parts, whole=True)
+    if not encoder.n_features:
+        texts = listed([column.name for column in encoder.columns])
+        raise ReadError(
+            f"{files.name} leaves no feature: no word of {texts} comes often enough; name columns "
+            "with --numeric or --categorical."
+        )
     X: Any = [encoder.encode(part) for part in parts]
     if encoder.sparse:
         from scipy import sparse

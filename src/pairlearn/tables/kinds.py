@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pairlearn.streams.readers.base import ReadError
-from pairlearn.tables.dates import date_order
+from pairlearn.tables.dates import date_order, parse_date
+from pairlearn.tables.units import MULTIPLIED, unit_of, without_unit
 from pairlearn.tables.values import is_missing, parse_number, parse_numbers, style_of, yes_or_no
 
 __all__ = ["KINDS", "UNUSED", "Decision", "decide"]
@@ -37,6 +38,8 @@ _ID_NAME = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|hash)$)|(?<=[a-z])(?:Id|ID|Uuid|UUID)$"
 )
 _CODE = re.compile(r"0\d+")
+#: Numbers that stand for no value, where they lie far from all others: -999, 9999, ...
+_NINES = re.compile(r"-?9{3,}(?:\.0*)?")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class Decision:
         One of `KINDS`.
     form : str
         The style of numbers, or the order of dates; otherwise empty.
+    unit : str
+        What stands behind the numbers, see `units`.
+    nothing : float, optional
+        The number that stands for no value.
     note : str
         What a reader of the table should know.
     given : bool
@@ -62,6 +69,8 @@ class Decision:
     form: str = ""
     note: str = ""
     given: bool = False
+    unit: str = ""
+    nothing: float | None = None
 
 
 def decide(
@@ -106,34 +115,57 @@ def decide(
         yes_or_no(value) is not None for value in counts
     ):
         return Decision(name, "yes/no")
-    if all(value.isdigit() for value in counts) and any(map(_CODE.fullmatch, counts)):
-        return _named(name, present, counts, "codes with leading zeros")
+    if all(value.isdigit() for value in counts):
+        if any(map(_CODE.fullmatch, counts)):
+            return _named(name, present, counts, "codes with leading zeros")
+        if all(len(value) == 8 and parse_date(value, "ymd") is not None for value in counts):
+            return Decision(name, "date", "ymd", "year first")
     style, share = style_of(list(counts), commas)
     if _weighted(counts, style) >= _ENOUGH and share > 0.5:
         return _number(name, present, counts, style)
-    order, share, sure = date_order(list(counts), european=commas == "european")
+    dates = list(counts)
+    order, share, sure = date_order(dates, european=commas == "european")
     if share >= _ENOUGH:
-        return Decision(name, "date", order, _date_note(order, sure))
+        return Decision(name, "date", order, _date_note(dates, order, sure))
+    if share and sum(any(parse_date(t, o) is not None for o in ("dmy", "mdy")) for t in dates) >= (
+        _ENOUGH * len(dates)
+    ):
+        note = "dates, some with the day first and some with the month; write the year first"
+        return Decision(name, "excluded", note=note)
+    unit, style = _unit(counts, commas)
+    if unit and _ID_NAME.search(name) is None and _weighted(counts, style, unit) >= _ENOUGH:
+        return _measured(name, counts, style, unit)
     return _words(name, present, counts)
 
 
-def _weighted(counts: Mapping[str, int], style: str) -> float:
-    if not parse_numbers(list(counts), style)[1]:
+def _weighted(counts: Mapping[str, int], style: str, unit: str = "") -> float:
+    if not parse_numbers(list(counts), style, unit)[1]:
         return 1.0
-    numbers = sum(n for value, n in counts.items() if parse_number(value, style) is not None)
+    numbers = sum(n for value, n in counts.items() if parse_number(value, style, unit) is not None)
     return numbers / sum(counts.values())
+
+
+def _unit(counts: Mapping[str, int], commas: str) -> tuple[str, str]:
+    """Return the unit of a column, if it has one, and the style of what stands before it."""
+    unit = unit_of(counts)
+    return unit, style_of([without_unit(text, unit)[0] for text in counts], commas)[0]
 
 
 def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decision:
     if kind == "number":
-        style, share = style_of(present, commas)
+        counts = Counter(present)
+        unit, (style, share) = "", style_of(present, commas)
+        if share < 0.5:
+            unit, style = _unit(counts, commas)
+            share = _weighted(counts, style, unit)
         if share < 0.5:
             wrong = next((v for v in present if parse_number(v, style) is None), "")
             raise ReadError(
                 f"--numeric {name}: most values are no numbers, such as {_cut(wrong)!r}; leave it "
                 "to be found, or name it with --categorical."
             )
-        return Decision(name, kind, style, _style_note(style), given=True)
+        note = _number_note(counts, style, unit)
+        return Decision(name, kind, style, note, given=True, unit=unit)
     if kind == "date":
         order, share, sure = date_order(present, european=commas == "european")
         if share < 0.5:
@@ -142,21 +174,35 @@ def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decisio
                 f"--date {name}: most values are no dates, such as {_cut(wrong)!r}; dates are "
                 "like 2024-03-31, 31.03.2024 or 03/31/2024, with a time behind them or not."
             )
-        return Decision(name, kind, order, _date_note(order, sure), given=True)
+        return Decision(name, kind, order, _date_note(present, order, sure), given=True)
     return Decision(name, kind, given=True)
 
 
-def _style_note(style: str) -> str:
-    return {"plain": "", "english": "1,234.5 is 1234.5", "european": "1.234,5 is 1234.5"}[style]
+def _number_note(texts: Iterable[str], style: str, unit: str) -> str:
+    """Return how numbers are read, where that is not plain."""
+    marks = set("".join(texts))
+    notes = []
+    if style == "english" and "," in marks:
+        notes.append("1,234.5 is 1234.5")
+    if style == "european" and marks & {",", "."}:
+        notes.append("1.234,5 is 1234.5")
+    if style != "plain" and "(" in marks:
+        notes.append("(5) is -5")
+    if "%" in marks:
+        notes.append("per cent")
+    if unit:
+        notes.append("1.5k is 1500" if unit == MULTIPLIED else f"unit {unit}")
+    return "; ".join(notes)
 
 
-def _date_note(order: str, sure: bool) -> str:
-    words = {"ymd": "year first", "dmy": "day first", "mdy": "month first"}[order]
+def _date_note(texts: Iterable[str], order: str, sure: bool) -> str:
+    if order == "ymd":
+        return "year first" if all(text[:4].isdigit() for text in texts) else ""
+    words = {"dmy": "day first", "mdy": "month first"}[order]
     return words if sure else f"{words}, assumed"
 
 
 def _number(name: str, present: Sequence[str], counts: Mapping[str, int], style: str) -> Decision:
-    note = _style_note(style)
     whole = all(value.lstrip("+-").isdigit() for value in counts)
     distinct = len(counts) / len(present)
     if whole and len(present) >= _FEW:
@@ -169,7 +215,39 @@ def _number(name: str, present: Sequence[str], counts: Mapping[str, int], style:
             return Decision(name, "category", note=f"{len(counts)} ids of groups")
         if named and distinct >= 0.5:
             return Decision(name, "id", note="mostly a number for each row")
-    return Decision(name, "number", style, note)
+    return _measured(name, counts, style, "")
+
+
+def _measured(name: str, counts: Mapping[str, int], style: str, unit: str) -> Decision:
+    note = _number_note(counts, style, unit)
+    nothing = _nothing(counts, style, unit)
+    if nothing is not None:
+        said = f"{nothing:g} is no value (--numeric keeps it)"
+        note = f"{note}; {said}" if note else said
+    return Decision(name, "number", style, note, unit=unit, nothing=nothing)
+
+
+def _nothing(counts: Mapping[str, int], style: str, unit: str = "") -> float | None:
+    """Return the number of nines only that lies far from all others and comes more than once.
+
+    >>> _nothing({"-999": 4, "36.5": 9, "38.2": 7}, "plain")
+    -999.0
+    >>> _nothing({"999": 4, "800": 9, "1100": 7}, "plain") is None
+    True
+    """
+    nines = [text for text, n in counts.items() if n > 1 and _NINES.fullmatch(text)]
+    if len(nines) != 1:
+        return None
+    [found] = nines
+    numbers = [parse_number(text, style, unit) for text in counts if text != found]
+    others = [number for number in numbers if number is not None]
+    value = parse_number(found, style)
+    if value is None or len(others) < 2:
+        return None
+    low, high = min(others), max(others)
+    # as far away as the others lie apart, and of another order of size
+    far = max(high - low, 3.0 * max(abs(low), abs(high)))
+    return value if value > high + far or value < low - far else None
 
 
 def _named(name: str, present: Sequence[str], counts: Mapping[str, int], note: str) -> Decision:

@@ -26,9 +26,9 @@ __all__ = ["LabelRule", "query_numbers"]
 _KINDS = ("classes", "numbers", "groups")
 #: Texts that are positive beside a partner that is not among them.
 _POSITIVE = frozenset(
-    ("yes", "y", "true", "t", "on", "1", "positive", "pos", "good", "success", "won", "fraud",
-     "spam", "churn", "churned", "default", "bad", "malignant", "sick", "ill", "fail", "failed",
-     "failure")
+    ("yes", "y", "true", "t", "on", "1", "ja", "oui", "sí", "si", "sim", "positive", "pos", "good",
+     "success", "won", "fraud", "spam", "churn", "churned", "default", "bad", "malignant", "sick",
+     "ill", "fail", "failed", "failure")
 )  # fmt: skip
 _SHOWN = 6
 
@@ -261,10 +261,14 @@ def _not_two(
     start = f"{source}: {column!r} has the label{plural} {shown or '(none)'}, and two are needed"
     if len(groups) > 20 and all(parse_number(text) is not None for text in order[:100]):
         return ReadError(
-            f"{start}; for a target of many values pass --problem entropy, or check --label."
+            f"{start}; --problem entropy learns a target of many values (regression); otherwise "
+            "check --label."
         )
     if len(groups) > 2:
-        return ReadError(f"{start}; name two with --classes, or check --label.")
+        return ReadError(
+            f"{start}; name two with --classes NEGATIVE,POSITIVE (rows of others are left out), or "
+            "check --label."
+        )
     return ReadError(f"{start}; check --label.")
 
 

@@ -133,8 +133,9 @@ def _decoded(raw: bytes) -> str:
 class TextTable:
     r"""Rows of delimited text: plain, gzip, xz, bzip2 or zstd; a file or standard input.
 
-    The delimiter is found from the first lines; a byte-order mark is skipped; text that is not
-    UTF-8 is read as Windows-1252. Spaces around names do not count.
+    The delimiter is found from the first lines; a byte-order mark is skipped, and tells UTF-16;
+    other text that is not UTF-8 is read as Windows-1252. Spaces around names do not count; columns
+    of one name (`repeated`) get numbers.
 
     Parameters
     ----------
@@ -172,7 +173,12 @@ class TextTable:
         self.notes: tuple[str, ...] = ()
         if any(_is_not_utf8(raw) for raw in beginning):
             self.notes = ("text is not UTF-8, read as Windows-1252",)
-        self.names = self._read_names()
+        read = self._read_names()
+        self.names = _different(read)
+        self.repeated = _repeated(read)
+        if self.repeated:
+            self.notes += (f"columns of one name, {listed(self.repeated)}, are told apart by their "
+                           "number, as in 'NAME (2)'",)  # fmt: skip
 
     def _first_lines(self) -> list[bytes]:
         """Look at some lines, without a byte-order mark."""
@@ -211,12 +217,6 @@ class TextTable:
                     "pass --no-header if the file has no header."
                 )
         lines.taken.clear()
-        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-        if repeated:
-            raise ReadError(
-                f"{self.name} has more than one column named {listed(repeated)}; rename the "
-                "columns."
-            )
         return tuple(names)
 
     def _take_in(self) -> None:
@@ -299,6 +299,30 @@ class TextTable:
                     return
 
 
+def _repeated(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(name for name, count in Counter(names).items() if count > 1))
+
+
+def _different(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names, the second and later ones of a kind with a number.
+
+    >>> _different(["a", "b", "a", "a (2)", "a"])
+    ('a', 'b', 'a (3)', 'a (2)', 'a (4)')
+    """
+    taken = set(names)
+    last = dict.fromkeys(names, 0)
+    found = []
+    for name in names:
+        last[name] += 1
+        new = name
+        if last[name] > 1:
+            while (new := f"{name} ({last[name]})") in taken:
+                last[name] += 1
+            taken.add(new)
+        found.append(new)
+    return tuple(found)
+
+
 def _is_not_utf8(raw: bytes) -> bool:
     try:
         raw.decode("utf-8")
@@ -349,6 +373,7 @@ class ArrowTable:
     """
 
     notes: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
     delimiter = ","
 
     def __init__(self, path: str | Path, *, leave_out: Sequence[str] = ()) -> None:
@@ -379,7 +404,7 @@ class ArrowTable:
             names = schema.names
         except (pyarrow.ArrowException, OSError, UnicodeError) as error:
             raise self._damaged(error) from None
-        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+        repeated = _repeated(names)
         if repeated:
             raise ReadError(f"{path} has more than one column named {listed(repeated)}; rename "
                             "the columns.")  # fmt: skip

@@ -3,7 +3,9 @@
 
 Styles of numbers: "plain" is what `float` reads; "english" groups digits by commas (1,234.5);
 "european" has a decimal comma and groups digits by points (1.234,5). The last two also take
-spaces or apostrophes between groups and the sign of a currency or of per cent around the number.
+spaces or apostrophes between groups, the sign or the code of a currency or a sign of per cent
+around the number, and parentheses for what is below zero, as accountants write it. A column may
+have a unit too, see `units`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.tables.units import without_unit
+
 __all__ = ["STYLES", "file_style", "is_missing", "parse_number", "parse_numbers", "style_of",
            "yes_or_no"]  # fmt: skip
 
@@ -27,16 +31,21 @@ _MISSING = frozenset(
 )
 _YES, _NO = frozenset(("yes", "y", "true", "t", "on")), frozenset(("no", "n", "false", "f", "off"))
 
-_SIGNS = " \t\u00a0\u202f$€£¥%"
+_SIGNS = " \t\u00a0\u202f$€£¥₹%"
+_CODES = frozenset(
+    ("AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "IDR", "ILS",
+     "INR", "JPY", "KRW", "MXN", "NOK", "NZD", "PLN", "RUB", "SEK", "SGD", "THB", "TRY", "TWD",
+     "UAH", "USD", "ZAR")
+)  # fmt: skip
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 _SPACES = " '\u2019\u00a0\u202f"
 _PATTERNS = {
     "plain": re.compile(rf"[+-]?(?:\d+\.?\d*|\.\d+){_EXPONENT}"),
     "english": re.compile(
-        rf"[+-]?(?:(?:\d{{1,3}}(?:[,{_SPACES}]\d{{3}})+|\d+)(?:\.\d*)?|\.\d+){_EXPONENT}"
+        rf"(?:(?:\d{{1,3}}(?:[,{_SPACES}]\d{{3}})+|\d+)(?:\.\d*)?|\.\d+){_EXPONENT}"
     ),
     "european": re.compile(
-        rf"[+-]?(?:(?:\d{{1,3}}(?:[.{_SPACES}]\d{{3}})+|\d+)(?:,\d*)?|,\d+){_EXPONENT}"
+        rf"(?:(?:\d{{1,3}}(?:[.{_SPACES}]\d{{3}})+|\d+)(?:,\d*)?|,\d+){_EXPONENT}"
     ),
 }
 _GROUPS = {
@@ -68,28 +77,59 @@ def yes_or_no(text: str) -> bool | None:
     return True if folded in _YES else False if folded in _NO else None
 
 
-def parse_number(text: str, style: str = "plain") -> float | None:
-    """Return the finite number that a text is in a style, or None.
+def parse_number(text: str, style: str = "plain", unit: str = "") -> float | None:
+    """Return the finite number that a text is in a style and a unit, or None.
 
     >>> parse_number("1.234,5", "european"), parse_number("$1,234.50", "english")
     (1234.5, 1234.5)
+    >>> parse_number("($12.50)", "english"), parse_number("36 months", unit="month")
+    (-12.5, 36.0)
     >>> parse_number("1_000") is None, parse_number("inf") is None
     (True, True)
     """
-    bare = text.strip() if style == "plain" else text.strip(_SIGNS)
+    times = 1.0
+    if unit:
+        text, times = without_unit(text, unit)
+    if style == "plain":
+        bare, sign = text.strip(), 1.0
+    else:
+        bare, sign = _unsigned(text)
     if not _PATTERNS[style].fullmatch(bare):
         return None
-    number = float(bare if style == "plain" else bare.translate(_GROUPS[style]))
+    number = sign * times * float(bare if style == "plain" else bare.translate(_GROUPS[style]))
     return number if math.isfinite(number) else None
 
 
-def parse_numbers(texts: Sequence[str], style: str) -> tuple[NDArray[np.float64], list[int]]:
+def _unsigned(text: str) -> tuple[str, float]:
+    """Return a number without its sign and what stands around it, and the sign.
+
+    >>> _unsigned("-$5"), _unsigned("USD -5"), _unsigned("(5 €)"), _unsigned("--5")
+    (('5', -1.0), ('5', -1.0), ('5', -1.0), ('-5', -1.0))
+    """
+    bare = text.strip(_SIGNS)
+    if bare[:1] == "(" and bare[-1:] == ")":
+        return _without_code(bare[1:-1].strip(_SIGNS)), -1.0
+    bare = _without_code(bare)
+    if bare[:1] in ("-", "+", "\u2212"):
+        return _without_code(bare[1:].strip(_SIGNS)), 1.0 if bare[0] == "+" else -1.0
+    return bare, 1.0
+
+
+def _without_code(text: str) -> str:
+    if text[:3] in _CODES:
+        return text[3:].strip(_SIGNS)
+    return text[:-3].strip(_SIGNS) if text[-3:] in _CODES else text
+
+
+def parse_numbers(
+    texts: Sequence[str], style: str, unit: str = ""
+) -> tuple[NDArray[np.float64], list[int]]:
     """Return the numbers, NaN where there is none, and the places of texts that are none.
 
     >>> parse_numbers(["1", "", "x"], "plain")
     (array([ 1., nan, nan]), [2])
     """
-    if style == "plain":
+    if style == "plain" and not unit:
         try:
             numbers = np.array(list(map(float, texts)), dtype=np.float64)
         except ValueError:
@@ -104,7 +144,7 @@ def parse_numbers(texts: Sequence[str], style: str) -> tuple[NDArray[np.float64]
     for k, text in enumerate(texts):
         number = known.get(text)
         if number is None:
-            found = parse_number(text, style)
+            found = parse_number(text, style, unit)
             number = known[text] = math.nan if found is None else found
         numbers[k] = number
         if number != number and not is_missing(text):

@@ -33,7 +33,7 @@ CASES = {
     "blank lines only": ("a.csv", b"\n\n\n", "its columns"),
     "header only": ("a.csv", b"a,target\n", "has a header and no rows"),
     "garbage": ("a.csv", bytes(range(256)) * 20, "is not text: it has a zero byte"),
-    "other garbage": ("a.csv", b"\xff\xfea\x00", "UTF-16"),
+    "UTF-16 that is none": ("a.csv", b"\xff\xfea\x00\x00\x00", "it has a zero byte"),
     "zip": ("a.csv", b"PK\x03\x04....", "is a zip file, not text; unpack"),
     "no label": ("a.csv", b"a,b\n1,2\n", "no label column 'target'; its columns: 'a', 'b'"),
     "ragged everywhere": ("a.csv", b"a,target\n1\n1,2,3\n", "it has 1 fields where 2 are expected"),

@@ -162,7 +162,8 @@ def evaluation_page(
         note=f"Each with its {level} interval, on the examples of this page alone.",
     )  # fmt: skip
     decisions = Table(
-        "Decisions", list(thresholds[0]), [[_cell(v) for v in row.values()] for row in thresholds],
+        "Decisions", [name.replace("_", " ") for name in thresholds[0]],
+        [[_cell(v) for v in row.values()] for row in thresholds],
         "decisions", note="What saying positive above a threshold does, on these examples.",
     )  # fmt: skip
     parts: list[Part] = [table, decisions, *_curves(evidence, level)]
@@ -240,8 +241,9 @@ def _curve(
     )
     return Figure(
         title, drawing, name, (*axes, "low", "high"), np.column_stack(columns).tolist(),
-        f"{title} with its {level} band.",
-        note=f"The band holds everywhere at once with {level} confidence.",
+        f"{title} with its {level} {'bars' if points else 'band'}.",
+        note=f"The {'bars hold' if points else 'band holds'} everywhere at once with {level} "
+        "confidence.",
     )  # fmt: skip
 
 

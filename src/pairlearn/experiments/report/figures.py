@@ -98,11 +98,10 @@ def difference_figure(
     intervals: Mapping[tuple[str, str], Interval],
     *,
     methods: Sequence[str],
-    baseline: str,
     name: str = "differences",
 ) -> str:
     """Draw paired differences to a baseline with their intervals; a line marks zero."""
-    label = f"test AUC less that of {baseline} (mean, 95 % interval)"
+    label = "difference in test AUC (mean, 95 % interval)"
     return _intervals(intervals, methods=methods, name=name, label=label, zero=True)
 
 
@@ -122,7 +121,9 @@ def _intervals(
         ax.plot([interval.mean], [row], linestyle="none", markersize=7, **style)
     if zero:
         ax.axvline(0.0, color=_INK, linewidth=1, linestyle=(0, (4, 3)))
-    ax.set_yticks(range(len(intervals)), [f"{data}  {method}" for data, method in intervals])
+    several = len({data for data, _ in intervals}) > 1
+    names = [f"{data}  {method}" if several else method for data, method in intervals]
+    ax.set_yticks(range(len(intervals)), names)
     ax.set_ylim(len(intervals) - 0.5, -0.5)
     ax.set_xlabel(label)
     return svg_text(figure, name=name)

@@ -346,7 +346,7 @@ def _differences(comparison: Comparison, baseline: str | None) -> list[Table | F
     drawn = {(row.dataset, row.method): row.difference for row in rows}
     figure = Figure(
         title=f"Differences to {base} with intervals",
-        svg=difference_figure(drawn, methods=comparison.methods, baseline=base),
+        svg=difference_figure(drawn, methods=comparison.methods),
         name="figure-differences",
         csv_columns=columns[:6],
         csv_rows=[line[:6] for line in data],

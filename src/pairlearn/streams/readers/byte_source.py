@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bytes from a file, a compressed file or a pipe, forward only, with a known offset."""
+"""Bytes from a file, a compressed file or a pipe, forward only, with a known offset.
+
+Text in UTF-16, which spreadsheets write, comes out as UTF-8.
+"""
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import stat
@@ -74,6 +78,8 @@ def _kind(head: bytes) -> str:
 class ByteSource:
     """Bytes of one file or pipe after decompression, read forward; `offset` bytes are consumed.
 
+    Text with the byte-order mark of UTF-16 is turned into UTF-8.
+
     The target ``"-"`` is standard input. Compression is recognised by its first bytes, whatever the
     name says.
     """
@@ -112,6 +118,11 @@ class ByteSource:
         self._ahead = memoryview(b"")
         # a pipe may be slow: its first line must not wait for four thousand bytes
         self._extend_head(1 if live else HEAD)
+        if bytes(self._head[:2]) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            self._content = cast(BinaryIO, _Utf16(bytes(self._head), self._content))
+            self._plain = False
+            self._head, self._ahead = bytearray(), memoryview(b"")
+            self._extend_head(1 if live else HEAD)
         self._check_text()
 
     def _decompress(self, kind: str) -> BinaryIO:
@@ -153,8 +164,6 @@ class ByteSource:
 
     def _check_text(self) -> None:
         head = self._head
-        if bytes(head[:2]) in (b"\xff\xfe", b"\xfe\xff"):
-            raise ReadError(f"{self.name} is UTF-16 text; convert it with `iconv -t utf-8`.")
         if 0 in head:
             raise ReadError(
                 f"{self.name} is not text: it has a zero byte at offset {head.index(0)}; "
@@ -267,3 +276,29 @@ class _Replay(io.RawIOBase):
         view[:size] = part[:size]
         self._beginning = part[size:]
         return size
+
+
+class _Utf16:
+    """UTF-16 text with a byte-order mark, of which some bytes were read already, as UTF-8."""
+
+    def __init__(self, beginning: bytes, rest: BinaryIO) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+        self._rest = rest
+        self._ready = self._encoded(beginning)
+
+    def _encoded(self, raw: bytes, final: bool = False) -> bytes:
+        return self._decoder.decode(raw, final).encode("utf-8", "replace")
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes, none at the end of the data."""
+        while not self._ready and size:
+            raw = self._rest.read(size)
+            self._ready = self._encoded(bytes(raw or b""), final=not raw)
+            if not raw:
+                break
+        part, self._ready = self._ready[:size], self._ready[size:]
+        return part
+
+    def close(self) -> None:
+        """Release the file."""
+        self._rest.close()
