@@ -6,11 +6,11 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from pairlearn import MulticlassAUCClassifier, roc_auc
+from pairlearn import AUCClassifier, roc_auc
 
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.6, stratify=y, random_state=0)
-model = MulticlassAUCClassifier(random_state=0).fit(X, y)
+model = AUCClassifier(random_state=0).fit(X, y)
 scores = model.pair_scores(X_test)
 found = np.full((10, 10), np.nan)
 pairs = [(a, b) for a in range(10) for b in range(a + 1, 10)]

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.metrics import log_loss
+from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
@@ -17,6 +17,7 @@ from pairlearn import (
     ExpectedCost,
     HandTill,
     MulticlassAUCClassifier,
+    OrdinalAUCClassifier,
     PartialAUC,
     PrecisionAt,
 )
@@ -88,23 +89,70 @@ def test_costs_without_a_report_and_costs_of_nothing(measured, capsys):
     assert "0.0 is not in the range x>0" in err
 
 
-def test_many_classes(tmp_path, capsys):
+def write_table(path, X, y):
+    names = ",".join(f"x{k}" for k in range(X.shape[1]))
+    rows = [",".join([*(f"{v:.17g}" for v in row), str(label)]) for row, label in zip(X, y)]  # noqa: B905
+    path.write_text("\n".join([f"{names},y", *rows]) + "\n")
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_many_classes(tmp_path, capsys, texts):
     X, y = load_iris(return_X_y=True)
-    model = MulticlassAUCClassifier(random_state=0).fit(X, y)
+    X = X[:, :2]
+    if texts:
+        y = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = AUCClassifier(ridge=0.1, random_state=0).fit(X, y)
     model.save(tmp_path / "m")
-    names = "a,b,c,d,y"
-    np.savetxt(tmp_path / "t.csv", np.column_stack([X, y]), delimiter=",", header=names,
-               comments="", fmt="%.17g")  # fmt: skip
+    write_table(tmp_path / "t.csv", X, y)
     command = ("evaluate", tmp_path / "m", tmp_path / "t.csv", "--label", "y")
-    found = json.loads(call(capsys, *command, "--json").out)
+    found = json.loads(call(capsys, *command, "--report", tmp_path / "page", "--json").out)
     chances = model.predict_proba(X)
     assert found["hand_till"] == pytest.approx(HandTill()(y, chances))
+    expected = HandTill(pairs=True).interval(y, model.pair_scores(X))
+    assert found["hand_till_pairs"] == pytest.approx(expected.value)
+    assert found["hand_till_pairs_low"] == pytest.approx(expected.low)
     assert found["accuracy"] == pytest.approx((model.predict(X) == y).mean())
     assert found["log_loss"] == pytest.approx(log_loss(y, chances))
+    np.testing.assert_array_equal(found["confusion"], confusion_matrix(y, model.predict(X)))
+    for k, one in enumerate(found["classes"]):
+        assert one["class"] == model.classes_[k]
+        assert one["auc"] == pytest.approx(roc_auc_score(y == model.classes_[k], chances[:, k]))
+        assert one["low"] < one["auc"] < one["high"] or one["auc"] == 1.0
+    page = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    assert page.count("<svg ") == 4
+    names = {"measures", "classes", "confusions", "roc-0", "roc-1", "roc-2", "calibration"}
+    assert {path.stem for path in (tmp_path / "page").glob("*.csv")} == names
+    text = call(capsys, *command).out
+    assert "Hand and Till's M, scores of the pairs" in text
+    assert "confusions" in text
     lines = call(
         capsys, "predict", tmp_path / "m", tmp_path / "t.csv", "--label", "y", "--json"
     ).out
     labels = [json.loads(line)["label"] for line in lines.splitlines()]
     assert labels == model.predict(X).tolist()
-    _, err = call(capsys, *command, "--report", tmp_path / "p", status=2)
-    assert "--report is for AUC of two classes" in err
+    for option in (("--plot", tmp_path / "p"), ("--report", tmp_path / "p", "--costs", 1, 2)):
+        _, err = call(capsys, *command, *option, status=2)
+        assert "for two classes" in err
+
+
+def test_many_classes_of_other_models_and_data(tmp_path, capsys):
+    X, y = load_iris(return_X_y=True)
+    write_table(tmp_path / "t.csv", X, y)
+    command = ("evaluate", tmp_path / "m", tmp_path / "t.csv", "--label", "y", "--json")
+    MulticlassAUCClassifier(ridge=0.1, random_state=0).fit(X, y).save(tmp_path / "m")
+    assert json.loads(call(capsys, *command).out)["hand_till_pairs"] > 0.99
+    model = OrdinalAUCClassifier(ridge=0.1, random_state=0).fit(X, y)
+    model.save(tmp_path / "m")
+    found = json.loads(call(capsys, *command).out)
+    assert "hand_till_pairs" not in found
+    assert found["accuracy"] == pytest.approx((model.predict(X) == y).mean())
+    out = call(capsys, "predict", tmp_path / "m", tmp_path / "t.csv", "--label", "y", "--json").out
+    assert [json.loads(one)["label"] for one in out.splitlines()] == model.predict(X).tolist()
+    # A class that the data lack, a label that the model lacks, one class only.
+    write_table(tmp_path / "t.csv", X[:100], y[:100])
+    found = json.loads(call(capsys, *command).out)
+    assert found["classes"][2]["auc"] is None
+    write_table(tmp_path / "t.csv", X[:100], y[:100] + 7)
+    assert "none of the classes" in call(capsys, *command, status=1).err
+    write_table(tmp_path / "t.csv", X[:50], y[:50])
+    assert "one class only" in call(capsys, *command, status=1).err

@@ -76,9 +76,8 @@ def test_numbers_of_classes():
         quick().fit(X, np.arange(60) % 3)
     with pytest.raises(ValueError, match="Unknown label type"):
         quick().fit(X, X[:, 0])
-    for classes in ([0], [0, 1, 2]):
-        with pytest.raises(ValueError, match=r"classes must hold two labels, got \[0"):
-            quick().partial_fit(X, y, classes=classes)
+    with pytest.raises(ValueError, match=r"classes must hold two labels, got \[0"):
+        quick().partial_fit(X, y, classes=[0])
 
 
 def test_two_rows_are_enough():

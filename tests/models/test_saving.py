@@ -253,7 +253,7 @@ def test_the_wrong_estimator(data, tmp_path):
         (lambda r: {"arrays": {**r.arrays, "more": np.ones(4)}}, "has no array 'more'"),
         (lambda r: {"arrays": {k: v for k, v in r.arrays.items() if k != "sigmoid"}}, "calibra"),
         (lambda r: {"classes": None}, "two classes"),
-        (lambda r: {"classes": [0, 1, 2]}, "two classes"),
+        (lambda r: {"classes": [0, 1, 2]}, "'pair_coef' of AUCClassifier is missing"),
         (lambda r: {"parameters": {**r.parameters, "sudo": 1}}, "no parameter 'sudo'"),
         (lambda r: {"parameters": {**r.parameters, "loss": {"part": "os"}}}, "the part 'os'"),
         (lambda r: {"parameters": {**r.parameters, "loss": {"part": "Hinge", "x": 1}}}, "restored"),

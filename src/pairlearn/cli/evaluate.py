@@ -63,6 +63,9 @@ def command(
     distances: how often two examples of one label are nearer than two of different labels. With
     --report it prints partial AUC, average precision, the top of the list, costs and calibration
     as well, each with its interval, and draws curves with bands into one self-contained page.
+    For more than two classes it prints Hand and Till's M, accuracy and log loss, each class against
+    the others and the confusions, and draws with --report the ROC curve of each class and the
+    calibration.
 
     \b
     Examples:
@@ -90,7 +93,16 @@ def command(
     import_scikit_learn()
     fitted = load_model(model)
     reader = open_for(fitted, data, reading, labelled=True)
-    if kind_of(fitted).name != "auc" or len(getattr(fitted, "classes_", ())) > 2:
+    if kind_of(fitted).name == "auc" and len(getattr(fitted, "classes_", ())) > 2:
+        if plot is not None:
+            raise click.UsageError("--plot is for two classes; --report draws more of them.")
+        if costs is not None:
+            raise click.UsageError(
+                f"--costs are for two classes; {model} has {len(fitted.classes_)}."
+            )
+        _classes(model, fitted, data, reader, report, confidence, as_json)
+        return
+    if kind_of(fitted).name != "auc":
         wanted = {"--plot": plot, "--report": report}
         _measure(model, fitted, data, reader, wanted, as_json)
         return
@@ -146,6 +158,28 @@ def _say_refused(reader: Any, as_json: bool) -> None:
         refused = [str(reader.refusals)] if reader.refusals.count else []
         for line in [*refused, *odd_lines(reader)]:
             click.echo(f"pairlearn: {line}", err=True)
+
+
+def _classes(
+    path: str,
+    model: Any,
+    data: tuple[str, ...],
+    reader: Any,
+    report: str | None,
+    confidence: float,
+    as_json: bool,
+) -> None:
+    """Print, and draw if asked to, how well more than two classes are told apart."""
+    from pairlearn.cli.class_evaluation import class_text, class_values, gather, write_class_page
+
+    evidence = gather(model, reader, _scored(model, data, reader), confidence)
+    rows, refused = len(evidence.codes), reader.refusals.count
+    values = {"model": path, "rows": rows, "refused": refused, **class_values(evidence)}
+    if report is not None:
+        _need_matplotlib()
+        values["page"] = write_class_page(report, evidence, model=path, data=data, refused=refused)
+    emit(values, class_text(values, rows), as_json=as_json)
+    _say_refused(reader, as_json)
 
 
 def _measure(

@@ -69,10 +69,14 @@ def as_json(model: Any) -> dict[str, Any]:
     1 / (1 + exp(-(slope (score - intercept) + offset))).
     Of a ranking or a regression the result is the same sum. A metric maps x to components x.
     With a feature map, "features" describes it, and coefficients and components are lists about
-    mapped rows.
+    mapped rows. Of more than two classes "pairs" has such a score, without intercept, and the
+    probability of the second class of each pair; Wu, Lin and Weng's second method couples them to
+    those of the classes, which are raised to "power" and divided by their sum.
     """
     if kind_of(model).name != "auc":
         return _plain_json(model)
+    if not hasattr(model, "intercept_"):
+        return _pairs_json(model)
     found: dict[str, Any] = {
         "estimator": type(model).__name__,
         "classes": model.classes_.tolist(),
@@ -124,6 +128,38 @@ def _plain_json(model: Any) -> dict[str, Any]:
     return {**found, "intercept": intercept, **_coefficients(model, model.coef_)}
 
 
+def _pairs_json(model: Any) -> dict[str, Any]:
+    """Return the scores of all pairs of classes."""
+    from itertools import combinations
+
+    pairs = _pairs_of(model, "JSON")
+    scores = []
+    classes = combinations(model.classes_.tolist(), 2)
+    for pair, coef, (slope, offset) in zip(
+        classes, pairs.coef_, pairs.sigmoids_.tolist(), strict=True
+    ):
+        own = _coefficients(model, coef)["coefficients"]
+        chance = {"slope": slope, "offset": offset}
+        scores.append({"classes": list(pair), "coefficients": own, "probability": chance})
+    known = {k: v for k, v in _coefficients(model, pairs.coef_[0]).items() if k != "coefficients"}
+    return {
+        "estimator": type(model).__name__,
+        "classes": model.classes_.tolist(),
+        **known,
+        "pairs": scores,
+        "power": float(pairs.power_),
+    }
+
+
+def _pairs_of(model: Any, form: str) -> Any:
+    """Return the scores of the pairs of a model of many classes."""
+    name = type(model).__name__
+    pairs = model if name == "MulticlassAUCClassifier" else getattr(model, "pairs_", None)
+    if pairs is None:
+        raise click.UsageError(f"{name} is not exported to {form}; load its file with pairlearn.")
+    return pairs
+
+
 class _Graph:
     """Nodes and constants of a graph, as feature maps add to them."""
 
@@ -170,6 +206,11 @@ def as_onnx(model: Any) -> bytes:
 
     if kind_of(model).name != "auc":
         return _plain_onnx(model)
+    if not hasattr(model, "intercept_"):
+        raise click.UsageError(
+            f"{type(model).__name__} is not exported to ONNX, which has no operator that couples "
+            "pairs of classes; pass --to json."
+        )
     width = int(model.n_features_in_)
     constants: dict[str, Any] = {
         "coef": model.coef_[0].reshape(-1, 1),

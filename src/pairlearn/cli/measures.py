@@ -23,40 +23,12 @@ def measure(model: Any, chunks: list[Scored]) -> dict[str, Any]:
     results = np.concatenate([chunk.scores for chunk in chunks])
     y = np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
     kind = kind_of(model).name
-    if kind == "auc":
-        return _classes(model, results, y)
     if kind == "ranking":
         queries = [chunk.qid for chunk in chunks if chunk.qid is not None]
         return _ranking(model, results, y, np.concatenate(queries) if queries else None)
     if kind == "entropy":
         return _errors(model, y - results)
     return _distances(results, y)
-
-
-def _classes(model: Any, logs: NDArray[np.float64], y: NDArray[np.float64]) -> dict[str, Any]:
-    """Return the measures of many classes, from the logarithms of their probabilities."""
-    import numpy as np
-
-    from pairlearn.metrics import HandTill
-    from pairlearn.streams import ReadError
-
-    classes = model.classes_
-    code = {label: k for k, label in enumerate(classes.tolist())}
-    try:
-        codes = np.array([code[label] for label in y.tolist()])
-    except KeyError as error:
-        raise ReadError(
-            f"the label {error.args[0]!r} is none of the classes {classes.tolist()} of the model."
-        ) from None
-    probabilities = np.exp(logs)
-    found = HandTill(classes=tuple(range(len(classes)))).interval(codes, probabilities)
-    return {
-        "hand_till": found.value,
-        "hand_till_low": found.low,
-        "hand_till_high": found.high,
-        "accuracy": float((logs.argmax(axis=1) == codes).mean()),
-        "log_loss": float(-logs[np.arange(len(codes)), codes].mean()),
-    }
 
 
 def _ranking(

@@ -136,8 +136,9 @@ def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
             columns[f"{name}{k}"] = column
     many = len(getattr(model, "classes_", ())) > 2
     if many:
-        # The scores are logarithms of the probabilities of the classes.
-        columns["label"] = model.classes_[scored.scores.argmax(axis=1)].tolist()
+        # Grades have one score; the scores of classes are logarithms of their probabilities.
+        logs = scored.scores if scored.scores.ndim == 2 else probabilities_of(model, scored)
+        columns["label"] = model.classes_[logs.argmax(axis=1)].tolist()
         yield from _rows(columns)
         return
     if hasattr(model, "predict_proba"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.cli.problem_kinds import kind_of
@@ -47,6 +47,11 @@ def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: boo
     schema = schema_of(reading, base)
     if labelled and schema.label is None and format_of(data, reading) != "svmlight":
         raise ReadError("the model does not say which column is the label; pass --label.")
+    known = getattr(model, "classes_", None)
+    if stored is None and schema.classes is None and schema.label is not None:
+        texts = [] if known is None else known.tolist()
+        if texts and all(isinstance(one, str) for one in texts):
+            schema = replace(schema, classes=tuple(texts))
     width = int(model.n_features_in_)
     reader = open_data(data, schema, reading, n_features=width)
     if reader.n_features != width:

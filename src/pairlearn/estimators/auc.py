@@ -8,7 +8,7 @@ import copy
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +20,12 @@ from pairlearn.estimators.auc_choice import (
     Choice,
     advice_for,
     choose,
+    find_classes,
     opposite_scale,
     relative_radii,
     relative_steps,
-    two_classes,
 )
+from pairlearn.estimators.auc_classes import AUCClasses
 from pairlearn.estimators.auc_features import (
     as_map,
     choose_features,
@@ -34,7 +35,6 @@ from pairlearn.estimators.auc_features import (
     map_rows,
     signs_of,
 )
-from pairlearn.estimators.auc_stream import AUCStream
 from pairlearn.estimators.auc_top import fit_top
 from pairlearn.estimators.by_name import (
     as_averaging,
@@ -68,9 +68,6 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_generator
 
-if TYPE_CHECKING:
-    from pairlearn.theory import Advice
-
 __all__ = ["AUCClassifier"]
 
 #: Steps of a run with n_passes="auto": this many if the classes are balanced, but from 1 to 200
@@ -80,7 +77,7 @@ _AUTO_STEPS, _RAREST = 500_000, 0.1
 _TOP_STEPS = 100_000
 
 
-class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear classifier that maximises the area under the ROC curve.
 
     Minimises the pair risk
@@ -91,6 +88,12 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
     by stochastic gradient descent over a ball, pairing each example with the previous one
     (Algorithm 1 of the paper; `partial_fit` is Algorithm 2), or exactly where that is cheap.
     Features are first brought to a common scale, so that their units do not matter.
+
+    More than two classes have one score for each pair of them, found in closed form by
+    `MulticlassAUCClassifier`, on mapped features if `features` says so. Of the parameters those
+    that mean something there are taken (`loss` "auto", "square" or "squared_hinge", `ridge`,
+    `scaling`, `features`, `validation_fraction`, `class_weight`, `dtype`, `max_memory`), and
+    others are refused.
 
     Parameters
     ----------
@@ -215,16 +218,19 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The labels; the second is the positive one.
-    coef_ : ndarray of shape (1, n_features)
-        Coefficients; with `features`, of mapped features.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; of two the second is the positive one.
+    coef_ : ndarray of shape (1, n_features) or (n_pairs, n_features)
+        Coefficients; with `features`, of mapped features. More than two classes have a row for
+        each pair: first with second class, first with third, ...
     features_ : FeatureMap
         The fitted map, `Identity` for a linear score.
     intercept_ : ndarray of shape (1,)
         Minus the threshold, so that `decision_function` is positive where `predict` is.
     threshold_ : float
-        The cut on ``X @ coef_[0]``.
+        The cut on ``X @ coef_[0]``. More than two classes have neither threshold nor intercept.
+    pairs_ : MulticlassAUCClassifier
+        With more than two classes, the scores of the pairs and how they are coupled.
     solver_ : str
         What `fit` used, "sgd", "exact" or "moments".
     loss_ : PairLoss
@@ -238,7 +244,7 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         After `fit` with ``step_size="theory"``: the recommendation and the value of the bound.
     held_out_auc_ : float or None
         The AUC by which step size and radius, or the ridge, were chosen; with another objective,
-        the metric that stands for it.
+        the metric that stands for it, and with more than two classes Hand and Till's M.
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
     n_examples_ : int
@@ -336,7 +342,6 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
         return tags
 
     # --------------------------------------------------------------------------- training
@@ -350,7 +355,7 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Examples.
         y : array-like of shape (n_samples,)
-            Two kinds of labels.
+            Two kinds of labels, or more.
         sample_weight : array-like of shape (n_samples,), optional
             A pair weighs the product of the weights of its two examples, scaled so that the
             mean weight of an opposite pair is 1.
@@ -362,7 +367,9 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         """
         self._check_parameters()
         given, labels = self._examples(X, y, reset=True, minimum=2, finite=None)
-        classes = two_classes(labels)
+        classes = find_classes(labels)
+        if len(classes) > 2:
+            return self._fit_pairs(given, labels, classes, sample_weight)
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
         weight = example_weights(sample_weight, self.class_weight, labels)
@@ -379,7 +386,7 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
         )
         solver = solver or self._solver_for(rows, y)
         self.loss_ = self._loss_for(solver)
-        self.advice_: Advice | None = None
+        self.advice_ = None
         if scaling is not None and scaling.n_constant == rows.shape[1]:
             # A warning has said so: no coefficient makes a difference.
             w, choice, self.trace_ = np.zeros(rows.shape[1]), Choice(), Trace()
@@ -397,28 +404,11 @@ class AUCClassifier(AUCStream, ClassifierMixin, BaseEstimator):  # type: ignore[
             if self.verbose:
                 print(found[0].reason, file=sys.stderr)
         self._record(solver, choice, len(y), data_fingerprint(given, y.astype(np.int8)))
-        self.classes_ = classes
         self._known_scales = scaling
         coef = (w if scaling is None else scaling.to_user(w))[np.newaxis]
-        publish(self, coef_=coef, features_=features, **{DEFERRED: ()})
+        publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
         self._decide_from(given, y, weight, rng)
         return self
-
-    def _record(
-        self, solver: str, choice: Choice, n_examples: int, fingerprint: str | None
-    ) -> None:
-        """Note how the coefficients of a fit were found."""
-        self.solver_, self.choice_ = solver, choice
-        self.step_size_: float | None = choice.step_size
-        self.radius_, self.ridge_ = choice.radius, choice.ridge
-        self.held_out_auc_ = choice.auc
-        self.n_steps_, self.n_gradients_ = self.trace_.n_steps, self.trace_.n_gradients
-        self.n_examples_ = n_examples
-        self.data_fingerprint_: str | None = fingerprint
-        self._online, self._restarted = None, False
-        self._moments = None
-        self._top = None
-        self._known_scales = None
 
     @one_at_a_time
     def adopt_solution(

@@ -39,6 +39,7 @@ __all__ = [
     "Tried",
     "advice_for",
     "choose",
+    "find_classes",
     "hold_out",
     "is_plain",
     "opposite_scale",
@@ -72,6 +73,24 @@ def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
     >>> two_classes(np.array([3, 1, 3]))
     array([1, 3])
     """
+    classes = find_classes(labels)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"y has {len(classes)} classes. Use AUCClassifier, or train one classifier per pair of "
+            "classes (sklearn.multiclass.OneVsOneClassifier)."
+        )
+    return classes
+
+
+def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the kinds of labels, sorted; refuse less than two of them, and no kinds at all.
+
+    Examples
+    --------
+    >>> find_classes(np.array(["b", "a", "c"]))
+    array(['a', 'b', 'c'], dtype='<U1')
+    """
     if labels.dtype.kind in "iuf":
         # Two numbers are found without sorting all of them.
         low, high = labels.min(), labels.max()
@@ -80,11 +99,6 @@ def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
     classes = np.unique(labels)
     if len(classes) > 2:
         check_classification_targets(labels)
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"y has {len(classes)} classes. Use MulticlassAUCClassifier, or train one classifier "
-            "per pair of classes (sklearn.multiclass.OneVsOneClassifier)."
-        )
     if len(classes) < 2:
         raise ValueError(
             f"AUC needs examples of both classes, but y has one class: {classes.tolist()}. "

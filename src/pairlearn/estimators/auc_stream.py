@@ -59,7 +59,8 @@ class AUCStream(AUCParameters):
 
         After `fit` the stream goes on from its coefficients, with the step sizes and the average
         of a stream of as many examples; `threshold_` and probabilities stay those of the fit until
-        30 examples of each class have come.
+        30 examples of each class have come. More than two classes have a stream for each pair of
+        them.
 
         Parameters
         ----------
@@ -67,8 +68,8 @@ class AUCStream(AUCParameters):
             Examples.
         y : array-like of shape (n_samples,)
             Labels.
-        classes : array-like of shape (2,), optional
-            Both labels; needed in the first call, unless the model is fitted.
+        classes : array-like of shape (n_classes,), optional
+            All labels, two or more; needed in the first call, unless the model is fitted.
         sample_weight : array-like of shape (n_samples,), optional
             Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
 
@@ -121,7 +122,7 @@ class AUCStream(AUCParameters):
         rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
         if classes is not None and (first or not np.array_equal(classes, self.classes_)):
             known = np.unique(np.asarray(classes))
-            if len(known) != 2:
+            if len(known) < 2:
                 raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
             if not first and not np.array_equal(known, self.classes_):
                 raise ValueError(

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc import AUCClassifier
+from pairlearn.estimators.auc_choice import two_classes
 from pairlearn.estimators.by_name import as_averaging, as_pairing, as_schedule
 from pairlearn.estimators.exact import fit_exact
 from pairlearn.estimators.objectives import as_objective
@@ -198,6 +199,7 @@ def bootstrap(
     check_count("n", n, minimum=_FEWEST)
     if hasattr(X, "tocsr"):
         raise ValueError("bootstrap takes dense rows; pass X.toarray().")
+    two_classes(np.asarray(y))
     fitted = clone(estimator).fit(X, y)
     if not isinstance(fitted.features_, Identity) or fitted.solver_ == "moments":
         raise ValueError(

@@ -356,9 +356,15 @@ class StoredDecisions(Storable, ScoreDecisions):
         return {**arrays, "coef": model["coef_"][0], **pack_decision(self._decided(model))}
 
     def _unpack(self, record: ModelRecord) -> None:
-        arrays = record.arrays
         if record.classes is None or len(record.classes) != 2:
-            raise ModelFileError("an AUCClassifier has two classes.")
+            raise ModelFileError(f"{type(self).__name__} has two classes.")
+        self._unpack_facts(record)
+        coef = record.arrays["coef"].copy()[np.newaxis]
+        publish(self, coef_=coef, _decision=unpack_decision(record.arrays))
+
+    def _unpack_facts(self, record: ModelRecord) -> None:
+        """Restore what is known of the fit."""
+        arrays = record.arrays
         for name in ("n_steps", "n_gradients", "n_examples"):
             setattr(self, f"{name}_", arrays[name].item())
         self.step_size_ = arrays["step_size"].item() if "step_size" in arrays else None
@@ -369,5 +375,3 @@ class StoredDecisions(Storable, ScoreDecisions):
         self.trace_ = Trace(n_steps=self.n_steps_, n_gradients=self.n_gradients_)
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
         self._online = None
-        coef = arrays["coef"].copy()[np.newaxis]
-        publish(self, coef_=coef, _decision=unpack_decision(arrays))

@@ -22,9 +22,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.auc_choice import Choice, Tried
 from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.calibration import Sigmoid, fit_sigmoid
 from pairlearn.estimators.class_moments import (
@@ -37,12 +39,14 @@ from pairlearn.estimators.class_moments import (
     to_user,
 )
 from pairlearn.estimators.coupling import couple, find_power, raise_to
+from pairlearn.estimators.exact import threads
 from pairlearn.estimators.examples import product, validate_data
-from pairlearn.estimators.scaling import scaled_rows
+from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights
 from pairlearn.losses import SquaredHinge
 from pairlearn.metrics import HandTill
+from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.batch import PairObjective
 from pairlearn.solvers.rows import Rows, as_rows
@@ -51,6 +55,7 @@ from pairlearn.validation import check_fraction, check_generator, check_weights
 __all__ = ["MulticlassAUCClassifier"]
 
 Vector = NDArray[np.float64]
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 #: With more classes the squared hinge, which is minimised pair by pair, is not worth its time.
 _FEW_CLASSES = 10
@@ -76,6 +81,11 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         the units of X.
     validation_fraction : float, default=0.2
         The share of a fold; 0.2 makes five.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied with `sample_weight`. They move the probabilities, and
+        with them what is predicted; the scores of the pairs do not depend on them.
+    n_jobs : int or None, default=None
+        Threads that try the folds, -1 for all processors. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
         Deals the folds.
 
@@ -93,6 +103,11 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         The loss that was minimised.
     ridge_ : float
         The ridge used.
+    choice_ : Choice
+        The ridges that were tried with the square loss, and for each its M on held-out folds with
+        the standard error over them; as evidence that of what was chosen.
+    scaling_ : Scaling or None
+        After `fit`: by what features were scaled.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -117,6 +132,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
     classes_: NDArray[Any]
     coef_: Vector
     sigmoids_: Vector
+    scaling_: Scaling | None
 
     def __init__(
         self,
@@ -125,12 +141,16 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         ridge: float | str = "auto",
         scaling: str | None = "auto",
         validation_fraction: float = 0.2,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.loss = loss
         self.ridge = ridge
         self.scaling = scaling
         self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -155,16 +175,43 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         self
             The fitted classifier.
         """
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+            ensure_min_samples=2,
+        )  # fmt: skip
+        return self.fit_rows(as_rows(X, finite=True), np.asarray(y), sample_weight)
+
+    def fit_rows(
+        self,
+        given: Rows,
+        labels: NDArray[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        mapped: bool = False,
+    ) -> Self:
+        """Find the scores of all pairs of classes, as `fit` does, from examples that are checked.
+
+        Parameters
+        ----------
+        given : DenseRows or CsrRows
+            Examples.
+        labels : ndarray of shape (n,)
+            Labels of at least two classes.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative weights of the examples.
+        mapped : bool, default=False
+            Whether the columns come from a feature map.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
         is_scaled(self.scaling)
         check_fraction("validation_fraction", self.validation_fraction)
         candidates = check_ridge(self.ridge)
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {_LOSSES}, got {self.loss!r}.")
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
-            ensure_min_samples=2,
-        )  # fmt: skip
-        labels = np.asarray(y)
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
@@ -175,47 +222,59 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         weight = np.ones(len(labels))
         if sample_weight is not None:
             weight = check_weights(sample_weight, len(labels), name="sample_weight")
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, labels)
+            check_weights(weight, len(labels), name="class_weight")
         empty = np.bincount(codes, weight) == 0.0
         if empty.any():
             raise ValueError(
-                f"sample_weight is zero for every example of class {classes[empty].tolist()[0]!r}; "
-                "leave the class out of y, or give it weight."
+                f"sample_weight or class_weight is zero for every example of class "
+                f"{classes[empty].tolist()[0]!r}; leave the class out of y, or give it weight."
             )
-        given = as_rows(X, finite=True)
         if given.shape[1] > MOST_FEATURES:
             raise ValueError(
                 f"X has {given.shape[1]} features, more than {MOST_FEATURES}, for which pairs of "
                 "classes are not solved in closed form; use OneVsOneClassifier(AUCClassifier())."
             )
+        # Weights of classes say nothing about units.
         counts = chunk_weights(sample_weight, len(labels))
-        scaling, rows = scaled_rows(self.scaling, given, counts)
+        scaling, rows = scaled_rows(self.scaling, given, counts, mapped=mapped)
         rows = in_float64(rows)
         rng = check_generator(self.random_state)
         folds = deal_folds(codes, weight, self.validation_fraction, rng)
         n_classes = len(classes)
         tests = [test for _, test in folds]
-        moments = [
-            ClassMoments.of(rows.take(train), codes[train], n_classes, weight[train])
-            for train, _ in folds
-        ]
-        best = -1.0
+
+        def moments_of(fold: Fold) -> ClassMoments:
+            train, _ = fold
+            return ClassMoments.of(rows.take(train), codes[train], n_classes, weight[train])
+
+        def hinge_of(fold: Fold, start: Vector) -> Vector:
+            train, test = fold
+            found = self._minimise(rows.take(train), codes[train], weight[train], start)
+            return scores_of(rows.take(test), found)
+
+        with threads(self.n_jobs) as run:
+            moments = list(run(moments_of, folds))
+        best: Tried | None = None
+        tried = []
         for ridge in candidates:
             solved = [found.solve_pairs(ridge) for found in moments]
             scores = [scores_of(rows.take(t), w) for t, w in zip(tests, solved, strict=True)]
-            value = self._value(codes, weight, tests, scores, n_classes)
+            value = self._tried(ridge, codes, weight, tests, scores, n_classes)
+            tried.append(value)
             # Of equals the strongest.
-            if value > best:
+            if best is None or value.auc > best.auc:
                 best, self.ridge_, out_of_fold, starts = value, ridge, scores, solved
+        assert best is not None
         coef = ClassMoments.of(rows, codes, n_classes, weight).solve_pairs(self.ridge_)
         self.loss_ = "square"
         if self.loss == "squared_hinge" or (self.loss == "auto" and n_classes <= _FEW_CLASSES):
-            hinge = []
-            for (train, test), start in zip(folds, starts, strict=True):
-                found = self._minimise(rows.take(train), codes[train], weight[train], start)
-                hinge.append(scores_of(rows.take(test), found))
-            value = self._value(codes, weight, tests, hinge, n_classes)
-            if self.loss == "squared_hinge" or value > best:
-                self.loss_, out_of_fold = "squared_hinge", hinge
+            with threads(self.n_jobs) as run:
+                hinge = list(run(hinge_of, folds, starts))
+            value = self._tried(self.ridge_, codes, weight, tests, hinge, n_classes)
+            if self.loss == "squared_hinge" or value.auc > best.auc:
+                best, self.loss_, out_of_fold = value, "squared_hinge", hinge
                 coef = self._minimise(rows, codes, weight, coef)
         coef, shift = to_user(coef, scaling, given, rows)
         held = np.concatenate(tests)
@@ -226,7 +285,15 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             coupled = couple(_pair_probabilities(held_scores, sigmoids), n_classes)
             self.power_ = find_power(coupled, codes[held], weight[held])
         sigmoids[:, 1] -= sigmoids[:, 0] * shift
+        self.choice_ = Choice(ridge=self.ridge_, evidence=best, tried=tuple(tried))
+        self.n_features_in_, self.scaling_ = given.shape[1], scaling
         self.classes_, self.coef_, self.sigmoids_ = classes, coef, sigmoids
+        return self
+
+    def adopt_pairs(self, classes: NDArray[Any], coef: Vector, sigmoids: Vector) -> Self:
+        """Become the model whose coefficients and sigmoids of pairs were found elsewhere."""
+        self.classes_, self.coef_, self.sigmoids_, self.power_ = classes, coef, sigmoids, 1.0
+        self.n_features_in_, self.scaling_ = coef.shape[1], None
         return self
 
     def _minimise(
@@ -243,23 +310,21 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         return np.array(found)
 
     @staticmethod
-    def _value(
+    def _tried(
+        ridge: float,
         codes: NDArray[np.intp],
         weight: Vector,
         tests: list[NDArray[np.intp]],
         scores: list[Vector],
         n_classes: int,
-    ) -> float:
-        """Return the mean M over the folds."""
+    ) -> Tried:
+        """Return the M of a candidate over the folds."""
         metric = HandTill(pairs=True, classes=tuple(range(n_classes)))
-        return float(
-            np.mean(
-                [
-                    metric(codes[test], one, sample_weight=weight[test])
-                    for test, one in zip(tests, scores, strict=True)
-                ]
-            )
-        )
+        found = [
+            metric(codes[test], one, sample_weight=weight[test])
+            for test, one in zip(tests, scores, strict=True)
+        ]
+        return Tried.of({"ridge": ridge}, found)
 
     @staticmethod
     def _sigmoids(codes: NDArray[np.intp], weight: Vector, scores: Vector) -> Vector:
@@ -301,7 +366,11 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         ndarray of shape (n_samples, n_classes)
             Positive numbers that add up to 1 in each row.
         """
-        pairs = _pair_probabilities(self.pair_scores(X), self.sigmoids_)
+        return self.couple_scores(self.pair_scores(X))
+
+    def couple_scores(self, scores: Vector) -> Vector:
+        """Return the probabilities of ``classes_`` that belong to the scores of the pairs."""
+        pairs = _pair_probabilities(scores, self.sigmoids_)
         return raise_to(couple(pairs, len(self.classes_)), self.power_)
 
     def decision_function(self, X: Any) -> Vector:
@@ -334,6 +403,16 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         check_is_fitted(self, "coef_")
         metric = HandTill(pairs=True, classes=tuple(self.classes_.tolist()))
         return metric(y, self.pair_scores(X), sample_weight=sample_weight)
+
+    def _unpack(self, record: ModelRecord) -> None:
+        super()._unpack(record)
+        k = 0 if record.classes is None else len(record.classes)
+        if k < 2 or len(self.coef_) != k * (k - 1) // 2:
+            raise ModelFileError(f"its {k} classes do not have {len(self.coef_)} pairs.")
+        if (self.sigmoids_[:, 0] < 0.0).any():
+            raise ModelFileError(
+                "the probability of a pair would fall with its score; save the fitted model again."
+            )
 
 
 def _pair_probabilities(scores: Vector, sigmoids: Vector) -> Vector:

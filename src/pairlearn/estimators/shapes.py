@@ -218,7 +218,13 @@ def _place(name: str | int, names: list[str]) -> int:
 def _linear_part(model: Any) -> tuple[Vector, float]:
     if not hasattr(model, "coef_"):
         raise ValueError(f"{type(model).__name__} has no coefficients of features.")
-    coef = np.asarray(model.coef_, dtype=np.float64).reshape(-1)
+    coef = np.asarray(model.coef_, dtype=np.float64)
+    if coef.ndim == 2 and len(coef) > 1:
+        raise ValueError(
+            f"{type(model).__name__} has {len(coef)} scores, one for each pair of classes or each "
+            "label, and what a feature adds is about one; fit two classes, y == label for example."
+        )
+    coef = coef.reshape(-1)
     intercept = getattr(model, "intercept_", 0.0)
     return coef, float(np.asarray(intercept).reshape(-1)[0])
 

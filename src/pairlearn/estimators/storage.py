@@ -40,7 +40,7 @@ _CLASS_TYPE = "classes_dtype"
 #: The description of a feature map, whose numbers are in the array "features"; coefficients are
 #: then about mapped features, and bear another name.
 _MAP, _MAPPED = "features_map", "mapped_"
-_COEFFICIENTS = ("coef", "components")
+_COEFFICIENTS = ("coef", "pair_coef", "components")
 
 
 class Storable:

@@ -16,7 +16,6 @@ from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.schema import Schema, listed
 from pairlearn.tables.columns import (
     ColumnEncoder,
-    HashedColumn,
     NumberColumn,
     restored_column,
 )

@@ -27,7 +27,10 @@ from pairlearn.metrics import (
     roc_band,
 )
 
-__all__ = ["Evidence", "Measure", "evaluation_page", "measures_of"]
+__all__ = [
+    "Evidence", "Measure", "curve_figure", "evaluation_page", "measures_of", "measures_table",
+    "thinned",
+]  # fmt: skip
 
 Vector = NDArray[np.float64]
 
@@ -147,6 +150,23 @@ def evaluation_page(
     """
     level = f"{100 * evidence.confidence:g} %"
     auc = measures[0]
+    decisions = Table(
+        "Decisions", [name.replace("_", " ") for name in thresholds[0]],
+        [[_cell(v) for v in row.values()] for row in thresholds],
+        "decisions", note="What saying positive above a threshold does, on these examples.",
+    )  # fmt: skip
+    parts: list[Part] = [measures_table(measures, level), decisions, *_curves(evidence, level)]
+    return Page(
+        title,
+        f"{len(evidence.scores)} examples, {int(evidence.positive.sum())} of them positive. "
+        "Figures hold for examples like these, if the model has not seen them in training.",
+        [*parts, Facts("What was measured", tuple(facts.items()))],
+        headline=f"AUC {auc.value:.4f}, {level} interval [{auc.low:.4f}, {auc.high:.4f}]",
+    )
+
+
+def measures_table(measures: Sequence[Measure], level: str) -> Table:
+    """Return the measures with their intervals as a table of a page."""
     rows = [
         [
             one.name,
@@ -157,23 +177,10 @@ def evaluation_page(
         ]
         for one in measures
     ]
-    table = Table(
+    return Table(
         "Measures", ("measure", "value", "low", "high", "better is"), rows, "measures",
         note=f"Each with its {level} interval, on the examples of this page alone.",
     )  # fmt: skip
-    decisions = Table(
-        "Decisions", [name.replace("_", " ") for name in thresholds[0]],
-        [[_cell(v) for v in row.values()] for row in thresholds],
-        "decisions", note="What saying positive above a threshold does, on these examples.",
-    )  # fmt: skip
-    parts: list[Part] = [table, decisions, *_curves(evidence, level)]
-    return Page(
-        title,
-        f"{len(evidence.scores)} examples, {int(evidence.positive.sum())} of them positive. "
-        "Figures hold for examples like these, if the model has not seen them in training.",
-        [*parts, Facts("What was measured", tuple(facts.items()))],
-        headline=f"AUC {auc.value:.4f}, {level} interval [{auc.low:.4f}, {auc.high:.4f}]",
-    )
 
 
 def _cell(value: Any) -> str | Cell:
@@ -185,17 +192,17 @@ def _cell(value: Any) -> str | Cell:
 def _curves(evidence: Evidence, level: str) -> list[Figure]:
     y, scores = evidence.positive, evidence.scores
     roc = roc_band(y, scores, confidence=evidence.confidence)
-    kept = _thinned(roc.fpr + roc.tpr)
+    kept = thinned(roc.fpr + roc.tpr)
     figures = [
-        _curve(
+        curve_figure(
             "ROC curve", "roc", ("false positive rate", "true positive rate"),
             (roc.fpr[kept], roc.tpr[kept], roc.low[kept], roc.high[kept]), level, diagonal=True,
         )
     ]  # fmt: skip
     precision = precision_recall_band(y, scores, confidence=evidence.confidence)
-    kept = _thinned(precision.recall + np.linspace(0.0, 1.0, len(precision.recall)))
+    kept = thinned(precision.recall + np.linspace(0.0, 1.0, len(precision.recall)))
     figures.append(
-        _curve(
+        curve_figure(
             "Precision and recall", "precision-recall", ("recall", "precision"),
             (precision.recall[kept], precision.precision[kept], precision.low[kept],
              precision.high[kept]), level,
@@ -204,7 +211,7 @@ def _curves(evidence: Evidence, level: str) -> list[Figure]:
     if evidence.probabilities is not None:
         found = calibration_curve(y, evidence.probabilities, confidence=evidence.confidence)
         figures.append(
-            _curve(
+            curve_figure(
                 "Calibration", "calibration", ("probability", "share of positives"),
                 (found.predicted, found.observed, found.low, found.high), level,
                 diagonal=True, points=True,
@@ -225,7 +232,7 @@ def _curves(evidence: Evidence, level: str) -> list[Figure]:
     return figures
 
 
-def _curve(
+def curve_figure(
     title: str,
     name: str,
     axes: tuple[str, str],
@@ -235,6 +242,7 @@ def _curve(
     diagonal: bool = False,
     points: bool = False,
 ) -> Figure:
+    """Return a curve with its band as a figure of a page."""
     x, y, low, high = columns
     drawing = limits_figure(
         x, y, low, high, name=name, xlabel=axes[0], ylabel=axes[1], diagonal=diagonal, points=points
@@ -247,7 +255,7 @@ def _curve(
     )  # fmt: skip
 
 
-def _thinned(path: Vector) -> NDArray[np.intp]:
+def thinned(path: Vector) -> NDArray[np.intp]:
     """Return the places of at most so many points along a rising path, both ends among them."""
     if len(path) <= _POINTS:
         return np.arange(len(path))

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A page about one model of many classes on one test set: how well it tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.experiments.report.evaluation import (
+    Measure,
+    curve_figure,
+    measures_table,
+    thinned,
+)
+from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table
+from pairlearn.metrics import (
+    CalibrationError,
+    HandTill,
+    Measured,
+    Metric,
+    PartialAUC,
+    calibration_curve,
+    roc_band,
+)
+
+__all__ = ["ClassEvidence", "Classwise", "class_measures", "class_page", "classwise"]
+
+Vector = NDArray[np.float64]
+
+#: ROC curves that are drawn, those of the lowest AUC; all classes are in the table.
+_CURVES = 12
+#: No probability is taken for less than this: one example must not make the mean infinite.
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True)
+class ClassEvidence:
+    """Labelled examples of many classes that a model has judged.
+
+    Parameters
+    ----------
+    classes : tuple
+        The labels, as the model knows them.
+    codes : ndarray of shape (n,)
+        The number of the class of each example.
+    probabilities : ndarray of shape (n, n_classes)
+        Probabilities of the classes; the most probable one is predicted.
+    pair_scores : ndarray of shape (n, n_pairs) or None
+        Scores of the pairs of classes, if the model has them.
+    confidence : float, default=0.95
+        The level of all intervals and bands.
+    """
+
+    classes: tuple[Any, ...]
+    codes: NDArray[np.intp]
+    probabilities: Vector
+    pair_scores: Vector | None
+    confidence: float = 0.95
+
+    @property
+    def predicted(self) -> NDArray[np.intp]:
+        """The number of the most probable class."""
+        return self.probabilities.argmax(axis=1)
+
+    @property
+    def confusion(self) -> NDArray[np.int64]:
+        """How many examples of each class (rows) are taken for each (columns)."""
+        k = len(self.classes)
+        return np.bincount(k * self.codes + self.predicted, minlength=k * k).reshape(k, k)
+
+
+@dataclass(frozen=True)
+class _Mean(Metric):
+    """The mean of one number for each example, which stands in the place of the score."""
+
+    ceiling: float
+    larger_is_better: bool
+
+    def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
+        total = float(weight.sum())
+        value = min(max(float(weight @ scores) / total, 0.0), self.ceiling)
+        influence = weight * (scores - value) / total
+        return Measured(value, influence, len(scores), ceiling=self.ceiling)
+
+
+@dataclass(frozen=True)
+class Classwise:
+    """One class against the others."""
+
+    label: Any
+    n_examples: int
+    recall: float
+    #: None where the class was never predicted.
+    precision: float | None
+    #: None where all examples, or none, are of the class; likewise the calibration error.
+    auc: Measure | None
+    calibration_error: float | None
+
+
+def class_measures(evidence: ClassEvidence) -> list[Measure]:
+    """Return the measures of all classes together, with their intervals.
+
+    >>> codes = np.repeat(np.arange(3), 20)
+    >>> p = np.full((60, 3), 0.1)
+    >>> p[np.arange(60), codes] = 0.8
+    >>> found = class_measures(ClassEvidence(("a", "b", "c"), codes, p, None))
+    >>> [(one.name, round(one.value, 4)) for one in found][:2]
+    [("Hand and Till's M", 1.0), ('accuracy', 1.0)]
+    """
+    codes, p = evidence.codes, evidence.probabilities
+    own = p[np.arange(len(codes)), codes]
+    known = tuple(range(len(evidence.classes)))
+    right = (evidence.predicted == codes).astype(np.float64)
+    squares = (p**2).sum(axis=1) - 2.0 * own + 1.0
+    wanted: list[tuple[str, Metric, Vector]] = []
+    if evidence.pair_scores is not None:
+        name = "Hand and Till's M, scores of the pairs"
+        wanted.append((name, HandTill(pairs=True, classes=known), evidence.pair_scores))
+    wanted += [
+        ("Hand and Till's M", HandTill(classes=known), p),
+        ("accuracy", _Mean(1.0, True), right),
+        ("log loss", _Mean(-np.log(_LEAST), False), -np.log(np.maximum(own, _LEAST))),
+        ("Brier score", _Mean(2.0, False), np.clip(squares, 0.0, 2.0)),
+    ]
+    found = []
+    for name, metric, values in wanted:
+        # Means do not look at the labels; one for all makes a class of one example no obstacle.
+        labels = codes if isinstance(metric, HandTill) else np.zeros(len(codes))
+        one = metric.interval(labels, values, confidence=evidence.confidence)
+        found.append(Measure(name, one.value, one.low, one.high, metric.larger_is_better))
+    return found
+
+
+def classwise(evidence: ClassEvidence) -> list[Classwise]:
+    """Return what is known of each class against the others."""
+    confusion, found = evidence.confusion, []
+    for k, label in enumerate(evidence.classes):
+        is_k, p = evidence.codes == k, evidence.probabilities[:, k]
+        n, n_said = int(is_k.sum()), int(confusion[:, k].sum())
+        auc = error = None
+        if 0 < n < len(p):
+            one = PartialAUC().interval(is_k, p, confidence=evidence.confidence)
+            auc = Measure(f"AUC of {label}", one.value, one.low, one.high, True)
+            error = CalibrationError()(is_k, p)
+        hits = int(confusion[k, k])
+        recall = hits / n if n else float("nan")
+        found.append(Classwise(label, n, recall, hits / n_said if n_said else None, auc, error))
+    return found
+
+
+def class_page(
+    evidence: ClassEvidence,
+    measures: Sequence[Measure],
+    classes: Sequence[Classwise],
+    *,
+    title: str,
+    facts: Mapping[str, str],
+) -> Page:
+    """Return the page: measures, each class against the others, confusions, curves with bands.
+
+    Parameters
+    ----------
+    evidence : ClassEvidence
+        What the model said.
+    measures : sequence of Measure
+        What `class_measures` found.
+    classes : sequence of Classwise
+        What `classwise` found.
+    title : str
+        The title of the page.
+    facts : mapping
+        What model and data were, by name.
+
+    Returns
+    -------
+    Page
+        To be written by `write_page`.
+    """
+    level = f"{100 * evidence.confidence:g} %"
+    first = measures[0]
+    parts: list[Part] = [
+        measures_table(measures, level),
+        _class_table(classes, level),
+        _confusion_table(evidence),
+        *_roc_figures(evidence, classes, level),
+        _calibration_figure(evidence, level),
+    ]
+    return Page(
+        title,
+        f"{len(evidence.codes)} examples of {len(evidence.classes)} classes. Figures hold for "
+        "examples like these, if the model has not seen them in training.",
+        [*parts, Facts("What was measured", tuple(facts.items()))],
+        headline=f"Hand and Till's M {first.value:.4f}, {level} interval [{first.low:.4f}, "
+        f"{first.high:.4f}]",
+    )
+
+
+def _number(value: float | None) -> Cell:
+    return Cell("-", float("nan")) if value is None else Cell(f"{value:.4f}", value)
+
+
+def _class_table(classes: Sequence[Classwise], level: str) -> Table:
+    rows = [
+        [
+            str(one.label),
+            Cell(str(one.n_examples), one.n_examples),
+            _number(one.recall),
+            _number(one.precision),
+            _number(None if one.auc is None else one.auc.value),
+            _number(None if one.auc is None else one.auc.low),
+            _number(None if one.auc is None else one.auc.high),
+            _number(one.calibration_error),
+        ]
+        for one in classes
+    ]
+    columns = ("class", "examples", "recall", "precision", "AUC", "low", "high",
+               "calibration error")  # fmt: skip
+    return Table(
+        "Each class against the others", columns, rows, "classes",
+        note=f"The AUC is that of the probability of the class, with its {level} interval.",
+    )  # fmt: skip
+
+
+def _confusion_table(evidence: ClassEvidence) -> Table:
+    names = [str(label) for label in evidence.classes]
+    rows = [
+        [name, *(Cell(str(n), n, strong=k == j) for j, n in enumerate(row))]
+        for k, (name, row) in enumerate(zip(names, evidence.confusion.tolist(), strict=True))
+    ]
+    return Table(
+        "Confusions", ("class", *(f"taken for {name}" for name in names)), rows, "confusions",
+        note="How many examples of each class are taken for each class.",
+    )  # fmt: skip
+
+
+def _roc_figures(evidence: ClassEvidence, classes: Sequence[Classwise], level: str) -> list[Figure]:
+    known = [(k, one.auc) for k, one in enumerate(classes) if one.auc is not None]
+    hardest = sorted(known, key=lambda entry: entry[1].value)[:_CURVES]
+    figures = []
+    for k, auc in sorted(hardest, key=lambda entry: entry[0]):
+        roc = roc_band(
+            evidence.codes == k, evidence.probabilities[:, k], confidence=evidence.confidence
+        )
+        kept = thinned(roc.fpr + roc.tpr)
+        figures.append(
+            curve_figure(
+                f"ROC curve of {evidence.classes[k]} against the others (AUC {auc.value:.4f})",
+                f"roc-{k}", ("false positive rate", "true positive rate"),
+                (roc.fpr[kept], roc.tpr[kept], roc.low[kept], roc.high[kept]), level, diagonal=True,
+            )
+        )  # fmt: skip
+    return figures
+
+
+def _calibration_figure(evidence: ClassEvidence, level: str) -> Figure:
+    n, k = evidence.probabilities.shape
+    # Every probability of every class; those of one example depend on each other.
+    came_true = (evidence.codes[:, None] == np.arange(k)).astype(int).ravel()
+    found = calibration_curve(
+        came_true,
+        evidence.probabilities.ravel(),
+        groups=np.repeat(np.arange(n), k),
+        confidence=evidence.confidence,
+    )
+    return curve_figure(
+        "Calibration of all classes", "calibration", ("probability", "share that came true"),
+        (found.predicted, found.observed, found.low, found.high), level, diagonal=True, points=True,
+    )  # fmt: skip
