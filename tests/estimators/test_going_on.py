@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker, load_model
 from pairlearn.averaging import DelayedByStepSize, Uniform
@@ -42,6 +43,18 @@ def test_few_examples_do_not_undo_a_fit(options):
     if "scaling" not in options and "step_size" not in options:
         # With more examples than the fit had, what is new counts more; short steps take longer.
         assert model.score(test, truth) < 0.6
+
+
+def test_few_examples_do_not_undo_many_classes():
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    model = AUCClassifier(random_state=0, loss="square").fit(X[:900], y[:900])
+    before, right = model.score(X[1000:], y[1000:]), np.mean(model.predict(X[1000:]) == y[1000:])
+    model.partial_fit(X[900:930], y[900:930])
+    assert model.score(X[1000:], y[1000:]) > before - 0.001
+    assert np.mean(model.predict(X[1000:]) == y[1000:]) > right - 0.01
+    assert model.n_examples_ == 930
 
 
 def test_a_file_goes_on_as_the_model_does(tmp_path):

@@ -153,7 +153,7 @@ def _of_one_frame(X: Any, series: dict[str, Any]) -> Any:
     They are then read as they are needed: to select them from what was read would copy it. None if
     they are not columns of one frame, each of them once.
     """
-    selected = [getattr(value, "expr", None) for value in (X, *series.values())]
+    selected: list[Any] = [getattr(value, "expr", None) for value in (X, *series.values())]
     if any(type(one).__name__ != "Projection" for one in selected):
         return None
     frames = {one.frame._name: one.frame for one in selected}

@@ -28,6 +28,7 @@ from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.published import DEFERRED, publish
 from pairlearn.estimators.storage import Storable
+from pairlearn.estimators.weights import example_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss, Square, SquaredHinge, get_loss
 from pairlearn.metrics import HandTill
@@ -244,12 +245,12 @@ class AUCClasses(AUCStream):
             raise ValueError(
                 f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}."
             )
-        weight = self._example_weights(sample_weight, labels)
+        weight = example_weights(sample_weight, self.class_weight, labels)
         streams = self.__dict__.get("_pair_streams")
         if streams is None:
             streams = PairStreams(self._new_pair, known, rows.shape[1])
             if not first:
-                streams.start_from(self._hand_over)
+                streams.start_from(self._hand_over, self.n_examples_)
         scores = streams.learn(rows, labels, weight)
         self._adopt_pairs(streams)
         return scores
@@ -270,10 +271,12 @@ class AUCClasses(AUCStream):
             choice=Choice(ridge=self.ridge_),
             trace=Trace(),
             scores=(np.empty(0), np.empty(0, dtype=bool), np.empty(0)),
-            n_examples=self.n_examples_,
+            # As many as a pair has of evenly shared classes.
+            n_examples=2 * self.n_examples_ // len(self.classes_),
             fingerprint=None,
             features=None if isinstance(features, Identity) else features,
         )
+        learner._decision = 0.0, Sigmoid(*self.pairs_.sigmoids_[column].tolist())
         # A model from a file does not know its scales.
         learner._known_scales = getattr(self.pairs_, "scaling_", None)
 

@@ -67,8 +67,12 @@ class PairStreams:
         known = [a for one in self._begun if (a := getattr(one, "held_out_auc_", None)) is not None]
         return float(np.mean(known)) if known else None
 
-    def start_from(self, adopt: Callable[[Any, int, NDArray[Any]], None]) -> None:
-        """Let each pair begin with a solution, which `adopt` hands to its classifier."""
+    def start_from(self, adopt: Callable[[Any, int, NDArray[Any]], None], n_examples: int) -> None:
+        """Let each pair begin with a solution, which `adopt` hands to its classifier.
+
+        It was found from so many examples.
+        """
+        self.n_examples = n_examples
         for k, (learner, pair) in enumerate(zip(self._learners, self._pairs, strict=True)):
             adopt(learner, k, pair)
 

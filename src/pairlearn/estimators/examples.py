@@ -73,7 +73,8 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
 
 def _refuse_masked(name: str, values: Any) -> None:
     """Refuse masked values: NumPy would hand on what lies below the mask."""
-    n_masked = np.ma.count_masked(values) if isinstance(values, np.ma.MaskedArray) else 0
+    masked: Any = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else ()
+    n_masked = int(np.count_nonzero(masked))
     if n_masked:
         raise ValueError(
             f"{name} is a masked array with {n_masked} masked values; fill them "

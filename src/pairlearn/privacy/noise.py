@@ -142,7 +142,7 @@ def _bernoulli_exp_fraction(
         k += 1
         alive = alive[success]
         alive = alive[first[alive] > k]
-    return first % 2 == 1
+    return np.asarray(first % 2 == 1)
 
 
 def _bernoulli_exp(

@@ -64,7 +64,7 @@ class ClassEvidence:
     @property
     def predicted(self) -> NDArray[np.intp]:
         """The number of the most probable class."""
-        return self.probabilities.argmax(axis=1)
+        return np.asarray(self.probabilities.argmax(axis=1))
 
     @property
     def confusion(self) -> NDArray[np.int64]:
@@ -204,7 +204,7 @@ def _number(value: float | None) -> Cell:
 
 
 def _class_table(classes: Sequence[Classwise], level: str) -> Table:
-    rows = [
+    rows: list[list[str | Cell]] = [
         [
             str(one.label),
             Cell(str(one.n_examples), one.n_examples),
@@ -227,7 +227,7 @@ def _class_table(classes: Sequence[Classwise], level: str) -> Table:
 
 def _confusion_table(evidence: ClassEvidence) -> Table:
     names = [str(label) for label in evidence.classes]
-    rows = [
+    rows: list[list[str | Cell]] = [
         [name, *(Cell(str(n), n, strong=k == j) for j, n in enumerate(row))]
         for k, (name, row) in enumerate(zip(names, evidence.confusion.tolist(), strict=True))
     ]
