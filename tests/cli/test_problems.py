@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -95,8 +96,12 @@ def test_ranking(form, ranked, capsys):
 def test_ranking_without_queries_and_offline(ranked, capsys):
     folder, *_ = ranked
     for how in (["--features", "a,b,c"], ["--qid", "q", "--fit", "offline", "--passes", "2"]):
-        call(capsys, "train", folder / "train.csv", "--problem", "ranking", "--label", "grade",
-             "--loss", "logistic", *how, "-o", folder / "m")  # fmt: skip
+        said, _ = call(capsys, "train", folder / "train.csv", "--problem", "ranking", "--label",
+                       "grade", "--loss", "logistic", *how, "-o", folder / "m")  # fmt: skip
+        # of a fifth of the queries, which the model that is measured has not seen
+        accuracy = re.search(r"held out: pair accuracy ([0-9.]+)", said)
+        assert float(accuracy[1]) == pytest.approx(0.95, abs=0.05)
+        assert ("ndcg@10" in said) == ("--qid" in how)
         out, _ = call(capsys, "evaluate", folder / "m", folder / "test.csv", "--json")
         found = json.loads(out)
         assert found["pair_accuracy"] > 0.9
@@ -128,6 +133,13 @@ def test_entropy(features, rng, tmp_path, capsys):
     out, _ = call(capsys, "predict", model, tmp_path / "test.csv", "--json")
     entry = json.loads(out.splitlines()[0])
     assert entry["prediction"] == pytest.approx(target[2000] - errors[0])
+    out, _ = call(capsys, "train", tmp_path / "train.csv", "--problem", "entropy", "--label",
+                  "price", "-o", model, "--json")  # fmt: skip
+    assert json.loads(out)["held_out"]["median_absolute_error"] < 0.2
+    write(tmp_path / "few.csv", ["a", "b", "c", "price"], *X[:20].T, target[:20])
+    out, _ = call(capsys, "train", tmp_path / "few.csv", "--problem", "entropy", "--label",
+                  "price", "-o", model)  # fmt: skip
+    assert "held out: not measured (20 rows are too few); evaluate the model on new data" in out
 
 
 def test_metric(rng, tmp_path, capsys):

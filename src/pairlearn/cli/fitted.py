@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is said of a model that was fitted in memory: its AUC, its settings, its columns."""
+"""What is said of a model that was fitted in memory: how good it is, its settings, its columns."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ __all__ = ["column_importance", "facts_of_fit"]
 _TOP = 6
 #: Rows that the importance of columns is measured on.
 _ROWS = 20_000
+#: Rows, or queries of a ranking, from which a fifth of them says something.
+_ENOUGH = 25
 
 
 def facts_of_fit(
@@ -26,11 +28,19 @@ def facts_of_fit(
     names: Sequence[str] | None,
     encoder: TableEncoder | None,
     seed: int,
+    qid: Any = None,
 ) -> dict[str, Any]:
     """Return what is known of a fitted model, as plain values and, in "lines", as text."""
     facts: dict[str, Any] = {"rows": len(y)}
     if not hasattr(model, "held_out_auc_"):
-        return facts
+        measured = _held_out(model, X, y, qid, seed)
+        if isinstance(measured, str):
+            line = f"held out: not measured ({measured}); evaluate the model on new data"
+        else:
+            facts["held_out"] = measured
+            said = ", ".join(f"{name.replace('_', ' ')} {v:.6g}" for name, v in measured.items())
+            line = f"held out: {said} (a fifth of the data; the model is fitted to all rows)"
+        return {**facts, "lines": [line]}
     from pairlearn.estimators.held_out import held_out_auc
 
     lines: list[str] = []
@@ -59,6 +69,41 @@ def facts_of_fit(
                  for entry in facts["importance"][:_TOP]]  # fmt: skip
         lines.append(f"most important columns: {', '.join(shown)}")
     return {**facts, "lines": lines}
+
+
+def _held_out(model: Any, X: Any, y: Any, qid: Any, seed: int) -> dict[str, Any] | str:
+    """Return what `evaluate` would say of a fifth of the data, of a model of the others.
+
+    If that cannot be measured, why not.
+    """
+    import warnings
+
+    import numpy as np
+    from sklearn.base import clone
+
+    from pairlearn.cli.measures import measure
+    from pairlearn.cli.problem_kinds import kind_of
+    from pairlearn.cli.scoring import Scored
+
+    groups = np.arange(len(y)) if qid is None else np.unique(qid, return_inverse=True)[1]
+    n_groups = int(groups.max()) + 1
+    if n_groups < _ENOUGH:
+        return f"{n_groups} {'rows' if qid is None else 'queries'} are too few"
+    chosen = np.random.default_rng(abs(seed)).permutation(n_groups)[: n_groups // 5]
+    out = np.isin(groups, chosen)
+    queries = {} if qid is None else {"qid": qid[~out]}
+    with warnings.catch_warnings():
+        # the fit to all rows has said what there is to say
+        warnings.simplefilter("ignore")
+        try:
+            fitted = clone(model).fit(X[~out], y[~out], **queries)
+            results = getattr(fitted, kind_of(model).scorer)(X[out])
+            lines = np.flatnonzero(out)
+            scored = Scored(lines, results, y[out], None if qid is None else qid[out], None, 0)
+            return measure(fitted, [scored])
+        except ValueError as error:
+            # a fifth, or the rest, may lack a class, or pairs of both kinds
+            return str(error).rstrip(".")
 
 
 def _settings(model: Any) -> dict[str, str]:
@@ -130,7 +175,7 @@ def column_importance(
     found = []
     for (name, span), size in zip(spans.items(), spread.tolist(), strict=True):
         single = span.stop - span.start == 1
-        sign = "+" if coef[span.start] > 0 else "-"
         known = single and isinstance(features, Identity)
+        sign = "+" if known and coef[span.start] > 0 else "-"
         found.append({"column": name, "share": size / total, "direction": sign if known else ""})
     return sorted((entry for entry in found if entry["share"] > 0), key=lambda e: -e["share"])

@@ -511,7 +511,7 @@ def _offline(
         model.fit(X, y, **({} if qid is None else {"qid": qid}))
     encoder = None if found.plan is None or found.schema is not None else found.plan.encoder
     names = encoder.feature_names if encoder else getattr(found.reader, "feature_names", None)
-    facts = facts_of_fit(model, X, y, names=names, encoder=encoder, seed=seed)
+    facts = facts_of_fit(model, X, y, names=names, encoder=encoder, seed=seed, qid=qid)
     return model.to_record({"rows_refused": n_refused}), facts
 
 
