@@ -12,20 +12,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.distributed.chunk import ScaledTable, same_width, table_of
 from pairlearn.estimators.scaling import Scaling
-from pairlearn.solvers.rows import DenseRows, Rows, as_rows
-from pairlearn.validation import check_weights
+from pairlearn.solvers.rows import as_rows
 
-__all__ = ["Chunk", "Scaled", "State", "Statistic", "Together", "as_chunk", "same_width"]
+__all__ = ["Scaled", "State", "Statistic", "Together"]
 
 State = dict[str, NDArray[Any]]
-Vector = NDArray[np.float64]
 
 
 class Statistic(ABC):
@@ -173,17 +171,13 @@ class Scaled(Statistic):
         """Return the state of one chunk, scaled."""
         if not X.shape[0]:
             return {}
-        rows = as_rows(X)
-        same_width(rows.shape[1], len(self.scaling.factor))
-        if isinstance(rows, DenseRows):
-            # In place, in double precision, and without numba: workers need not load a compiler.
-            values = rows.X * self.scaling.inverse
-            values -= self.scaling.centre
-            values *= self.scaling.factor
-            # A copy of rows that were stored by columns is not needed any longer.
-            del rows
-            return self.statistic.partial_state(values, y, sample_weight)
-        return self.statistic.partial_state(self.scaling.apply(rows), y, sample_weight)
+        table = table_of(X)
+        same_width(table.shape[1], len(self.scaling.factor))
+        if isinstance(table, np.ndarray):
+            scaled: Any = ScaledTable(table, self.scaling)
+        else:
+            scaled = self.scaling.apply(as_rows(table))
+        return self.statistic.partial_state(scaled, y, sample_weight)
 
     def combine(self, a: State, b: State) -> State:
         """Merge."""
@@ -192,77 +186,3 @@ class Scaled(Statistic):
     def finish(self, state: State) -> Any:
         """Finish."""
         return self.statistic.finish(state)
-
-
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Checked examples of positive weight."""
-
-    rows: Rows
-    #: As they came, or None.
-    labels: NDArray[Any] | None
-    weight: Vector
-
-    @property
-    def matrix(self) -> Any:
-        """The rows as something to multiply, dense ones in float64."""
-        if isinstance(self.rows, DenseRows):
-            return self.rows.X.astype(np.float64, copy=False)
-        import scipy.sparse
-
-        rows = self.rows
-        return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
-
-
-def as_chunk(X: Any, y: Any = None, sample_weight: Any = None) -> Chunk | None:
-    """Return the examples that count, None if there are none.
-
-    Examples
-    --------
-    >>> as_chunk(np.eye(2), [0, 1], [1.0, 0.0]).labels
-    array([0])
-    >>> as_chunk(np.empty((0, 2)), []) is None
-    True
-    """
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    labels = None if y is None else np.asarray(y)
-    if labels is not None:
-        if labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
-        if labels.shape != (n,):
-            raise ValueError(
-                f"X has {n} rows and y has shape {labels.shape} in one partition: both must be "
-                "partitioned alike, one label for each row."
-            )
-    if not n:
-        return None
-    rows = as_rows(X)
-    if labels is not None:
-        _check_present(labels)
-    if sample_weight is None:
-        return Chunk(rows, labels, np.ones(n))
-    weight = check_weights(np.asarray(sample_weight), n, name="sample_weight")
-    kept = np.flatnonzero(weight)
-    if len(kept) < n:
-        rows, weight = rows.take(kept), weight[kept]
-        labels = None if labels is None else labels[kept]
-    return Chunk(rows, labels, weight) if len(weight) else None
-
-
-def _check_present(labels: NDArray[Any]) -> None:
-    missing = labels != labels
-    if labels.dtype.kind == "O":
-        missing = missing | np.array([label is None for label in labels])
-    if np.any(missing):
-        raise ValueError(
-            f"y lacks {int(np.count_nonzero(missing))} labels in one partition (NaN or None); "
-            "remove or correct these examples."
-        )
-
-
-def same_width(a: int, b: int) -> None:
-    """Refuse states of different numbers of features."""
-    if a != b:
-        raise ValueError(
-            f"One partition has {a} features, another {b}; all partitions need the same columns."
-        )

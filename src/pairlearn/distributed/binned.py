@@ -18,19 +18,25 @@ of l at the ends of what the difference of two scores of these bins can be.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.base import Chunk, State, Statistic, as_chunk, same_width
+from pairlearn.distributed.base import State, Statistic
+from pairlearn.distributed.chunk import Chunk, as_chunk, same_width
 from pairlearn.losses import PairLoss
 from pairlearn.solvers.batch import pair_mean
+from pairlearn.solvers.rows import CsrRows
 
 __all__ = ["BinnedPairs", "BinnedScores", "ScoreBins", "SlopeSums"]
 
 Vector = NDArray[np.float64]
+
+#: Numbers of the rows that are summed by bin at once, about.
+_NUMBERS = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,13 +153,19 @@ class ByBin(Statistic):
         chunk = as_chunk(X, y, sample_weight)
         if chunk is None:
             return {}
-        scores, cell = self.cells(chunk)
         weight, n = chunk.weight, 2 * (len(self.edges) + 1)
+        scores, cell = np.empty(len(weight)), np.empty(len(weight), dtype=np.intp)
+        sums = np.zeros((n, chunk.shape[1])) if self.with_rows else None
+        for now, block, found, places in self.scored(chunk):
+            scores[now], cell[now] = found, places
+            if sums is not None:
+                sums += _sums_by_cell(block, places, weight[now], n)
         total = np.bincount(cell, weight, minlength=n)
-        # About the first score of a bin: sums of squares of large scores would cancel.
-        order = np.argsort(cell, kind="stable")
+        # NumPy sorts short numbers by their digits.
+        order = np.argsort(cell.astype(np.uint16) if n <= 1 << 16 else cell, kind="stable")
         starts = np.flatnonzero(np.diff(cell[order], prepend=-1))
         filled = cell[order[starts]]
+        # About the first score of a bin: sums of squares of large scores would cancel.
         origin, low, high = np.zeros(n), np.full(n, np.inf), np.full(n, -np.inf)
         origin[filled] = scores[order[starts]]
         low[filled] = np.minimum.reduceat(scores[order], starts)
@@ -165,8 +177,8 @@ class ByBin(Statistic):
         state: State = {"weight": total, "mean": origin + offset, "squares": squares}
         state["low"], state["high"] = low, high
         state["n_examples"] = np.bincount(cell, minlength=n)
-        if self.with_rows:
-            state["rows"] = _sums_by_cell(chunk, order, starts, filled, n)
+        if sums is not None:
+            state["rows"] = sums
         return {
             name: values.reshape(2, n // 2, *values.shape[1:]) for name, values in state.items()
         }
@@ -199,12 +211,11 @@ class ByBin(Statistic):
             state["weight"], state["mean"], state["squares"] / safe, state["low"], state["high"]
         )
 
-    def cells(self, chunk: Chunk) -> tuple[Vector, NDArray[np.intp]]:
-        """Return the score of each example and its cell, bins of the negatives first."""
-        same_width(chunk.rows.shape[1], len(self.w))
+    def scored(self, chunk: Chunk) -> Iterator[tuple[slice, Any, Vector, NDArray[np.intp]]]:
+        """Yield blocks of rows, their scores and their cells, bins of the negatives first."""
+        same_width(chunk.shape[1], len(self.w))
         if chunk.labels is None:
             raise ValueError("Scores by class need labels; pass y.")
-        scores = np.asarray(chunk.matrix @ self.w, dtype=np.float64)
         positive = np.asarray(chunk.labels == self.classes[1])
         unknown = ~positive & np.asarray(chunk.labels != self.classes[0])
         if unknown.any():
@@ -212,8 +223,15 @@ class ByBin(Statistic):
                 f"y holds {chunk.labels[unknown][0]!r}, which is neither of "
                 f"{self.classes.tolist()}."
             )
-        place = np.searchsorted(self.edges, scores, side="right")
-        return scores, place + positive * (len(self.edges) + 1)
+        n_bins = len(self.edges) + 1
+        # Sums by cell are little beside so many rows; those of sparse rows are taken at once.
+        height = max(_NUMBERS // len(self.w), 4 * n_bins) if self.with_rows else None
+        if isinstance(chunk.table, CsrRows):
+            height = chunk.shape[0]
+        for now, block in chunk.blocks(height):
+            scores = np.asarray(block @ self.w, dtype=np.float64)
+            place = np.searchsorted(self.edges, scores, side="right")
+            yield now, block, scores, place + positive[now] * n_bins
 
 
 class BinnedScores(ByBin):
@@ -280,8 +298,10 @@ class SlopeSums(ByBin):
         chunk = as_chunk(X, y, sample_weight)
         if chunk is None:
             return {}
-        _, cell = self.cells(chunk)
-        return {"gradient": np.asarray((chunk.weight * self.shares[cell]) @ chunk.matrix)}
+        gradient = np.zeros(chunk.shape[1])
+        for now, block, _, cell in self.scored(chunk):
+            gradient += (chunk.weight[now] * self.shares[cell]) @ block
+        return {"gradient": gradient}
 
     def combine(self, a: State, b: State) -> State:
         """Add."""
@@ -292,21 +312,16 @@ class SlopeSums(ByBin):
         return self.needs(state)["gradient"]
 
 
-def _sums_by_cell(
-    chunk: Chunk, order: NDArray[np.intp], starts: NDArray[np.intp], filled: Any, n: int
-) -> Vector:
+def _sums_by_cell(rows: Any, cell: NDArray[np.intp], weight: Vector, n: int) -> Vector:
     """Return the weighted sums of rows by cell."""
     import scipy.sparse
 
     # A product with the indicators of the cells: neither dense nor sparse rows are copied.
-    sums = np.zeros((n, chunk.rows.shape[1]))
-    ends = np.append(starts, len(order))
-    indicator = scipy.sparse.csr_array(
-        (chunk.weight[order], order, ends), shape=(len(filled), len(order))
-    )
-    found = indicator @ chunk.matrix
-    sums[filled] = found if isinstance(found, np.ndarray) else found.toarray()
-    return sums
+    m = len(cell)
+    indicator = scipy.sparse.csc_array((weight, cell, np.arange(m + 1)), shape=(n, m))
+    if isinstance(rows, np.ndarray):
+        return np.asarray(indicator @ rows)
+    return np.asarray((indicator.tocsr() @ rows).toarray())
 
 
 def _grouped(values: Vector, factor: int, rest: float) -> Vector:

@@ -126,7 +126,13 @@ def _parts_of_frame(X: Any, series: dict[str, Any], names: list[str] | None) -> 
             )
     meta = _with_columns(X._meta, list(series), *(value._meta for value in series.values()))
     whole = X.map_partitions(
-        _with_columns, list(series), *series.values(), meta=meta, align_dataframes=False
+        _with_columns,
+        list(series),
+        *series.values(),
+        meta=meta,
+        align_dataframes=False,
+        # Dask would compare each partition with what it expects, in milliseconds.
+        enforce_metadata=False,
     )
     delayed = require_dask().delayed
     parts = list(whole.to_delayed())

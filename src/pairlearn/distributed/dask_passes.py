@@ -62,15 +62,18 @@ class DaskEngine:
     def run(self, parts: Parts, statistic: Statistic) -> State:
         """Return the merged state of all partitions."""
         delayed = require_dask().delayed
+        # Once in the graph, not with each partition: it may hold thousands of edges.
+        once = delayed(statistic, pure=False, traverse=False)
         if parts.whole is not None:
             states = [
-                delayed(_state_of_frame)(statistic.of_part(k), frame, parts.attached)
+                delayed(_state_of_frame)(once, k, frame, parts.attached)
                 for k, frame in enumerate(parts.whole)
             ]
         else:
             states = [
                 delayed(_partial_state)(
-                    statistic.of_part(k),
+                    once,
+                    k,
                     parts.rows[k],
                     parts.labels[k],
                     {name: column[k] for name, column in parts.others.items()},
@@ -79,7 +82,7 @@ class DaskEngine:
             ]
         while len(states) > 1:
             states = [
-                delayed(_merged)(statistic, states[k : k + _FAN_IN])
+                delayed(_merged)(once, states[k : k + _FAN_IN])
                 for k in range(0, len(states), _FAN_IN)
             ]
         found: State = self.compute(states)[0] if states else {}
@@ -150,15 +153,17 @@ def _current_client() -> Any:
 
 
 def _partial_state(
-    statistic: Statistic, rows: Any, labels: Any, others: Mapping[str, Any]
+    statistic: Statistic, part: int, rows: Any, labels: Any, others: Mapping[str, Any]
 ) -> State:
     columns = {name: as_column(column) for name, column in others.items()}
-    return statistic.partial_state(as_table(rows), as_column(labels), **columns)
+    return statistic.of_part(part).partial_state(as_table(rows), as_column(labels), **columns)
 
 
-def _state_of_frame(statistic: Statistic, frame: Any, attached: tuple[str, ...]) -> State:
+def _state_of_frame(
+    statistic: Statistic, part: int, frame: Any, attached: tuple[str, ...]
+) -> State:
     rows, columns = taken_apart(frame, attached)
-    return _partial_state(statistic, rows, columns.pop("y", None), columns)
+    return _partial_state(statistic, part, rows, columns.pop("y", None), columns)
 
 
 def _merged(statistic: Statistic, states: list[State]) -> State:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.base import State, Statistic, as_chunk, same_width
+from pairlearn.distributed.base import State, Statistic
+from pairlearn.distributed.chunk import as_chunk, same_width
 from pairlearn.features import FeatureMap
 from pairlearn.solvers.mapped_moments import BLOCK, MappedMoments, block_of
 from pairlearn.solvers.rows import as_rows
@@ -109,7 +110,7 @@ class MappedLabelMoments(Statistic):
             return {}
         if chunk.labels is None:
             raise ValueError("Moments of classes need labels; pass y.")
-        same_width(chunk.rows.shape[1], int(self.features.n_inputs or 0))
+        same_width(chunk.shape[1], int(self.features.n_inputs or 0))
         signs = np.where(chunk.labels == self.classes[1], 1.0, -1.0)
         moments = MappedMoments(self.features)
         return _state(moments.add(chunk.rows, signs, example_weight=chunk.weight))

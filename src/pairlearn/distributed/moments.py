@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.base import State, Statistic, as_chunk, same_width
+from pairlearn.distributed.base import State, Statistic
+from pairlearn.distributed.chunk import Chunk, as_chunk, same_width
 from pairlearn.estimators.auc_choice import two_classes
-from pairlearn.solvers.mapped_moments import block_of
 from pairlearn.solvers.moments import ClassMoments
-from pairlearn.solvers.rows import Rows
 
 __all__ = ["LabelMoments", "LabelledMoments", "PairScatters"]
 
@@ -26,8 +25,8 @@ Vector = NDArray[np.float64]
 
 #: Statistics of so many numbers are refused: they travel between machines.
 _MOST_NUMBERS = 2e8
-#: Rows whose products are taken at once.
-_BLOCK = 16_384
+#: Numbers whose products are taken at once, about.
+_NUMBERS = 131_072
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +121,7 @@ class LabelMoments(Statistic):
             raise ValueError("Moments of classes need labels; pass y.")
         classes, code = np.unique(chunk.labels, return_inverse=True)
         self._check_classes(classes)
-        d = chunk.rows.shape[1]
+        d = chunk.shape[1]
         if len(classes) * d * d > _MOST_NUMBERS:
             raise ValueError(
                 f"Moments of {len(classes)} classes with {d} features have "
@@ -141,9 +140,8 @@ class LabelMoments(Statistic):
         # Two classes at a time, since that costs one product.
         for first in range(0, k, 2):
             index = np.flatnonzero(code >> 1 == first >> 1)
-            rows = chunk.rows if len(index) == len(code) else chunk.rows.take(index)
-            signs = np.where(code[index] == first, -1.0, 1.0)
-            two = _two_moments(rows, signs, chunk.weight[index])
+            some = chunk if len(index) == len(code) else chunk.part(index)
+            two = _two_moments(some, np.where(code[index] == first, -1.0, 1.0))
             for kind, place in ((1, first), (0, first + 1)):
                 if place < k:
                     state["counts"][place] = two.counts[kind]
@@ -188,13 +186,13 @@ class LabelMoments(Statistic):
             )
 
 
-def _two_moments(rows: Rows, signs: Vector, weight: Vector) -> ClassMoments:
+def _two_moments(chunk: Chunk, signs: Vector) -> ClassMoments:
     """Return the moments of two classes, block by block: products need copies of their rows."""
-    moments = ClassMoments(rows.shape[1])
-    own = None if (weight == 1.0).all() else weight
-    for start in range(0, len(signs), _BLOCK):
-        now = slice(start, min(start + _BLOCK, len(signs)))
-        block = block_of(rows, now.start, now.stop)
+    moments = ClassMoments(chunk.shape[1])
+    own = None if (chunk.weight == 1.0).all() else chunk.weight
+    # So many that their products are little beside them.
+    d = chunk.shape[1]
+    for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
         moments.add(block, signs[now], example_weight=None if own is None else own[now])
     return moments
 

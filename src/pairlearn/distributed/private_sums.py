@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.base import State, Statistic, same_width
+from pairlearn.distributed.base import State, Statistic
+from pairlearn.distributed.chunk import same_width
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Weights, summed_on_grid
 from pairlearn.privacy.noise import NoiseSource

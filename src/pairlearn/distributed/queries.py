@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.base import Chunk, State, Statistic, as_chunk, same_width
+from pairlearn.distributed.base import State, Statistic
+from pairlearn.distributed.chunk import Chunk, as_chunk, same_width
 from pairlearn.distributed.moments import comparable
 from pairlearn.distributed.scales import FeatureScales
 from pairlearn.losses import PairLoss
@@ -83,7 +84,7 @@ class QueryMoments(Statistic):
         if found is None:
             return {}
         chunk, grades, query, names = found
-        d = chunk.rows.shape[1]
+        d = chunk.shape[1]
         size = np.bincount(query)
         scatter, difference = np.zeros((d, d)), np.zeros(d)
         n_pairs, weight = 0, 0.0
@@ -191,7 +192,7 @@ class QueryGradient(Statistic):
         if found is None:
             return {}
         chunk, grades, query, _ = found
-        same_width(chunk.rows.shape[1], len(self.w))
+        same_width(chunk.shape[1], len(self.w))
         scores = np.asarray(chunk.matrix @ (self.w * self.weights), dtype=np.float64)
         slopes = np.zeros(len(scores))
         value = weight = 0.0

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.base import State, Statistic, as_chunk, same_width
+from pairlearn.distributed.base import State, Statistic
+from pairlearn.distributed.chunk import as_chunk, same_width
 from pairlearn.distributed.moments import comparable
 from pairlearn.validation import check_count
 
@@ -70,13 +71,12 @@ class RowSample(Statistic):
             return {}
         if chunk.labels is None:
             raise ValueError("A sample of each class needs labels; pass y.")
-        keys = np.random.default_rng((self.seed, self.part)).random(chunk.rows.shape[0])
-        kept = _smallest(chunk.labels, keys, self._cap(chunk.rows.shape[1]))
-        rows = chunk.matrix[kept]
-        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        n, d = chunk.shape
+        keys = np.random.default_rng((self.seed, self.part)).random(n)
+        kept = _smallest(chunk.labels, keys, self._cap(d))
         return {
             "keys": keys[kept],
-            "rows": rows.astype(np.float64),
+            "rows": chunk.dense(kept),
             "labels": chunk.labels[kept],
             "weight": chunk.weight[kept],
         }
@@ -100,8 +100,11 @@ class RowSample(Statistic):
 
 def _smallest(labels: NDArray[Any], keys: Vector, cap: int) -> NDArray[np.int64]:
     """Return the places of the smallest keys of each class, sorted by class and key."""
-    code = np.unique(labels, return_inverse=True)[1]
-    order = np.lexsort((keys, code))
-    sizes = np.bincount(code)
-    rank = np.arange(len(code)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.asarray(order[rank < cap])
+    kept = []
+    for label in np.unique(labels):
+        index = np.flatnonzero(labels == label)
+        if len(index) > cap:
+            # The rest need not be sorted.
+            index = index[np.argpartition(keys[index], cap - 1)[:cap]]
+        kept.append(index[np.argsort(keys[index], kind="stable")])
+    return np.concatenate(kept)

@@ -11,15 +11,17 @@ counts (`MajorityCounts`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.base import State, Statistic, as_chunk, same_width
+from pairlearn.distributed.base import State, Statistic
+from pairlearn.distributed.chunk import Chunk, as_chunk, same_width
 from pairlearn.estimators.scaling import Columns, Scaling, inverse_of, is_text, scaling_of
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.rows import CsrRows, as_rows
 
 __all__ = ["FeatureScales", "MajorityCounts", "Scales"]
 
@@ -27,6 +29,8 @@ Vector = NDArray[np.float64]
 
 #: The exponent of a column that holds nothing but zeros, below all others.
 _ANY_UNIT = -2_000
+#: Columns of rows that are read together, and their numbers that are turned at once.
+_TOGETHER, _BLOCK = 8, 4_096
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +95,12 @@ class FeatureScales(Statistic):
         chunk = as_chunk(X, None, sample_weight)
         if chunk is None:
             return {}
-        ones = np.ones(chunk.rows.shape[1])
-        state = _column_state(chunk.rows, chunk.weight, ones)
+        ones = np.ones(chunk.shape[1])
+        state = _column_state(chunk, ones)
         size = np.maximum(np.abs(state["low"]), np.abs(state["high"]))
         inverse = inverse_of(size)
         if (inverse != 1.0).any():
-            state = _column_state(chunk.rows, chunk.weight, inverse)
+            state = _column_state(chunk, inverse)
         # Zeros fit any unit: other partitions decide.
         state["exponents"] = np.where(size == 0.0, np.int32(_ANY_UNIT), state["exponents"])
         return state
@@ -182,8 +186,7 @@ class MajorityCounts(Statistic):
             )
             count += np.where(self.atom == 0.0, np.maximum(weight.sum() - stored, 0.0), 0.0)
         else:
-            for k in range(len(count)):
-                values = rows.X[:, k].astype(np.float64) * inverse[k]
+            for k, values in _columns(rows.X, inverse):
                 count[k] = weight[values == self.atom[k]].sum()
         return {"counts": count}
 
@@ -196,46 +199,67 @@ class MajorityCounts(Statistic):
         return self.needs(state)["counts"]
 
 
-def _column_state(rows: Rows, weight: Vector, inverse: Vector) -> State:
+def _column_state(chunk: Chunk, inverse: Vector) -> State:
     with np.errstate(over="ignore", invalid="ignore"):
-        facts = (
-            _sparse_columns(rows, weight, inverse)
-            if isinstance(rows, CsrRows)
-            else _dense_columns(rows, weight, inverse)
-        )
-    dtype = rows.data.dtype if isinstance(rows, CsrRows) else rows.X.dtype
+        if isinstance(chunk.table, CsrRows):
+            rows = chunk.rows
+            assert isinstance(rows, CsrRows)
+            facts, dtype = _sparse_columns(rows, chunk.weight, inverse), rows.data.dtype
+        else:
+            table = np.asarray(chunk.table)
+            facts, dtype = _dense_columns(table, chunk.weight, inverse), table.dtype
     return {
         **facts,
-        "weight": np.array(float(weight.sum())),
+        "weight": np.array(float(chunk.weight.sum())),
         "exponents": (1 - np.frexp(inverse)[1]).astype(np.int32),
         "eps": np.array(float(np.finfo(dtype).eps)),
-        "sparse": np.array(float(isinstance(rows, CsrRows))),
+        "sparse": np.array(float(isinstance(chunk.table, CsrRows))),
     }
 
 
-def _dense_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> State:
+def _dense_columns(table: NDArray[Any], weight: Vector, inverse: Vector) -> State:
     """Return the facts of dense columns, without numba: workers need not load a compiler."""
-    n, d = float(weight.sum()), rows.shape[1]
+    n, (n_rows, d) = float(weight.sum()), table.shape
     alike = bool((weight == weight[0]).all())
     low, high, mean, squares, atom, lead = facts = np.empty((6, d))
-    for k in range(d):
-        values = rows.X[:, k].astype(np.float64) * inverse[k]
+    for k, values in _columns(table, inverse):
         low[k], high[k] = values.min(), values.max()
-        # About a value of the column itself: squares of columns far from zero would cancel.
-        excess = values - values[0]
-        offset = float(weight @ excess) / n
-        mean[k] = values[0] + offset
-        squares[k] = weight @ (excess - offset) ** 2
+        if not np.isfinite(high[k] - low[k]):
+            as_rows(table[:, k : k + 1])
         # The value that more than half of a column has is its median.
         if alike:
-            middle = np.partition(values, len(values) // 2)[len(values) // 2]
+            values.partition(n_rows // 2)
+            atom[k] = values[n_rows // 2]
+            share = weight[0] * np.count_nonzero(values == atom[k])
         else:
             order = np.argsort(values)
             place = int(np.searchsorted(np.cumsum(weight[order]), 0.5 * n))
-            middle = values[order[min(place, len(order) - 1)]]
-        atom[k] = middle
-        lead[k] = max(2.0 * float(weight[values == middle].sum()) - n, 0.0)
+            atom[k] = values[order[min(place, n_rows - 1)]]
+            share = weight[values == atom[k]].sum()
+        lead[k] = max(2.0 * float(share) - n, 0.0)
+        # About a value of the column itself: squares of columns far from zero would cancel.
+        values -= atom[k]
+        offset = float(weight @ values) / n
+        mean[k] = atom[k] + offset
+        values -= offset
+        values *= values
+        squares[k] = weight @ values
     return dict(zip(("low", "high", "mean", "squares", "atom", "lead"), facts, strict=True))
+
+
+def _columns(table: NDArray[Any], inverse: Vector) -> Iterator[tuple[int, Vector]]:
+    """Yield each column in its unit, to be written over; its memory is that of the next ones."""
+    n, d = table.shape
+    # Neighbours of rows lie in one line of the cache, columns that are stored as such do not.
+    width = 1 if table.flags.f_contiguous else _TOGETHER
+    room = np.empty((min(width, d), n))
+    for first in range(0, d, width):
+        some = slice(first, min(first + width, d))
+        columns = room[: some.stop - first]
+        for start in range(0, n, _BLOCK):
+            now = slice(start, start + _BLOCK)
+            np.multiply(table[now, some].T, inverse[some, None], out=columns[:, now])
+        yield from enumerate(columns, first)
 
 
 def _sparse_columns(rows: CsrRows, weight: Vector, inverse: Vector) -> State:

@@ -41,10 +41,11 @@ def data_fingerprint(X: Any, y: ArrayLike) -> str:
     """
     from pairlearn.solvers.rows import DenseRows, as_rows
 
-    rows = as_rows(X, finite=None)
+    # A table that is stored by columns would be copied whole for the few rows.
+    rows = X if isinstance(X, np.ndarray) and X.ndim == 2 else as_rows(X, finite=None)
     n, d = rows.shape
     chosen = np.unique(np.linspace(0, max(n - 1, 0), min(n, _ROWS)).astype(np.int64))
-    some = rows.take(chosen)
+    some = as_rows(rows[chosen] if isinstance(rows, np.ndarray) else rows.take(chosen), finite=None)
     state = hashlib.sha256(f"{n} {d}".encode())
     state.update(np.ascontiguousarray(np.asarray(y)).tobytes())
     if isinstance(some, DenseRows):

@@ -292,7 +292,7 @@ def _moments_of(
         rooted = Z if weight is None else Z * np.sqrt(weight)[:, None]
         part = rooted[index]
         products = [part.T @ part, rooted.T @ rooted]
-    sums = [w[index] @ Z[index], w @ Z]
+    sums = [w[index] @ (part if weight is None else Z[index]), w @ Z]
     counts = [float(w[index].sum()), float(w.sum() - w[index].sum())]
     found: list[tuple[float, Vector, Vector]] = [(0.0, origin, np.zeros((d, d)))] * 2
     for kind, count, total, product in (
