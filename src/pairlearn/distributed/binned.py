@@ -2,8 +2,8 @@
 r"""The pair risk and its gradient at a given w, from bins of the scores of each class.
 
 Pairs of examples of two partitions never meet, but given w a pair matters through its score only.
-So a partition says, for each class and bin of scores, how many examples there are and what their
-mean row is: 2 B (d + 4) numbers. All pairs of these representatives give
+So a partition says, for each class and bin of scores that is not empty, how many examples there are
+and what their mean row is: at most 2 B (d + 6) numbers. All pairs of these representatives give
 
     F_B(w) = sum_ab p_a q_b l(s_a - s_b)   and   sum_ab p_a q_b l'(s_a - s_b)(x_a - x_b),
 
@@ -160,55 +160,63 @@ class ByBin(Statistic):
             scores[now], cell[now] = found, places
             if sums is not None:
                 sums += _sums_by_cell(block, places, weight[now], n)
-        total = np.bincount(cell, weight, minlength=n)
         # NumPy sorts short numbers by their digits.
         order = np.argsort(cell.astype(np.uint16) if n <= 1 << 16 else cell, kind="stable")
-        starts = np.flatnonzero(np.diff(cell[order], prepend=-1))
-        filled = cell[order[starts]]
+        cell, scores, weight = cell[order], scores[order], weight[order]
+        starts = np.flatnonzero(np.diff(cell, prepend=-1))
+        filled, sizes = cell[starts], np.diff(starts, append=len(cell))
+        total = np.add.reduceat(weight, starts)
         # About the first score of a bin: sums of squares of large scores would cancel.
-        origin, low, high = np.zeros(n), np.full(n, np.inf), np.full(n, -np.inf)
-        origin[filled] = scores[order[starts]]
-        low[filled] = np.minimum.reduceat(scores[order], starts)
-        high[filled] = np.maximum.reduceat(scores[order], starts)
-        excess = scores - origin[cell]
-        safe = np.where(total > 0, total, 1.0)
-        offset = np.bincount(cell, weight * excess, minlength=n) / safe
-        squares = np.bincount(cell, weight * (excess - offset[cell]) ** 2, minlength=n)
-        state: State = {"weight": total, "mean": origin + offset, "squares": squares}
-        state["low"], state["high"] = low, high
-        state["n_examples"] = np.bincount(cell, minlength=n)
-        if sums is not None:
-            state["rows"] = sums
-        return {
-            name: values.reshape(2, n // 2, *values.shape[1:]) for name, values in state.items()
+        excess = scores - np.repeat(scores[starts], sizes)
+        offset = np.add.reduceat(weight * excess, starts) / total
+        excess -= np.repeat(offset, sizes)
+        state: State = {
+            "cells": filled,
+            "weight": total,
+            "mean": scores[starts] + offset,
+            "squares": np.add.reduceat(weight * excess**2, starts),
+            "low": np.minimum.reduceat(scores, starts),
+            "high": np.maximum.reduceat(scores, starts),
+            "n_examples": np.bincount(filled // (n // 2), sizes, minlength=2).astype(np.int64),
         }
+        if sums is not None:
+            state["rows"] = sums[filled]
+        return state
 
     def combine(self, a: State, b: State) -> State:
         """Merge bin by bin."""
+        cells = np.union1d(a["cells"], b["cells"])
+        n_examples = a["n_examples"] + b["n_examples"]
+        a, b = _placed(a, cells), _placed(b, cells)
         total = a["weight"] + b["weight"]
-        safe = np.where(total > 0, total, 1.0)
-        gap = np.where(b["weight"] > 0, b["mean"] - a["mean"], 0.0)
         # An empty bin has no mean of its own.
         start = np.where(a["weight"] > 0, a["mean"], b["mean"])
-        gap = np.where(a["weight"] > 0, gap, 0.0)
+        gap = np.where((a["weight"] > 0) & (b["weight"] > 0), b["mean"] - a["mean"], 0.0)
         merged = {
+            "cells": cells,
             "weight": total,
-            "mean": start + b["weight"] / safe * gap,
-            "squares": a["squares"] + b["squares"] + a["weight"] * b["weight"] / safe * gap**2,
+            "mean": start + b["weight"] / total * gap,
+            "squares": a["squares"] + b["squares"] + a["weight"] * b["weight"] / total * gap**2,
             "low": np.minimum(a["low"], b["low"]),
             "high": np.maximum(a["high"], b["high"]),
-            "n_examples": a["n_examples"] + b["n_examples"],
+            "n_examples": n_examples,
         }
         if self.with_rows:
             merged["rows"] = a["rows"] + b["rows"]
         return merged
 
+    def all_bins(self, state: State) -> State:
+        """Return the arrays of a state by class and bin, those of empty bins too."""
+        n_bins = len(self.edges) + 1
+        every = _placed(self.needs(state), np.arange(2 * n_bins))
+        return {name: values.reshape(2, n_bins, -1) for name, values in every.items()}
+
     def bins(self, state: State) -> ScoreBins:
         """Return the bins of a state."""
-        state = self.needs(state)
-        safe = np.where(state["weight"] > 0, state["weight"], 1.0)
+        every = {name: values[..., 0] for name, values in self.all_bins(state).items()}
+        safe = np.where(every["weight"] > 0, every["weight"], 1.0)
         return ScoreBins(
-            state["weight"], state["mean"], state["squares"] / safe, state["low"], state["high"]
+            every["weight"], every["mean"], every["squares"] / safe, every["low"], every["high"]
         )
 
     def scored(self, chunk: Chunk) -> Iterator[tuple[slice, Any, Vector, NDArray[np.intp]]]:
@@ -261,7 +269,7 @@ class BinnedScores(ByBin):
         """Return the representatives."""
         bins = self.bins(state)
         safe = np.where(bins.weight > 0, bins.weight, 1.0)
-        return BinnedPairs(bins, state["rows"] / safe[..., None])
+        return BinnedPairs(bins, self.all_bins(state)["rows"] / safe[..., None])
 
 
 class SlopeSums(ByBin):
@@ -310,6 +318,18 @@ class SlopeSums(ByBin):
     def finish(self, state: State) -> Vector:
         """Return the gradient in w."""
         return self.needs(state)["gradient"]
+
+
+def _placed(state: State, cells: NDArray[np.intp]) -> State:
+    """Return the arrays of a state for these cells, of which it need not fill all."""
+    place = np.searchsorted(cells, state["cells"])
+    placed = {}
+    for name, values in state.items():
+        if name not in ("cells", "n_examples"):
+            empty = {"low": np.inf, "high": -np.inf}.get(name, 0.0)
+            placed[name] = np.full((len(cells), *values.shape[1:]), empty)
+            placed[name][place] = values
+    return placed
 
 
 def _sums_by_cell(rows: Any, cell: NDArray[np.intp], weight: Vector, n: int) -> Vector:

@@ -93,6 +93,4 @@ class ScoreHistogram(ByBin):
         auc = float(positive @ below) + float(share[wins].sum()) + 0.5 * float(share[tied].sum())
         # Sums over the bins are rounded.
         doubt = 0.5 * unknown + len(share) * float(np.finfo(float).eps)
-        return HistogramAUC(
-            auc + 0.5 * unknown, doubt, bins, self.edges, state["n_examples"].sum(axis=1)
-        )
+        return HistogramAUC(auc + 0.5 * unknown, doubt, bins, self.edges, state["n_examples"])
