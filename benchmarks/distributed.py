@@ -36,7 +36,7 @@ def run(effort: Effort) -> list[Row]:
         raise UnavailableError("needs pip install 'pairlearn[dask]'") from error
     n = effort.pick(200_000, 2_000_000)
     # Files of 12 MB, of which a worker must be able to read one in little memory, then of 60 MB.
-    layouts = effort.pick((4, 2), (40, 8))
+    layouts = effort.pick(4, 40), effort.pick(2, 8)
     seconds: dict[tuple[int, str, int], float] = {}
     spent: dict[tuple[int, str, int], tuple[float, float]] = {}
     peak = 0.0
@@ -109,9 +109,12 @@ def run(effort: Effort) -> list[Row]:
 
 def _collections(folder: Path) -> tuple[Any, Any]:
     import dask.dataframe as dd
+    from pyarrow.fs import LocalFileSystem
 
-    # By Arrow: the other reader of Dask copies what it has read twice.
-    table = dd.read_parquet(str(folder), filesystem="arrow")
+    # By Arrow: the other reader of Dask copies what it has read twice. A folder would be listed in
+    # any order.
+    files = [str(file) for file in sorted(folder.glob("*.parquet"))]
+    table = dd.read_parquet(files, filesystem=LocalFileSystem())
     return table[[f"x{k}" for k in range(D)]], table["label"]
 
 

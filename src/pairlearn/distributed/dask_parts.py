@@ -124,16 +124,18 @@ def _parts_of_frame(X: Any, series: dict[str, Any], names: list[str] | None) -> 
                 f"X has {X.npartitions} partitions and {name} has {value.npartitions}; partition "
                 f"both alike, with {name}.repartition(npartitions={X.npartitions})."
             )
-    meta = _with_columns(X._meta, list(series), *(value._meta for value in series.values()))
-    whole = X.map_partitions(
-        _with_columns,
-        list(series),
-        *series.values(),
-        meta=meta,
-        align_dataframes=False,
-        # Dask would compare each partition with what it expects, in milliseconds.
-        enforce_metadata=False,
-    )
+    whole = _of_one_frame(X, series)
+    if whole is None:
+        meta = _with_columns(X._meta, list(series), *(value._meta for value in series.values()))
+        whole = X.map_partitions(
+            _with_columns,
+            list(series),
+            *series.values(),
+            meta=meta,
+            align_dataframes=False,
+            # Dask would compare each partition with what it expects, in milliseconds.
+            enforce_metadata=False,
+        )
     delayed = require_dask().delayed
     parts = list(whole.to_delayed())
     columns = {
@@ -143,6 +145,26 @@ def _parts_of_frame(X: Any, series: dict[str, Any], names: list[str] | None) -> 
     labels = columns.pop("y", [None] * len(parts))
     rows = [delayed(_but_last)(part, len(series)) for part in parts]
     return Parts(rows, labels, columns, names, parts, tuple(series))
+
+
+def _of_one_frame(X: Any, series: dict[str, Any]) -> Any:
+    """Return the columns of X and the series, last, of the one frame that all were selected from.
+
+    They are then read as they are needed: to select them from what was read would copy it. None if
+    they are not columns of one frame, each of them once.
+    """
+    selected = [getattr(value, "expr", None) for value in (X, *series.values())]
+    if any(type(one).__name__ != "Projection" for one in selected):
+        return None
+    frames = {one.frame._name: one.frame for one in selected}
+    names = [*X.columns, *(value.name for value in series.values())]
+    if len(frames) > 1 or len(set(names)) < len(names):
+        return None
+    from dask.dataframe.dask_expr import new_collection
+
+    (frame,) = map(new_collection, frames.values())
+    # A frame may have two columns of one name.
+    return frame[names] if len(set(frame.columns)) == len(frame.columns) else None
 
 
 def taken_apart(frame: Any, attached: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
