@@ -185,7 +185,9 @@ class ByBin(Statistic):
 
     def combine(self, a: State, b: State) -> State:
         """Merge bin by bin."""
-        cells = np.union1d(a["cells"], b["cells"])
+        filled = np.zeros(2 * (len(self.edges) + 1), dtype=bool)
+        filled[a["cells"]] = filled[b["cells"]] = True
+        cells = np.flatnonzero(filled)
         n_examples = a["n_examples"] + b["n_examples"]
         a, b = _placed(a, cells), _placed(b, cells)
         total = a["weight"] + b["weight"]
