@@ -14,6 +14,7 @@ os.environ["TRITON_INTERPRET"] = "1"
 
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
 # The first call of a kernel compiles it, so one example may take seconds and the next microseconds.
@@ -31,6 +32,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for no doctests in tests, which have none: each file would be collected twice."""
+    collectors = yield
+    return [one for one in collectors if not isinstance(one, DoctestModule)]
 
 
 @pytest.fixture(scope="session")

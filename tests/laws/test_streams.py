@@ -49,6 +49,7 @@ from pairlearn.pairings import (
 )
 from pairlearn.solvers import descent
 from pairlearn.solvers import pairwise_sgd as pairwise_module
+from pairlearn.solvers import stream as stream_module
 from pairlearn.streams.state import pack, unpack
 
 N, D = 60, 5
@@ -67,7 +68,7 @@ problems = st.sampled_from([Problem(LinearScore(), loss) for loss in (Hinge(), L
 @pytest.fixture(params=[16384, 7, 1])
 def block(request, monkeypatch):
     """Steps per block: the true number, and so few that a stream crosses many borders."""
-    for module in (descent, pairwise_module):
+    for module in (descent, pairwise_module, stream_module):
         monkeypatch.setattr(module, "BLOCK", request.param)
     return request.param
 

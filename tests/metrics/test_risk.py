@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn.losses import LOSSES, Hinge, PairLoss, SmoothedHinge, Square, SquaredHinge, scalar
@@ -100,7 +100,9 @@ def scored(draw, *, labels):
     return np.array(scores) / 8, np.array(y, dtype=float), np.array([1, 2, *weight], dtype=float)
 
 
+# Each of the many losses draws the same kind of sample: half as many for each are enough.
 @pytest.mark.parametrize("loss", BUILT_IN + OWN, ids=repr)
+@settings(max_examples=25)
 @given(sample=scored(labels=[-1, 1]))
 def test_two_classes(loss, sample):
     scores, y, weight = sample

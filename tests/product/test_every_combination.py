@@ -148,19 +148,30 @@ def is_refused(domain, storage, run):
     return False
 
 
-def expected_run(loss, X, y, pairing, schedule, domain, n_steps, **options):
-    step_sizes = schedule.step_sizes(1, n_steps)
-    options.setdefault("w_start", np.zeros(X.shape[1]))
-    iterates = pairwise_sgd(
-        loss,
+@functools.lru_cache(maxsize=64)
+def reference_run(*parts, n_steps, block, rounded, n=30, d=6, w_start=None, example_weight=None):
+    """Return the iterates of the parts of these names; storages that round alike share them."""
+    loss, pairing, schedule, domain = parts
+    X, y = sample(n, d)
+    if rounded:
+        X = X.astype(np.float32).astype(np.float64)
+    return pairwise_sgd(
+        LOSS[loss],
         X,
         y,
-        partners=redraw(pairing, len(y), n_steps),
-        step_sizes=step_sizes,
+        partners=redraw(PAIRING[pairing], n, n_steps),
+        step_sizes=SCHEDULE[schedule].step_sizes(1, n_steps),
+        w_start=np.zeros(d) if w_start is None else np.array(w_start),
+        example_weight=None if example_weight is None else np.array(example_weight),
         **acts_by(domain),
-        **options,
     )
-    return iterates, step_sizes
+
+
+def expected_run(loss, storage, pairing, schedule, domain, n_steps, **options):
+    """Return the iterates and step sizes of a run of the parts of these names."""
+    options |= {"n_steps": n_steps, "block": descent.BLOCK, "rounded": storage.endswith("32")}
+    iterates = reference_run(loss, pairing, schedule, domain, **options)
+    return iterates, SCHEDULE[schedule].step_sizes(1, n_steps)
 
 
 @pytest.mark.parametrize(("pairing", "storage"), PAIRING_AND_STORAGE)
@@ -169,10 +180,8 @@ def test_offline_run_agrees_with_reference(loss, domain, pairing, storage):
     X, y = sample()
     given, X = stored(X, storage)
     problem = Problem(LinearScore(), LOSS[loss])
-    for schedule in SCHEDULE.values():
-        iterates, step_sizes = expected_run(
-            LOSS[loss], X, y, PAIRING[pairing], schedule, domain, N_STEPS
-        )
+    for scheduled, schedule in SCHEDULE.items():
+        iterates, step_sizes = expected_run(loss, storage, pairing, scheduled, domain, N_STEPS)
         norms = np.linalg.norm(iterates, axis=1)
         assert norms.max() > 0
         if domain == "active":
@@ -202,11 +211,9 @@ def test_rows_that_fit_into_registers_agree_with_reference(loss, d, domain):
     """The hinge on 8 to 64 doubles has a kernel of its own, in eight forms."""
     X, y = sample(d=d)
     problem = Problem(LinearScore(), LOSS[loss])
-    schedule, rule = SCHEDULE["inverse_sqrt"], "step_size"
-    iterates, step_sizes = expected_run(
-        LOSS[loss], X, y, PreviousExample(), schedule, domain, N_STEPS
-    )
-    solver = PairwiseSGD(PreviousExample(), schedule, DOMAIN[domain], AVERAGING[rule])
+    schedule, rule = "inverse_sqrt", "step_size"
+    iterates, step_sizes = expected_run(loss, "dense64", "previous", schedule, domain, N_STEPS, d=d)
+    solver = PairwiseSGD(PreviousExample(), SCHEDULE[schedule], DOMAIN[domain], AVERAGING[rule])
     solution = solver.solve(problem, X, y, n_steps=N_STEPS, rng=SEED)
     expected = average_of(iterates, step_sizes, rule)
     assert distance(solution.average, expected) < TOLERANCE["dense64"]
@@ -278,20 +285,19 @@ def test_weights_and_starting_point(pairing, domain, storage):
     rng = np.random.default_rng(5)
     weight = rng.choice([0.0, 0.5, 1.0, 2.0], len(y))
     start = 0.03 * rng.normal(size=X.shape[1])
+    schedule = SCHEDULE["inverse_sqrt"]
     for name in ("hinge", "logistic"):
+        iterates, step_sizes = expected_run(
+            name,
+            storage,
+            pairing,
+            "inverse_sqrt",
+            domain,
+            N_STEPS,
+            w_start=tuple(DOMAIN[domain].project(start)),
+            example_weight=tuple(weight),
+        )
         for rule, averaging in AVERAGING.items():
-            schedule = SCHEDULE["inverse_sqrt"]
-            iterates, step_sizes = expected_run(
-                LOSS[name],
-                X,
-                y,
-                PAIRING[pairing],
-                schedule,
-                domain,
-                N_STEPS,
-                w_start=DOMAIN[domain].project(start),
-                example_weight=weight,
-            )
             solver = PairwiseSGD(PAIRING[pairing], schedule, DOMAIN[domain], averaging)
             run = functools.partial(
                 solver.solve,
@@ -334,13 +340,7 @@ def test_many_blocks_agree_with_reference(monkeypatch, schedule, rule, storage):
             continue
         for n_steps in (16, 17, 79, 80, 81):
             iterates, step_sizes = expected_run(
-                LOSS["logistic"],
-                X,
-                y,
-                PreviousExample(),
-                SCHEDULE[schedule],
-                domain,
-                n_steps,
+                "logistic", storage, "previous", schedule, domain, n_steps
             )
             solver = PairwiseSGD(
                 PreviousExample(), SCHEDULE[schedule], DOMAIN[domain], AVERAGING[rule]
@@ -359,14 +359,13 @@ def test_long_run_agrees_with_reference(loss, domain, storage):
     """A run longer than one block of its true length."""
     if domain == "elastic net" and storage.startswith("csr"):
         return
-    n_steps = descent.BLOCK + 3000
+    n_steps = descent.BLOCK + 500
     X, y = sample(n=200)
     given, X = stored(X, storage)
-    schedule = SCHEDULE["constant"]
     iterates, step_sizes = expected_run(
-        LOSS[loss], X, y, PreviousExample(), schedule, domain, n_steps
+        loss, storage, "previous", "constant", domain, n_steps, n=len(y)
     )
-    solver = PairwiseSGD(PreviousExample(), schedule, DOMAIN[domain])
+    solver = PairwiseSGD(PreviousExample(), SCHEDULE["constant"], DOMAIN[domain])
     solution = solver.solve(Problem(LinearScore(), LOSS[loss]), given, y, n_steps=n_steps, rng=SEED)
     expected = average_of(iterates, step_sizes)
     assert distance(solution.average, expected) < 10 * TOLERANCE[storage]

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import copy
 import json
 from dataclasses import replace
 
@@ -212,9 +213,12 @@ def test_options_that_do_not_fit(options, message, tmp_path):
         load_table([tmp_path / "a.csv"], replace(TableOptions(label="y"), **options))
 
 
-def state(tmp_path):
-    file, label = FILES["claims"](tmp_path, np.random.default_rng(7))
-    return load_table([tmp_path / file], TableOptions(label=label)).plan.encoder.state()
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """What a sound file would hold; each test damages a copy."""
+    folder = tmp_path_factory.mktemp("sound")
+    file, label = FILES["claims"](folder, np.random.default_rng(7))
+    return load_table([folder / file], TableOptions(label=label)).plan.encoder.state()
 
 
 @pytest.mark.parametrize(
@@ -235,8 +239,9 @@ def state(tmp_path):
         (("columns", 4, "levels"), "ab"), (("columns", 4, "other"), None), (("label",), {}),
     ],
 )  # fmt: skip
-def test_a_damaged_state_is_refused(place, value, tmp_path):
-    damaged = state(tmp_path)
+def test_a_damaged_state_is_refused(place, value, sound):
+    damaged = copy.deepcopy(sound)
+    TableEncoder.from_state(damaged)
     inner = damaged
     for key in place[:-1]:
         inner = inner[key]
