@@ -25,6 +25,7 @@ def descend_in(memory, gap, d):
     steps = np.full(N - 1, 0.02)
     status = descend(
         X,
+        np.empty(0),
         np.tile([1.0, -1.0], N // 2),
         np.arange(1, N),
         np.arange(N - 1),
@@ -53,7 +54,7 @@ def test_neighbours_in_memory_do_not_change_a_bit(d, dtype):
         assert np.array_equal(descend_in(memory, gap, d), apart), gap
 
 
-def both_kernels(X, y, step_size, radius):
+def both_kernels(X, y, step_size, radius, unit=()):
     """Return status, iterate, left iterate and sum of each kernel after a pass in order.
 
     The sum is with what the iterate is owed at the end: the kernels differ in when they pay.
@@ -67,6 +68,7 @@ def both_kernels(X, y, step_size, radius):
         state = np.array([0.5])
         status = kernel(
             X.reshape(-1),
+            np.asarray(unit, dtype=np.float64),
             y,
             np.arange(1, n),
             np.arange(n - 1),
@@ -97,6 +99,20 @@ def test_rows_in_registers_agree_with_rows_in_memory(d, radius):
     assert memory[0] == registers[0] == 0
     for a, b in zip(memory[1:], registers[1:], strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("d", [8, 22, 64])
+def test_differences_in_units_are_those_of_rows_in_units(d):
+    rng = np.random.default_rng(d)
+    unit = 10.0 ** rng.uniform(-3.0, 3.0, d)
+    X = rng.normal(size=(300, d))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=len(X)) > 0, 1.0, -1.0)
+    given = both_kernels(X / unit, y, 0.1, 3.0, unit)
+    scaled = both_kernels(X, y, 0.1, 3.0)
+    for one, other in zip(given, scaled, strict=True):
+        assert one[0] == other[0] == 0
+        for a, b in zip(one[1:], other[1:], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("d", [8, 22, 64])

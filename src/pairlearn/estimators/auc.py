@@ -560,7 +560,8 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
         """Return the average of Algorithm 1, and how its step size and radius were chosen."""
         problem = Problem(LinearScore(), self.loss_)
         # Only opposite pairs teach anything: where they are rare, there are more steps.
-        share = 4.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
+        n_positive = int(np.count_nonzero(y > 0))
+        share = 4.0 * (n_positive / len(y)) * ((len(y) - n_positive) / len(y))
         budget = int(_AUTO_STEPS / max(share, _RAREST))
         n_steps = auto_steps(self.n_passes, len(y), budget=budget)
         pairing = as_pairing(self.pairing, self.buffer_size)

@@ -211,8 +211,10 @@ class AUCParameters(StoredDecisions):
         self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, finite: bool | None = False
     ) -> tuple[Rows, NDArray[Any]]:
         """Return rows and labels; whether they are finite is left to others if `finite` is None."""
-        if not reset and is_plain(X, y, self):
-            return as_rows(X, finite=finite), np.asarray(y)
+        if is_plain(X, y, self, None if reset else self.n_features_in_) and len(X) >= minimum:
+            rows = as_rows(X, finite=finite)
+            self.n_features_in_ = X.shape[1]
+            return rows, y
         X, y = validate_data(
             self,
             X,

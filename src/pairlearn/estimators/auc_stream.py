@@ -118,9 +118,9 @@ class AUCStream(AUCParameters):
         first: bool,
         finite: bool,
     ) -> NDArray[np.float64]:
-        problem = self._online_problem()
+        self._check_parameters()
         rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
-        if classes is not None and (first or not np.array_equal(classes, self.classes_)):
+        if classes is not None and (first or not _are(classes, self.classes_)):
             known = np.unique(np.asarray(classes))
             if len(known) < 2:
                 raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
@@ -164,7 +164,7 @@ class AUCStream(AUCParameters):
             else:
                 step_sizes = relative_to(rows) if step_size is None else (step_size,)
             online = OnlineGrid(
-                problem,
+                self._online_problem(),
                 rows.shape[1],
                 dtype=rows.X.dtype if isinstance(rows, DenseRows) else np.float64,
                 step_sizes=step_sizes,
@@ -448,3 +448,11 @@ class AUCStream(AUCParameters):
             if isinstance(self.features, FeatureMap) and self.features.is_fitted:
                 publish(self, features_=self.features)
             self._adopt(online, classes)
+
+
+def _are(classes: ArrayLike, known: NDArray[Any]) -> bool:
+    """Tell whether classes are the known ones in their order."""
+    if type(classes) is list:
+        # A stream is told its classes with every chunk: no array is made of them each time.
+        return bool(classes == known.tolist())
+    return np.array_equal(classes, known)  # type: ignore[arg-type]

@@ -104,14 +104,10 @@ class Scaling:
         scale_rows(rows.flat, self.inverse, self.centre, self.factor, scaled.reshape(-1))
         return DenseRows(scaled)
 
-    def apply_some(self, rows: DenseRows, index: NDArray[Any], scaled: NDArray[Any]) -> DenseRows:
-        """Return some rows scaled, written over a vector that has room for them."""
-        from pairlearn.kernels.scales import scale_some
-
-        d = rows.shape[1]
-        flat = scaled[: len(index) * d]
-        scale_some(rows.flat, index, self.inverse, self.centre, self.factor, flat)
-        return DenseRows(flat.reshape(-1, d))
+    @property
+    def units_of_differences(self) -> Vector | None:
+        """What the difference of two rows is multiplied by; None if it may not be a number."""
+        return self.factor if (self.inverse == 1.0).all() else None
 
     def to_user(self, w: Vector) -> Vector:
         """Return coefficients of the user's columns, for one model or for several in rows."""
@@ -176,9 +172,9 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
     array([[-1.,  0., -1.],
            [ 1.,  0.,  1.]])
     """
-    if weight is None or not len(weight):
-        weight = np.ones(rows.shape[0])
-    elif (weight == 0.0).any():
+    if weight is None:
+        weight = np.empty(0)
+    if (weight == 0.0).any():
         kept = np.flatnonzero(weight)
         rows, weight = rows.checked().take(kept), weight[kept]
     columns = _columns(rows, weight, np.ones(rows.shape[1]))
@@ -283,9 +279,14 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
 def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
     """Say so if a few values are so extreme that all others look the same beside them."""
     step = -(-rows.shape[0] // _LOOKED_AT)
-    sample = scaling.apply(DenseRows(np.ascontiguousarray(rows.X[::step])))
-    assert isinstance(sample, DenseRows)
-    lower, upper = np.percentile(sample.X, [1.0, 99.0], axis=0)
+    sample = np.sort(rows.X[::step], axis=0)
+    # Scales keep the order: the first and the last percentile are scaled, not all of the sample.
+    place = 0.01 * (len(sample) - 1)
+    inner = [int(place), min(int(place) + 1, len(sample) - 1)]
+    ends = scaling.apply(DenseRows(sample[[*inner, *(len(sample) - 1 - k for k in inner)]]))
+    assert isinstance(ends, DenseRows)
+    share = place - int(place)
+    lower, upper = (1.0 - share) * ends.X[::2] + share * ends.X[1::2]
     hidden = np.flatnonzero((upper > lower) & (upper - lower < _HIDDEN))
     if len(hidden) > _WORTH_SAYING * len(lower):
         named = ", ".join(map(str, hidden[:5])) + (", ..." if len(hidden) > 5 else "")
@@ -301,7 +302,7 @@ def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
 
 def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
     if isinstance(rows, DenseRows) and rows.X.size <= _SMALL:
-        return _few_columns(rows, weight, inverse)
+        return _few_columns(rows, _all(weight, rows), inverse)
     from pairlearn.kernels.scales import (
         column_counts,
         column_sums,
@@ -309,10 +310,11 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
         csr_column_sums,
     )
 
-    n, d = float(weight.sum()), rows.shape[1]
+    n, d = float(weight.sum()) if len(weight) else float(rows.shape[0]), rows.shape[1]
     low, high, total, squares, atom, votes, count = (np.zeros(d) for _ in range(7))
     if isinstance(rows, CsrRows):
-        matrix, stored = (rows.data, rows.indices, rows.indptr, weight, inverse), np.empty(d)
+        weight, stored = _all(weight, rows), np.empty(d)
+        matrix = (rows.data, rows.indices, rows.indptr, weight, inverse)
         csr_column_sums(*matrix, stored, low, high, total, atom, votes)
         mean = total / n
         csr_column_squares(*matrix, mean, atom, squares, count)
@@ -330,13 +332,17 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
         with np.errstate(over="ignore", invalid="ignore"):
             column_sums(rows.flat, weight, inverse, low, high, shift, total, squares)
             if _may_be_text(rows):
-                column_counts(rows.flat, weight, inverse, atom, votes, count)
+                column_counts(rows.flat, _all(weight, rows), inverse, atom, votes, count)
             else:
                 count += 0.5 * n
             offset = total / n
             variance = np.maximum(squares / n - offset**2, 0.0)
             mean = shift + offset
     return Columns(low, high, mean, variance, np.maximum(1.0 - count / n, 0.0))
+
+
+def _all(weight: Vector, rows: Rows) -> Vector:
+    return weight if len(weight) else np.ones(rows.shape[0])
 
 
 def _may_be_text(rows: DenseRows) -> bool:

@@ -130,6 +130,21 @@ def call_scalar(typingctx, address, score, y, y_partner, parameter):
 
 
 @intrinsic
+def stay_apart(typingctx):
+    """Keep the function that begins with this apart from compiled callers.
+
+    Written into one of them it may be simplified and round differently, so that the same steps
+    would depend on who calls.
+    """
+
+    def codegen(context, builder, signature, args):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
 def prefetch(typingctx, array, index):
     """Ask for the cache line of ``array[index]`` of a flat array: data that is read soon."""
 

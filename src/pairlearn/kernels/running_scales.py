@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from pairlearn.kernels._native import kernel, part
+from pairlearn.kernels._native import as_written, kernel, part
 
 #: A column varies by at least this, so that coefficients in its units are of a size that can be
 #: squared and summed, and no range is wider.
@@ -162,6 +162,33 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
             new_centre[k] = mean
         total += (deviation / new_scale[k]) ** 2
     return changes, total, narrow
+
+
+@as_written
+def follow(new_scale, new_centre, norm, keeps, start, scale, centre, factor, change):
+    """Take over scales; fill `change` with what each coefficient is to be multiplied by.
+
+    `norm` is the root of the sum of scaled variances. If the function `keeps` as it is, a
+    coefficient is divided by what its column is multiplied by; else it shrinks with the factor of
+    its column where it has started from zero (`start` is 0), and stays as it is where it has
+    started in scaled units (1). One that was given in the units of the user (2) enters the units of
+    its column when that varies.
+    """
+    for k in range(len(scale)):
+        before = factor[k]
+        now = 1.0 / (new_scale[k] * norm) if new_scale[k] > 0.0 else 0.0
+        change[k] = 1.0
+        if before > 0.0:
+            if keeps:
+                change[k] = before / now
+            elif start == 0:
+                ratio = now / before
+                change[k] = ratio if ratio < 1.0 else 1.0
+        elif start == 2 and now > 0.0:
+            change[k] = 1.0 / now
+        scale[k] = new_scale[k]
+        centre[k] = new_centre[k]
+        factor[k] = now
 
 
 @kernel

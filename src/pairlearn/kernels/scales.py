@@ -24,7 +24,6 @@ atom, votes : float64, shape (d,)
 import numpy as np
 
 from pairlearn.kernels._native import kernel, part
-from pairlearn.kernels.dense import AHEAD, ask_for_row
 
 
 @part
@@ -37,8 +36,15 @@ def vote(value, w, k, atom, votes):
 
 @kernel
 def column_sums(X, weight, inverse, low, high, shift, total, squares):
-    """Fill the sums of dense columns in one pass; values are multiplied by `inverse` first."""
+    """Fill the sums of dense columns in one pass; values are multiplied by `inverse` first.
+
+    Without weights all examples count the same. Four rows at once: the sums are fetched and stored
+    a quarter as often.
+    """
     d = np.uintp(len(low))
+    n = np.uintp(len(X)) // d
+    weighted = len(weight) > 0
+    w_0 = w_1 = w_2 = w_3 = 1.0
     for k in range(d):
         value = np.float64(X[k]) * inverse[k]
         shift[k] = value
@@ -46,9 +52,29 @@ def column_sums(X, weight, inverse, low, high, shift, total, squares):
         high[k] = value
         total[k] = 0.0
         squares[k] = 0.0
-    for i in range(np.uintp(1), np.uintp(len(weight))):
+    whole = n - n % np.uintp(4)
+    for i in range(np.uintp(0), whole, np.uintp(4)):
+        at_0 = i * d
+        at_1, at_2, at_3 = at_0 + d, at_0 + np.uintp(2) * d, at_0 + np.uintp(3) * d
+        if weighted:
+            w_0, w_1 = weight[i], weight[i + np.uintp(1)]
+            w_2, w_3 = weight[i + np.uintp(2)], weight[i + np.uintp(3)]
+        for k in range(d):
+            unit, first = inverse[k], shift[k]
+            x_0, x_1 = np.float64(X[at_0 + k]) * unit, np.float64(X[at_1 + k]) * unit
+            x_2, x_3 = np.float64(X[at_2 + k]) * unit, np.float64(X[at_3 + k]) * unit
+            low_01, low_23 = x_0 if x_0 < x_1 else x_1, x_2 if x_2 < x_3 else x_3
+            lowest, least = low[k], low_01 if low_01 < low_23 else low_23
+            low[k] = least if least < lowest else lowest
+            high_01, high_23 = x_0 if x_0 > x_1 else x_1, x_2 if x_2 > x_3 else x_3
+            highest, most = high[k], high_01 if high_01 > high_23 else high_23
+            high[k] = most if most > highest else highest
+            e_0, e_1, e_2, e_3 = x_0 - first, x_1 - first, x_2 - first, x_3 - first
+            total[k] += (w_0 * e_0 + w_1 * e_1) + (w_2 * e_2 + w_3 * e_3)
+            squares[k] += w_0 * e_0 * e_0 + w_1 * e_1 * e_1 + (w_2 * e_2 * e_2 + w_3 * e_3 * e_3)
+    for i in range(whole, n):
         base = i * d
-        w = weight[i]
+        w = weight[i] if weighted else 1.0
         for k in range(d):
             value = np.float64(X[base + k]) * inverse[k]
             lowest, highest = low[k], high[k]
@@ -124,16 +150,3 @@ def scale_rows(X, inverse, centre, factor, scaled):
         base = i * d
         for k in range(d):
             scaled[base + k] = (np.float64(X[base + k]) * inverse[k] - centre[k]) * factor[k]
-
-
-@kernel
-def scale_some(X, index, inverse, centre, factor, scaled):
-    """Fill `scaled` with the rows that `index` names, scaled; they may lie anywhere in memory."""
-    d = np.uintp(len(centre))
-    n = len(index)
-    for r in range(n):
-        if r + AHEAD < n:
-            ask_for_row(X, np.uintp(index[r + AHEAD]) * d, d)
-        base, place = np.uintp(index[r]) * d, np.uintp(r) * d
-        for k in range(d):
-            scaled[place + k] = (np.float64(X[base + k]) * inverse[k] - centre[k]) * factor[k]

@@ -20,8 +20,8 @@ from numba import types
 from numba.core.datamodel import models, register_default
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import DIVERGED, FINE, everywhere, kernel, prefetch
-from pairlearn.kernels.dense import AHEAD, NEAR
+from pairlearn.kernels._native import DIVERGED, FINE, everywhere, kernel, prefetch, stay_apart
+from pairlearn.kernels.dense import AHEAD, NEAR, step_of, take_in, undo
 
 LANES = 8
 #: The shortest and the longest row.
@@ -177,9 +177,19 @@ def _moved_below(typing_context, scores, margin, a, b):
     return a(scores, types.float64, a, b), generate
 
 
+@intrinsic
+def _product(typing_context, a, b):
+    def generate(context, builder, signature, arguments):
+        both = zip(*(_split(builder, row) for row in arguments), strict=True)
+        return _joined(builder, [builder.fmul(x, z) for x, z in both])
+
+    return a(a, b), generate
+
+
 @kernel
 def descend_short(
     X,
+    unit,
     y,
     left,
     right,
@@ -201,14 +211,17 @@ def descend_short(
     The arguments are the same, so that a solver need not know which of the two it calls; in place
     of scratch space there is a tuple, whose length is the number of vectors of a row.
     """
+    stay_apart()
     d = np.uintp(len(w))
     start = np.uintp(0)
     far = X.nbytes > NEAR
     radius_squared = radius * radius
     on_sphere = False
+    in_units = len(unit) > 0
     base = state[0]
     iterate = _load(w, start, d, n_vectors)
     total = _load(weighted_sum, start, d, n_vectors)
+    units = _load(unit if in_units else w, start, d, n_vectors)
     for p in range(n_active):
         t = np.uintp(active[p])
         i = np.uintp(left[t])
@@ -225,6 +238,8 @@ def descend_short(
         if p == n_active - 1:
             _store(left_iterate, d, iterate)
         x = _difference(_load(X, i * d, d, n_vectors), _load(X, j * d, d, n_vectors))
+        if in_units:
+            x = _product(x, units)
         x = _multiple(1.0 if y[i] > y[j] else -1.0, x)
         score = _dot(iterate, x)
         total = _with_multiple(total, paid[t] - base, iterate)
@@ -247,3 +262,41 @@ def descend_short(
     _store(weighted_sum, d, total)
     state[0] = base
     return np.int64(FINE)
+
+
+@kernel
+def meet_short(
+    x,
+    label,
+    turn,
+    rows,
+    labels,
+    pair,
+    step_sizes,
+    paid,
+    position,
+    w,
+    weighted_sum,
+    left_iterate,
+    n_vectors,
+    state,
+    kept,
+    radius,
+    slope_address,
+    margin,
+    one_sided,
+    all_pairs,
+):
+    """Learn one example as `pairlearn.kernels.dense.meet_previous` does."""
+    status = take_in(x, label, turn, rows, labels, pair, one_sided, all_pairs, left_iterate, kept)
+    if status != FINE:
+        return status
+    left, right, active, eta, owed = step_of(pair, step_sizes, paid, position)
+    status = descend_short(
+        rows, step_sizes[:0], labels, left, right, eta, owed, active, len(active), w, weighted_sum,
+        left_iterate, n_vectors, state, radius, slope_address, margin,
+    )  # fmt: skip
+    if status != FINE:
+        # The sum is stored in the end only.
+        undo(w, left_iterate, kept)
+    return status

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pairlearn.domains import CoordinatewiseDomain
 from pairlearn.pairings import Plan, SlotPlan
-from pairlearn.solvers.descent import NO_WEIGHTS, Descent, PairPlan, Vector, known
+from pairlearn.solvers.descent import NO_WEIGHTS, Descent, PairPlan, Vector
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.validation import DivergenceError
 
@@ -29,21 +29,14 @@ class CoordinatewiseDescent(Descent):
         return self.parts.domain
 
     def _prepare(self) -> None:
-        from pairlearn.kernels.coordinatewise import descend_coordinatewise
-
         super()._prepare()
-        self._kernel, self._room = known(descend_coordinatewise), np.empty_like(self.w)
-        # Only the plain kernels have the hinge built in.
-        self._pair_address = self._address
+        self._room = np.empty_like(self.w)
         self._proximal_address = self._domain.proximal.row_address(self.w.dtype)
 
     def _proximal(self, now: slice) -> tuple[Any, ...]:
         numbers = map(float, self._domain.parameters)
         every_step = not self._domain.is_projection
         return (self._step_sizes[now], self._proximal_address, *numbers, every_step)
-
-    def _bound(self, now: slice) -> tuple[Any, ...]:
-        return self._proximal(now)
 
     def advance(
         self, rows: Rows, y: Vector, plan: Plan | SlotPlan, example_weight: Vector = NO_WEIGHTS
@@ -78,6 +71,14 @@ class CoordinatewiseDescent(Descent):
                 f"{self.n_steps + (status >> 2) + 1}; look at it with check_domain."
             )
         super()._fail(status)
+
+    def _descend_dense(self, rows: DenseRows, pairs: tuple[Any, ...], now: slice) -> int:
+        from pairlearn.kernels.coordinatewise import descend_coordinatewise
+
+        iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
+        loss = (self._address, self._parameter)
+        kernel = descend_coordinatewise
+        return int(kernel(rows.flat, *pairs, *iterates, self._proximal(now), *loss))
 
     def _descend_csr(self, rows: CsrRows, pairs: tuple[Any, ...], now: slice) -> int:
         from pairlearn.kernels.coordinatewise import descend_coordinatewise_csr

@@ -10,6 +10,7 @@ whatever the sizes of its chunks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -21,26 +22,33 @@ from pairlearn.losses import Hinge
 from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
-from pairlearn.solvers.rows import CsrRows, DenseRows, LaterRows, Rows
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.support import check_parts
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["BLOCK", "KERNELS", "Descent", "PairPlan", "Parts", "dense_kernel", "known"]
+__all__ = ["BLOCK", "KERNELS", "Descent", "PairPlan", "Parts", "Turn", "dense_kernel", "known"]
 
 #: Steps per block.
 BLOCK = 32768
 #: The arrays of a block are first made this long: many streams end before, as those of a grid do.
 _SHORT = 4096
+#: Labels that do not stay in the cache.
+_MANY = 1 << 15
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
 BY_LABEL_FROM = 64
 
 Vector = NDArray[np.float64]
 NO_WEIGHTS = np.empty(0)
+#: What `kernels.dense.meet_previous` returns besides the status of a step; importing it here would
+#: import numba.
+_NOT_FINITE, _INACTIVE = -1, -2
 #: The kernels in use.
 KERNELS: list[Any] = []
 #: Addresses, which mean nothing in another process, and scratch space.
-_ADDRESSES = {"_kernel", "_address", "_dense_address", "_pair_address", "_proximal_address"}
-_ROOM = {"_room", "_other_left", "_sum_before", "_active", "_scratch", "_slots"}
+_ADDRESSES = {
+    "_kernel", "_meeting", "_address", "_dense_address", "_pair_address", "_proximal_address",
+}  # fmt: skip
+_ROOM = {"_room", "_other_left", "_sum_before", "_kept", "_active", "_scratch", "_slots", "_signs"}
 _NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, "_step_sizes", "_paid", "_block_of"})
 
 
@@ -71,14 +79,31 @@ def known(kernel: Any) -> int:
 
 def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[int, Any]:
     """Return the place of the kernel for dense rows of d numbers, and its scratch space."""
-    if hinge and dtype == np.float64:
-        from pairlearn.kernels.short_rows import LANES, LONGEST, SHORTEST, descend_short
+    if _in_registers(d, dtype, hinge=hinge):
+        from pairlearn.kernels.short_rows import LANES, descend_short
 
-        if SHORTEST <= d <= LONGEST:
-            return known(descend_short), (0,) * -(-d // LANES)
+        return known(descend_short), (0,) * -(-d // LANES)
     from pairlearn.kernels.dense import descend
 
     return known(descend), np.empty(d, dtype=dtype)
+
+
+def _meeting_kernel(d: int, dtype: Any, *, hinge: bool) -> int:
+    """Return the place of the kernel that learns one example as `dense_kernel` would."""
+    if _in_registers(d, dtype, hinge=hinge):
+        from pairlearn.kernels.short_rows import meet_short
+
+        return known(meet_short)
+    from pairlearn.kernels.dense import meet_previous
+
+    return known(meet_previous)
+
+
+def _in_registers(d: int, dtype: Any, *, hinge: bool) -> bool:
+    """Tell whether iterate and rows of d numbers stay in registers."""
+    from pairlearn.kernels.short_rows import LONGEST, SHORTEST
+
+    return hinge and dtype == np.float64 and SHORTEST <= d <= LONGEST
 
 
 class Descent:
@@ -148,12 +173,16 @@ class Descent:
         self._kernel, self._room = dense_kernel(
             len(self.w), self.w.dtype, hinge=type(loss) is Hinge
         )
+        self._meeting = _meeting_kernel(len(self.w), self.w.dtype, hinge=type(loss) is Hinge)
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
+        self._kept = np.empty(2 * len(self.w), self.w.dtype)
         self._step_sizes: NDArray[np.float64] = NO_WEIGHTS
         self._paid: NDArray[np.float64] = NO_WEIGHTS
         self._block_of = -1
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
+        #: Labels and the same in a byte each, see `keep_signs`.
+        self._signs: tuple[Any, Any] = (None, None)
         #: How the columns of a buffer are kept, and the columns.
         self._slots: Any = ()
 
@@ -168,6 +197,15 @@ class Descent:
 
     def _projected(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.parts.domain.project(w)
+
+    def keep_signs(self, y: Vector) -> None:
+        """Keep many labels -1 and +1 as bytes too, before steps among them in random order.
+
+        Which pairs are active is looked up between the rows of others, which leave no room for
+        eight bytes each in the cache.
+        """
+        if len(y) > _MANY and not self._all_pairs and bool((np.abs(y) == 1.0).all()):
+            self._signs = (y, y.astype(np.int8))
 
     # ---------------------------------------------------------------------------- the steps
 
@@ -199,9 +237,9 @@ class Descent:
         now = slice(first, first + 1)
         # Arguments one by one: to join tuples takes as long as the step.
         status = KERNELS[self._kernel](
-            flat, y, plan.left, plan.right, self._step_sizes[now], self._paid[now], plan.active, 1,
-            self.w, self.weighted_sum, self.left_iterate, self._room, self.state, self._radius,
-            self._pair_address, self._parameter,
+            flat, NO_WEIGHTS, y, plan.left, plan.right, self._step_sizes[now], self._paid[now],
+            plan.active, 1, self.w, self.weighted_sum, self.left_iterate, self._room, self.state,
+            self._radius, self._pair_address, self._parameter,
         )  # fmt: skip
         if status:
             self.w[:], self.weighted_sum[:] = self.left_iterate, sum_before
@@ -210,6 +248,41 @@ class Descent:
         self.n_gradients += 1
         self._moved_last = True
         self._count(1)
+
+    @property
+    def meets_alone(self) -> bool:
+        """Whether one dense example can be learned by `meet`, without a plan."""
+        return type(self) is Descent
+
+    def meet(self, x: NDArray[Any], label: float, turn: Turn, at: int) -> bool:
+        """Learn an example that meets the previous one, all in one call of a kernel.
+
+        It is written over the row `at` of `turn`, whose other row is the previous example. Return
+        whether its numbers are finite; nothing is learned otherwise, nor by a step that fails.
+        """
+        first = self.position
+        if first >= len(self._paid) or self._block_of != self.n_steps // BLOCK:
+            self._open_block(first + 1)
+        # Arguments one by one: to join tuples takes as long as the step.
+        status = KERNELS[self._meeting](
+            x, label, at, turn.flat, turn.y, turn.pair, self._step_sizes, self._paid, first, self.w,
+            self.weighted_sum, self.left_iterate, self._room, self.state, self._kept, self._radius,
+            self._pair_address, self._parameter, self._one_sided, self._all_pairs,
+        )  # fmt: skip
+        if status:
+            if status == _NOT_FINITE:
+                return False
+            if status != _INACTIVE:
+                self._fail(status)
+            self._moved_last = False
+        else:
+            self.n_gradients += 1
+            self._moved_last = True
+        self.n_steps += 1
+        self.position = first + 1
+        if first + 1 == BLOCK:
+            self._end_block()
+        return True
 
     def _step_or_undo(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
         """Take one step by `advance`; undo it if it fails."""
@@ -245,20 +318,26 @@ class Descent:
         step_sizes = self._step_sizes[now]
         if len(example_weight):
             step_sizes = step_sizes * example_weight[left] * example_weight[right]
-        n_active = find_active(left, right, y, self._one_sided, self._all_pairs, self._active)
+        labels = self._signs[1] if self._signs[0] is y else y
+        n_active = find_active(left, right, labels, self._one_sided, self._all_pairs, self._active)
         self._moved_last = bool(n_active) and int(self._active[n_active - 1]) == count - 1
         self.n_gradients += int(n_active)
-        if isinstance(rows, LaterRows) and not rows.is_made:
-            rows, y, left, right = _made(rows, y, left, right, self._active[:n_active])
-        pairs = (y, left, right, step_sizes, self._paid[now], self._active, int(n_active))
+        sizes, active = (step_sizes, self._paid[now]), self._active
         if isinstance(rows, CsrRows):
+            pairs = (y, left, right, *sizes, active, int(n_active))
             status = self._descend_csr(rows, pairs, now)
         else:
-            iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
-            loss = (self._pair_address, self._parameter)
-            status = KERNELS[self._kernel](rows.flat, *pairs, *iterates, self._bound(now), *loss)
+            pairs = (y, left, right, *sizes, active, int(n_active))
+            status = self._descend_dense(rows, pairs, now)
         if status:
             self._fail(int(status))
+
+    def _descend_dense(self, rows: DenseRows, pairs: tuple[Any, ...], now: slice) -> int:
+        """Take the active pairs of the steps `now` on dense rows; return the kernel's status."""
+        flat, unit = rows.as_differences()
+        iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
+        loss = (self._pair_address, self._parameter)
+        return int(KERNELS[self._kernel](flat, unit, *pairs, *iterates, self._radius, *loss))
 
     def _descend_csr(self, rows: CsrRows, pairs: tuple[Any, ...], now: slice) -> int:
         """Take the active pairs of the steps `now` on sparse rows; return the kernel's status."""
@@ -276,10 +355,6 @@ class Descent:
         loss = (self._address, self._parameter)
         kept = (self.parts.averaging.keeps_sum, self._kept_left, *self._scratch[1:])
         return int(descend_csr(*matrix, *pairs, *sums, self.state, self._radius, *loss, *kept))
-
-    def _bound(self, now: slice) -> Any:
-        """Return what the kernel of pairs receives of the domain."""
-        return self._radius
 
     def _proximal(self, now: slice) -> tuple[Any, ...]:
         """Return the proximal step of the domain as `kernels.coordinatewise` has it: none."""
@@ -374,12 +449,15 @@ class Descent:
         self.n_steps += count
         self.position += count
         if self.position == BLOCK:
-            if self._pending_rows is None:
-                self.total += self.weighted_sum
-                self.weighted_sum[:] = 0.0
-            self.state[0] -= self._paid[-1]
-            self.weight += float(self._paid[-1])
-            self.position = 0
+            self._end_block()
+
+    def _end_block(self) -> None:
+        if self._pending_rows is None:
+            self.total += self.weighted_sum
+            self.weighted_sum[:] = 0.0
+        self.state[0] -= self._paid[-1]
+        self.weight += float(self._paid[-1])
+        self.position = 0
 
     def _fail(self, status: int) -> None:
         step = self.n_steps + (status >> 2) + 1
@@ -426,8 +504,8 @@ class Descent:
     def _after_rescaling(self) -> None:
         # Sparse steps keep the squared norm of the iterate.
         with np.errstate(over="ignore"):
-            self.state[1] = self.w @ self.w
-        if not np.isfinite(self.state[1]):
+            self.state[1] = norm_squared = self.w.dot(self.w)
+        if not isfinite(norm_squared):
             raise DivergenceError(
                 "The squares of the coefficients overflow where the features change their units; "
                 "take a smaller step_size or a radius, or begin the stream anew."
@@ -490,17 +568,6 @@ class Descent:
             self._pending_rows = None
 
 
-def _made(
-    rows: LaterRows, y: Vector, left: Any, right: Any, active: NDArray[np.int32]
-) -> tuple[DenseRows, Vector, Any, Any]:
-    """Return the rows of active pairs, their labels, and where in them each step finds its pair."""
-    m = len(active)
-    both = np.concatenate([left[active], right[active]])
-    near = np.zeros((2, len(left)), dtype=np.int32)
-    near[0, active], near[1, active] = np.arange(m), np.arange(m, 2 * m)
-    return rows.some(both), y[both], near[0], near[1]
-
-
 class _Lowered:
     """The step sizes of a block and the one after it, for the rules that weigh by step sizes."""
 
@@ -529,3 +596,22 @@ class PairPlan:
         """Return the plan in which two rows meet."""
         make = [np.array([value], dtype=np.int32) for value in (left, right, 0)]
         return cls(*make)
+
+
+class Turn:
+    """Two rows that take turns as current and previous example, one after the other.
+
+    Parameters
+    ----------
+    X : ndarray of shape (2, d)
+        The rows.
+    y : ndarray of shape (2,)
+        Their labels.
+    """
+
+    __slots__ = ("flat", "pair", "y")
+
+    def __init__(self, X: NDArray[Any], y: Vector) -> None:
+        self.flat, self.y = X.reshape(-1), y
+        #: Scratch: the plan of one step.
+        self.pair = np.zeros(3, dtype=np.int32)

@@ -108,8 +108,8 @@ class OrderWatch:
         excess = y - self._shift
         self._total += float(excess.sum())
         self._squares += float(excess @ excess)
-        jumps = np.diff(y, prepend=self._last)
-        self._jumps += float(jumps @ jumps)
+        jumps = y[1:] - y[:-1]
+        self._jumps += (float(y[0]) - self._last) ** 2 + float(jumps @ jumps)
         self._last, self._n = float(y[-1]), self._n + len(y)
         self._low, self._high = min(self._low, float(y.min())), max(self._high, float(y.max()))
         blocks = np.concatenate([self._rest, excess])

@@ -154,6 +154,7 @@ class PairwiseSGD:
         descent = _descent_for(
             parts, rows.shape[1], dtype=_iterate_dtype(rows), w_start=w_start, horizon=n_steps
         )
+        descent.keep_signs(y)
         source = sound_source(self.pairing, n, generator, y)
         plan: Plan | SlotPlan
 

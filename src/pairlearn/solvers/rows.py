@@ -71,6 +71,10 @@ class DenseRows:
         """Return the rows themselves, whose values somebody has seen to be finite."""
         return _note(self, _FINITE)
 
+    def as_differences(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return flat rows and what their differences are to be multiplied by, empty if nothing."""
+        return self.flat, _NO_UNITS
+
     @property
     def flat(self) -> NDArray[Any]:
         """The rows one after the other; never to be written, so kernels see one type of array."""
@@ -114,24 +118,25 @@ class Maker(Protocol):
     """Makes rows of rows, each of one of them, in their type."""
 
     def apply(self, rows: DenseRows) -> Any:
-        """Return all of them."""
+        """Return them."""
 
-    def apply_some(self, rows: DenseRows, index: NDArray[Any], scaled: NDArray[Any]) -> DenseRows:
-        """Return some of them, written over a vector."""
+    @property
+    def units_of_differences(self) -> NDArray[np.float64] | None:
+        """What differences of the rows are multiplied by; None if they are not made like that."""
 
 
 class LaterRows(DenseRows):
-    """Rows that are made of others: all of them when somebody asks for the array, or a few.
+    """Rows that are made of others when somebody asks for the array.
 
-    One pass of stochastic gradient descent reads the rows of active pairs only, and an array of
-    all would be written to memory and read again for it.
+    One pass of stochastic gradient descent reads the differences of active pairs only, and an array
+    of all rows would be written to memory and read again for it.
     """
 
     source: DenseRows
     maker: Maker
 
     def __init__(self, source: DenseRows, maker: Maker) -> None:
-        vars(self).update(source=source, maker=maker, room=np.empty(0, source.dtype))
+        vars(self).update(source=source, maker=maker)
 
     def __getattr__(self, name: str) -> Any:
         if name != "X":
@@ -154,12 +159,10 @@ class LaterRows(DenseRows):
         """Type of the numbers."""
         return self.source.dtype
 
-    def some(self, index: NDArray[Any]) -> DenseRows:
-        """Return some of the rows, which the next call may overwrite."""
-        size = len(index) * self.shape[1]
-        if len(vars(self)["room"]) < size:
-            vars(self)["room"] = np.empty(size, self.dtype)
-        return _as_known_as(self.maker.apply_some(self.source, index, vars(self)["room"]), self)
+    def as_differences(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return rows that need not be these; times the numbers, their differences are the same."""
+        units = None if self.is_made else self.maker.units_of_differences
+        return super().as_differences() if units is None else (self.source.flat, units)
 
 
 @dataclass(frozen=True)
@@ -270,6 +273,7 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _INSIDE, _FINITE = "_inside", "_finite"
 #: Up to so many values NumPy is done before a kernel would be loaded.
 _FEW = 200_000
+_NO_UNITS = np.empty(0)
 
 
 def is_sparse(X: Any) -> bool:
@@ -400,8 +404,11 @@ def mean_pair_distance(rows: Rows) -> float:
 def _as_known_as(rows: R, *origins: Rows, facts: tuple[str, ...] = (_INSIDE, _FINITE)) -> R:
     """Return rows of which is known what is known of all those that they are made of."""
     for fact in facts:
-        if all(_knows(origin, fact) for origin in origins):
-            _note(rows, fact)
+        for origin in origins:
+            if fact not in vars(origin):
+                break
+        else:
+            vars(rows)[fact] = True
     return rows
 
 

@@ -130,7 +130,7 @@ class RunningScales:
         self._present_rows = tuple(self._present)
         #: s_k, 0 as long as column k has not varied, and `factor` what rows are multiplied by.
         self._shift, self._last, self._scale, self._centre, self.factor = table[12:]
-        self._found = np.empty((2, table.shape[1]))
+        self._found_rows = tuple(np.empty((2, table.shape[1])))
         self._has_warned = False
         self._seen: NDArray[Any] = np.empty(0)
 
@@ -195,19 +195,17 @@ class RunningScales:
             if done - first >= longest:
                 yield slice(first, done), change
                 first, change = done, None
-            before_next = self._next - self.n_seen - 1
-            if before_next > 0:
-                count = min(m - done, before_next, first + longest - done)
-                self._note(rows, done, done + count)
-                done += count
+            count = min(m - done, self._next - self.n_seen, first + longest - done)
+            self._note(rows, done, done + count)
+            done += count
+            if self.n_seen < self._next:
                 continue
-            self._note(rows, done, done + 1)
             if self._look(rows):
-                if done > first:
-                    yield slice(first, done), change
-                first, change = done, self._follow()
+                # The latest row begins the next part.
+                if done - 1 > first:
+                    yield slice(first, done - 1), change
+                first, change = done - 1, self._follow()
             self._look_again_later()
-            done += 1
         if first < m:
             yield slice(first, m), change
 
@@ -250,7 +248,7 @@ class RunningScales:
         slack = 1.0 if self.n_seen <= _WINDOW else _SLACK
         rule = (FLOOR, slack, _THRESHOLDS[values.itemsize], TABLE, TEXT)
         sums = (self._before, self._present, self._n_rows, self._shift)
-        found = revise(*sums, rule, self._scale, self._centre, *self._found)
+        found = revise(*sums, rule, self._scale, self._centre, *self._found_rows)
         changes, self._total, narrow = found
         if narrow >= 0 and not self._has_warned:
             self._has_warned = True
@@ -264,18 +262,12 @@ class RunningScales:
 
     def _follow(self) -> Vector:
         """Take over the scales found; return what the parameter is to be multiplied by."""
-        (scale, centre), before = self._found, self.factor.copy()
-        norm = math.sqrt(self._total)
-        factor = np.divide(1.0, scale * norm, out=np.zeros_like(scale), where=scale > 0.0)
-        known, new = before > 0.0, (before == 0.0) & (factor > 0.0)
-        change = np.ones(len(factor))
-        if self.n_seen > _WINDOW or self.start == "given":
-            change[known] = before[known] / factor[known]
-        elif self.start == "zero":
-            change[known] = np.minimum(factor[known] / before[known], 1.0)
-        if self.start == "given":
-            change[new] = 1.0 / factor[new]
-        self._scale[:], self._centre[:], self.factor[:] = scale, centre, factor
+        from pairlearn.kernels.running_scales import follow
+
+        norm, change = math.sqrt(self._total), np.empty(self.n_features)
+        keeps = self.n_seen > _WINDOW or self.start == "given"
+        units = (self._scale, self._centre, self.factor)
+        follow(*self._found_rows, norm, keeps, _STARTS.index(self.start), *units, change)
         self._bound = _BOUND / norm
         return change
 
@@ -327,13 +319,23 @@ class RunningScales:
             return rows.with_values(data)
         first = 0 if buffer is None else buffer.shape[0]
         d, n = self.n_features, first + rows.shape[0]
-        if self._seen.size < n * d or self._seen.dtype != rows.X.dtype:
-            self._seen = np.empty(n * d, dtype=rows.X.dtype)
-        seen = self._seen[: n * d]
+        seen = self._room(n * d, rows.X.dtype)
         if isinstance(buffer, DenseRows):
             self.apply_to(buffer.flat, seen[: first * d])
         self.apply_to(rows.flat, seen[first * d :])
         return rows.with_values(seen.reshape(n, d))
+
+    def apply_within(self, rows: DenseRows, first: int, stop: int) -> DenseRows:
+        """Return some consecutive sound rows scaled as `apply` does."""
+        d = self.n_features
+        seen = self._room((stop - first) * d, rows.X.dtype)
+        self.apply_to(rows.flat[first * d : stop * d], seen)
+        return rows.with_values(seen.reshape(stop - first, d))
+
+    def _room(self, size: int, dtype: Any) -> NDArray[Any]:
+        if self._seen.size < size or self._seen.dtype != dtype:
+            self._seen = np.empty(size, dtype=dtype)
+        return self._seen[:size]
 
     def apply_to(self, flat: NDArray[Any], scaled: NDArray[Any]) -> None:
         """Write flat dense rows into others, scaled."""

@@ -14,7 +14,7 @@ from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, Slo
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.pairings.sound import check_keep, check_plan, is_own
 from pairlearn.restored import restored_array, restored_count
-from pairlearn.solvers.descent import BLOCK, Descent, PairPlan
+from pairlearn.solvers.descent import BLOCK, Descent, PairPlan, Turn
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.turns import Turns
@@ -25,8 +25,21 @@ __all__ = ["Stream"]
 #: Copying so many numbers takes less time than a step of its own.
 _SMALL = 1 << 15
 _NO_WEIGHTS = np.empty(0)
+_NOT_FINITE = "The example contains NaN or infinity; skip it or impute the values."
 #: The order of a chunk of a usual size.
 _ORDER = np.arange(1 << 14, dtype=np.int32)
+#: What a stream keeps of its arrays beside them.
+_VIEWS = frozenset(
+    (
+        "_turn_rows",
+        "_seen_rows",
+        "_seen_flat",
+        "_turn_dtype",
+        "_turn_shape",
+        "_both",
+        "_meets_alone",
+    )  # noqa: E501
+)
 
 
 class Stream:
@@ -80,8 +93,8 @@ class Stream:
         d = descent.n_features
         self._turns = DenseRows(np.zeros((2, d), dtype=descent.w.dtype))
         self._seen = self._turns if scales is None else DenseRows(np.zeros_like(self._turns.X))
-        self._view_turns()
         self._turn_y = np.zeros(2)
+        self._view_turns()
         self._plans = (PairPlan.between(0, 1), PairPlan.between(1, 0))
         self._turn = -1
 
@@ -90,11 +103,15 @@ class Stream:
         self._seen_rows = tuple(self._seen.X)
         self._seen_flat = self._seen.flat
         self._turn_dtype, self._turn_shape = self._turns.X.dtype, self._turns.X.shape[1:]
+        self._both = Turn(self._turns.X, self._turn_y)
+        #: Whether an example is learned by one call of a kernel.
+        self._meets_alone = (
+            self._meets_previous and self.scales is None and self._descent.meets_alone
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy of a view would be an array of its own.
-        views = ("_turn_rows", "_seen_rows", "_seen_flat", "_turn_dtype", "_turn_shape")
-        return {name: value for name, value in self.__dict__.items() if name not in views}
+        return {name: value for name, value in self.__dict__.items() if name not in _VIEWS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -141,6 +158,15 @@ class Stream:
                 x = real_array("x", x)
             if x.shape != self._turn_shape:
                 raise ValueError(f"x must have shape ({descent.n_features},), got {x.shape}.")
+            if self._turn >= 0 and self._meets_alone:
+                if x.dtype is not self._turn_dtype or not x.flags.carray:
+                    # Every kind of array costs seconds of compilation.
+                    x = np.array(x, dtype=self._turn_dtype)
+                if not descent.meet(x, float(y), self._both, 1 - self._turn):
+                    raise ValueError(_NOT_FINITE)
+                self._turn = 1 - self._turn
+                self.n_examples += 1
+                return self
             if not self._meets_previous or not (self._turn >= 0 or self._take_turns()):
                 self._learn_many(x[np.newaxis], np.array([y], dtype=np.float64), None, None)
                 return self
@@ -152,9 +178,7 @@ class Stream:
             if not isfinite(label + row.dot(row)) and not (
                 isfinite(label) and bool(np.isfinite(row).all())
             ):
-                raise ValueError(
-                    "The example contains NaN or infinity; skip it or impute the values."
-                )
+                raise ValueError(_NOT_FINITE)
             self._turn_y[turn] = label
             if self.scales is not None:
                 if self.scales.is_due:
@@ -219,6 +243,8 @@ class Stream:
         try:
             if self.scales is None:
                 self._meet(rows, y, weight, qid)
+            elif self.source is None and isinstance(rows, DenseRows):
+                self._meet_in_order(rows, y, weight, qid)
             else:
                 for part, change in self.scales.segments(rows):
                     if change is not None:
@@ -321,8 +347,7 @@ class Stream:
         self, rows: Any, y: NDArray[np.float64], weight: NDArray[np.float64], qid: ArrayLike | None
     ) -> None:
         descent = self._descent
-        if qid is not None and not isinstance(self.source, GroupedSource):
-            raise ValueError("qid needs a pairing within queries; use PreviousOfQuery().")
+        self._check_queries(qid)
         if self.source is not None:
             if isinstance(self.source, GroupedSource):
                 arrival = self.source.arrive_grouped(y, qid)
@@ -356,6 +381,43 @@ class Stream:
         descent.settle()
         self._buffer, self._buffer_y = rows.take(keep), y[keep]
         self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
+
+    def _check_queries(self, qid: ArrayLike | None) -> None:
+        if qid is not None and not isinstance(self.source, GroupedSource):
+            raise ValueError("qid needs a pairing within queries; use PreviousOfQuery().")
+
+    def _meet_in_order(
+        self,
+        rows: DenseRows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        qid: ArrayLike | None,
+    ) -> None:
+        """Take the steps of a chunk in which each example meets the previous one, on scaled rows.
+
+        While scales settle a chunk has dozens of parts, and what each costs is paid as often.
+        """
+        assert self.scales is not None
+        self._check_queries(qid)
+        descent, scales, buffer, b = self._descent, self.scales, self._buffer, 0
+        if buffer is not None:
+            buffer, b = buffer.checked(), 1
+            y = np.concatenate((self._buffer_y, y))
+            if len(weight):
+                weight = np.concatenate((self._buffer_weight, weight))
+        for part, change in scales.segments(rows):
+            if change is not None:
+                descent.rescale(change)
+            if part.start:
+                seen: Rows = scales.apply_within(rows, part.start - 1, part.stop)
+            else:
+                seen = scales.apply(rows.part(part), buffer)
+            first = max(part.start - 1 + b, 0)
+            now = slice(first, part.stop + b)
+            plan = _in_order(now.stop - first)
+            descent.advance(seen, y[now], plan, weight[now] if len(weight) else weight)
+        self._buffer, self._buffer_y = rows.take(np.array([rows.shape[0] - 1])), y[-1:].copy()
+        self._buffer_weight = weight[-1:].copy() if len(weight) else _NO_WEIGHTS
 
     def _meet_scaled(
         self,
