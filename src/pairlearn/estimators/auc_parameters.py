@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
 from pairlearn.estimators.auc_choice import is_plain
@@ -208,10 +208,11 @@ class AUCParameters(StoredDecisions):
         return check_positive("radius", self.radius, allow_infinite=True)  # type: ignore[arg-type]
 
     def _examples(
-        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, finite: bool | None = False
+        self, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
     ) -> tuple[Rows, NDArray[Any]]:
         """Return rows and labels; whether they are finite is left to others if `finite` is None."""
-        if is_plain(X, y, self, None if reset else self.n_features_in_) and len(X) >= minimum:
+        expected = None if reset else vars(self)["n_features_in_"]
+        if is_plain(X, y, self, expected) and len(X) >= minimum:
             rows = as_rows(X, finite=finite)
             self.n_features_in_ = X.shape[1]
             return rows, y

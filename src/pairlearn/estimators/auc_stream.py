@@ -450,9 +450,9 @@ class AUCStream(AUCParameters):
             self._adopt(online, classes)
 
 
-def _are(classes: ArrayLike, known: NDArray[Any]) -> bool:
+def _are(classes: Any, known: NDArray[Any]) -> bool:
     """Tell whether classes are the known ones in their order."""
     if type(classes) is list:
         # A stream is told its classes with every chunk: no array is made of them each time.
         return bool(classes == known.tolist())
-    return np.array_equal(classes, known)  # type: ignore[arg-type]
+    return np.array_equal(classes, known)

@@ -38,7 +38,7 @@ _VIEWS = frozenset(
         "_turn_shape",
         "_both",
         "_meets_alone",
-    )  # noqa: E501
+    )
 )
 
 
