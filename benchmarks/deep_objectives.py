@@ -23,7 +23,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -136,11 +136,20 @@ def test_auc(torch: Any, network: Any, X: Any, positive: Any) -> float:
     return float(below.double().mean() / (2 * len(q)))
 
 
-def run_one(torch: Any, data: Any, share: float, seed: int, device: Any) -> dict[str, float]:
+def run_one(
+    torch: Any,
+    data: Any,
+    share: float,
+    seed: int,
+    device: Any,
+    *,
+    chosen: Mapping[str, Objective],
+    n_digits: int | None,
+) -> dict[str, float]:
     """Train a network on each objective, on one draw of the digits, and return their test AUC."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(data["y"]))
-    test, train = order[:N_TEST], order[N_TEST:]
+    test, train = order[:N_TEST], order[N_TEST:][:n_digits]
     positive = data["y"] >= 5
     negatives, positives = train[~positive[train]], train[positive[train]]
     count = round(share / (1.0 - share) * len(negatives))
@@ -152,7 +161,7 @@ def run_one(torch: Any, data: Any, share: float, seed: int, device: Any) -> dict
     X, y = images(train), torch.from_numpy(positive[train]).to(device)
     X_test, y_test = images(test), torch.from_numpy(positive[test]).to(device)
     found = {}
-    for name, objective in objectives(torch).items():
+    for name, objective in chosen.items():
         torch.manual_seed(seed)
         network, loss = make_network(torch).to(device), objective.make_loss(device)
         if objective.make_optimizer is None:
@@ -173,6 +182,7 @@ def run_one(torch: Any, data: Any, share: float, seed: int, device: Any) -> dict
                 loss(network(X[rows]), y[rows]).backward()
                 optimizer.step()
         found[name] = test_auc(torch, network, X_test, y_test)
+        print(f"{share:.0%}, seed {seed}, {name}: {found[name]:.4f}", file=sys.stderr, flush=True)
     return found
 
 
@@ -194,6 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--prepare", action="store_true", help="write that file instead")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--share", type=float, action="append", help="of positives; .01 and .1")
+    parser.add_argument("--only", action="append", help="an objective; the baseline always runs")
+    parser.add_argument("--digits", type=int, help="of the training digits so many alone; all")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args(arguments)
     if options.prepare:
@@ -208,9 +220,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     device = as_device(options.device)
     with np.load(options.data) as stored:
         data = {name: stored[name] for name in ("X", "y")}
+    known = objectives(torch)
+    unknown = set(options.only or ()).difference(known)
+    if unknown:
+        parser.error(f"--only {sorted(unknown)}: there are {', '.join(known)}.")
+    wanted = (BASELINE, *(options.only or known))
+    chosen = {name: objective for name, objective in known.items() if name in wanted}
     begin = time.perf_counter()
     for share in options.share or (0.01, 0.1):
-        runs = [run_one(torch, data, share, seed, device) for seed in range(options.seeds)]
+        runs = [
+            run_one(torch, data, share, seed, device, chosen=chosen, n_digits=options.digits)
+            for seed in range(options.seeds)
+        ]
         print(f"\n{share:.0%} positives, {options.seeds} seeds, {device}\n")
         print(f"| objective | test AUC | difference to {BASELINE} |")
         print("| --- | --- | --- |")

@@ -87,11 +87,18 @@ def test_a_rival_that_is_installed_has_a_row(benchmark, digits, monkeypatch, cap
         setattr(module, member.__name__, member)
         monkeypatch.setitem(sys.modules, f"libauc.{name}", module)
     monkeypatch.setitem(sys.modules, "libauc", types.ModuleType("libauc"))
-    benchmark.main([digits, "--seeds", "1", "--share", "0.2", "--device", "cpu"])
-    assert list(rows_of(capsys.readouterr().out))[-1] == "AUCM of LibAUC"
+    rival = "AUCM of LibAUC"
+    benchmark.main(
+        [digits, "--seeds", "1", "--share", "0.2", "--device", "cpu", "--digits", "200",
+         "--only", rival]
+    )  # fmt: skip
+    assert list(rows_of(capsys.readouterr().out)) == ["cross-entropy, balanced", rival]
     # After one of three epochs, and after two: a half and three quarters, rounded down.
     (early, _), (late, factor) = divided
     assert (late, factor) == (2 * early, 10)
+    with pytest.raises(SystemExit):
+        benchmark.main([digits, "--only", "triplets"])
+    assert "['triplets']: there are cross-entropy" in capsys.readouterr().err
 
 
 def test_auc_by_ranks_and_intervals(benchmark):

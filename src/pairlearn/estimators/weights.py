@@ -82,7 +82,8 @@ def opposite_pair_weights(
     """
     if not len(weight):
         return weight
-    means = [float(weight[positive == kind].mean()) for kind in (False, True)]
+    members = [weight[positive == kind] for kind in (False, True)]
+    means = [float(own.mean()) if len(own) else 0.0 for own in members]
     if not min(means) > 0:
         raise ValueError(
             f"The weight of all examples of one of the classes {classes.tolist()} is zero; "

@@ -243,13 +243,12 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         weight = example_weights(sample_weight, self.class_weight, labels)
         # Weights of classes say nothing about units.
         counts = chunk_weights(sample_weight, len(labels))
-        opposite_pair_weights(weight, labels == classes[1], classes)
         X, labels, weight, counts = _present(X, labels, weight, counts)
         positive = labels == classes[1]
-        if len(weight) and (weight == weight[0]).all():
-            # Equal weights change nothing.
-            weight = counts = np.empty(0)
         weight = opposite_pair_weights(weight, positive, classes)
+        if (weight == 1.0).all():
+            # Equal weights change nothing, not even by rounding.
+            weight = counts = np.empty(0)
         rng = check_generator(self.random_state)
         device = as_device(self.device)
         scaler = Standardiser.none(X.shape[1]).seen_with(X, counts)
