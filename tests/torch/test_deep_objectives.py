@@ -68,11 +68,12 @@ def test_a_rival_that_is_installed_has_a_row(benchmark, digits, monkeypatch, cap
             assert bool(((scores > 0.0) & (scores < 1.0)).all())
             return torch.nn.functional.binary_cross_entropy(scores[:, 0], labels)
 
-    divided = []
+    divided, made = [], []
 
     class PESG(torch.optim.SGD):
-        def __init__(self, parameters, *, loss_fn, lr, momentum, **settings):
+        def __init__(self, parameters, *, loss_fn, mode, lr, momentum, **settings):
             self.steps = 0
+            made.append((mode, lr))
             super().__init__(parameters, lr=lr, momentum=momentum)
 
         def step(self):
@@ -93,6 +94,7 @@ def test_a_rival_that_is_installed_has_a_row(benchmark, digits, monkeypatch, cap
          "--only", rival]
     )  # fmt: skip
     assert list(rows_of(capsys.readouterr().out)) == ["cross-entropy, balanced", rival]
+    assert made == [("sgd", 0.1)]
     # After one of three epochs, and after two: a half and three quarters, rounded down.
     (early, _), (late, factor) = divided
     assert (late, factor) == (2 * early, 10)
