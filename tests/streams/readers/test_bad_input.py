@@ -320,6 +320,22 @@ def test_times_beyond_those_of_python_are_categories_too(tmp_path, kind):
     assert X[0].any()
 
 
+@pytest.mark.parametrize("column", ["a", "q", "target"])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_what_signals_in_a_table_is_refused_without_a_warning(tmp_path, column, kind):
+    signals = np.zeros(4, dtype=kind)
+    signals.view(np.uint64 if kind is np.float64 else np.uint32)[1] = (
+        0x7FF0_0000_0000_0001 if kind is np.float64 else 0x7F80_0001
+    )
+    columns = {name: np.array([0.0, 1.0, 0.0, 1.0], dtype=kind) for name in ("a", "q", "target")}
+    pq.write_table(pa.table({**columns, column: signals}), tmp_path / "a.parquet")
+    for classes in (None, (0.0, 1.0)):
+        schema = Schema(label="target", qid="q", features=("a",), classes=classes)
+        reader = open_reader(tmp_path / "a.parquet", schema)
+        [chunk] = reader
+        assert chunk.lines.tolist() == [1, 3, 4]
+
+
 @pytest.mark.parametrize("label", [None, 0])
 def test_a_label_that_signals_is_refused_without_a_warning(tmp_path, label):
     X = np.ones((3, 2), dtype=np.float32)

@@ -259,7 +259,8 @@ class ArrowReader(Reader):
                 batch = next(batches, None)
                 if batch is None:
                     return
-                rows = self._rows_of(batch, offset, checker)
+                with np.errstate(over="ignore", invalid="ignore"):  # such values are refused
+                    rows = self._rows_of(batch, offset, checker)
             except (self._pa.ArrowException, OSError, UnicodeError) as error:
                 raise self._damaged(path, error) from None
             first_row = self.position.row
