@@ -347,3 +347,19 @@ def test_a_label_that_signals_is_refused_without_a_warning(tmp_path, label):
     [chunk] = reader
     assert chunk.lines.tolist() == [1, 2]
     assert reader.position.refusals.count == 1
+
+
+def test_names_inside_of_a_type_stay_in_one_line(tmp_path):
+    from pairlearn.tables.rows import open_table
+
+    kind = pa.struct([("a\x0c\n" + 100 * "b", pa.int64())])
+    table = pa.table({"a": pa.array([None, None], kind), "target": [0, 1]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    schemas = (SCHEMA, Schema(label="target", categorical={"a": ["1"]}), Schema(label="a"))
+    for schema in schemas:
+        message = error_of(tmp_path / "a.parquet", schema=schema)
+        assert len(message.splitlines()) == 1
+        assert r"struct<a\x0c\nbbb" in message
+    with pytest.raises(ReadError) as caught:
+        open_table(tmp_path / "a.parquet", "parquet")
+    assert len(str(caught.value).splitlines()) == 1
