@@ -272,6 +272,11 @@ def test_a_learner_of_names_whose_average_would_be_beyond_all_numbers() -> None:
     state["stream"]["descent"]["w"] = np.full(2, 1e61)
     with pytest.raises(ValueError, match="saved coefficient is beyond"):
         NamedLearner(step_size=0.1).restore(state)
+    # The same in a column that is constant, so that the user's coefficient is 0 whatever it says.
+    state = learner.state()
+    state["stream"]["descent"]["w"] = np.array([0.0, 1e155])
+    with pytest.raises(ValueError, match="saved coefficient is beyond"):
+        NamedLearner(step_size=0.1).restore(state)
     # Moments of scores that nobody has had give a probability nevertheless.
     state = learner.state()
     state["moments"] = np.full((2, 3), 1e300)

@@ -143,7 +143,7 @@ def test_compressed_and_parquet(tmp_path):
         }
     )
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
-    with pytest.raises(ReadError, match="leave it out with --exclude parts"):
+    with pytest.raises(ReadError, match="leave it out with --exclude 'parts'"):
         open_table(tmp_path / "t.parquet", "parquet")
     source = open_table(tmp_path / "t.parquet", "parquet", leave_out=["parts"])
     [block] = source.blocks(print)

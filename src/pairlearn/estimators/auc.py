@@ -381,9 +381,13 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
         bare = self.scaling is None or self.step_size == "theory" or solver == "moments"
         # Weights of classes say nothing about units.
         counts = chunk_weights(sample_weight, len(y))
-        scaling, rows = scaled_rows(
-            None if bare else "auto", source, counts, mapped=not isinstance(features, Identity)
-        )
+        scaling, rows = None, source
+        if solver == "moments":  # which are scaled themselves
+            rows.checked()
+        else:
+            scaling, rows = scaled_rows(
+                None if bare else "auto", source, counts, mapped=not isinstance(features, Identity)
+            )
         solver = solver or self._solver_for(rows, y)
         self.loss_ = self._loss_for(solver)
         self.advice_ = None

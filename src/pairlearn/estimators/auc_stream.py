@@ -27,7 +27,7 @@ from pairlearn.losses import Square, get_loss
 from pairlearn.problem import Problem
 from pairlearn.restored import restored_count
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.rows import DenseRows, Rows, as_rows, check_squares
 from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top_stream import TopStream
@@ -147,6 +147,8 @@ class AUCStream(AUCParameters):
         if self._learns_moments():
             return self._learn_moments(rows, y, weight, known, first=first)
         rows = self._mapped_chunk(rows)
+        if self.scaling is None:
+            check_squares(rows, whole=first)
         if self.objective != "auc":
             return self._learn_top(rows, y, weight, known, first=first)
         online = self.__dict__.get("_online")

@@ -44,7 +44,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.rows import Rows, mean_pair_distance
+from pairlearn.solvers.rows import Rows, check_squares, mean_pair_distance
 from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.stream import Stream
 from pairlearn.solvers.turns import one_at_a_time
@@ -327,6 +327,8 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         online = getattr(self, "_online", None)
         rows, y = rows_and_targets(self, X, y, reset=online is None, minimum=1)
         rows = self._map_chunk(rows)
+        if self.scaling is None:
+            check_squares(rows, whole=online is None)
         if online is None:
             known = None
             if hasattr(self, "coef_"):

@@ -60,7 +60,9 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
     if is_sparse(X) and not (y and getattr(X, "format", None) == "csr"):
         check_sparse(X)
     try:
-        return validation.validate_data(model, X, *y, **rules)
+        # It looks for infinity by a sum, which overflows where finite values are near the largest.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return validation.validate_data(model, X, *y, **rules)
     except (TypeError, ValueError) as error:
         named = _not_numbers(X)
         if named is None:

@@ -27,7 +27,7 @@ from pairlearn.pairings import Pairing
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.rows import DenseRows
+from pairlearn.solvers.rows import DenseRows, check_squares
 from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.stream import Stream
 from pairlearn.solvers.turns import one_at_a_time
@@ -94,6 +94,8 @@ class MetricStream(MetricParameters):
             self._known = self._fitted()
         rows, y, paired = self._examples(X, y, reset=first, minimum=1, coded=False)
         self._map_chunk(DenseRows(rows))
+        if self.scaling is None:
+            check_squares(DenseRows(rows), whole=first)
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)

@@ -35,7 +35,7 @@ from pairlearn.restored import restored_array
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.rows import DenseRows, mean_pair_distance
+from pairlearn.solvers.rows import DenseRows, check_squares, mean_pair_distance
 from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.stream import Stream
 from pairlearn.solvers.turns import one_at_a_time
@@ -377,6 +377,8 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         rows = self._map_chunk(rows)
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
             rows = DenseRows(rows.X.astype(np.float64))
+        if self.scaling is None:
+            check_squares(rows, whole=stream is None)
         given = chunk_weights(sample_weight, len(y))
         weight = given if len(given) else None
         if stream is None:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.by_name import is_scaled
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
 from pairlearn.solvers.running_scales import FLOOR, TABLE, TEXT
 
 __all__ = [
@@ -51,6 +51,8 @@ _CONSTANT = 1e-10
 _HIDDEN, _LOOKED_AT, _WORTH_SAYING = 1e-3, 1_000, 0.05
 #: Squares of values within these bounds are numbers, and so are sums of them.
 _SMALLEST, _LARGEST = 1e-140, 1e140
+#: A column of smaller numbers counts as constant.
+_NEGLIGIBLE = 1e-305
 #: Up to so many dense numbers NumPy is done before the kernels would be loaded.
 _SMALL = 200_000
 
@@ -127,7 +129,7 @@ def scaled_rows(
     Nobody is told of outliers among `mapped` features, which the user cannot clip.
     """
     if not is_scaled(scaling):
-        return None, rows.checked()
+        return None, check_squares(rows, whole=True)
     fitted = fit_scaling(rows, weight, mapped=mapped)
     if weight is not None and np.any(weight == 0.0):
         return fitted, fitted.apply(rows)
@@ -233,9 +235,13 @@ def is_text(columns: Columns, dtype: Any) -> bool:
     return bool(varies.any()) and float(np.minimum(columns.present[varies], 0.5).mean()) < TABLE
 
 
-def _varies(columns: Columns, dtype: Any) -> NDArray[np.bool_]:
+def _varies(columns: Columns, dtype: Any, inverse: Vector | None = None) -> NDArray[np.bool_]:
     threshold = max(_CONSTANT, 8.0 * float(np.finfo(dtype).eps))
-    return np.asarray(np.sqrt(columns.variance) > threshold * columns.size)
+    varies = np.sqrt(columns.variance) > threshold * columns.size
+    if inverse is not None:
+        # Coefficients of smaller numbers would be infinite in the units of the user.
+        varies &= columns.size > _NEGLIGIBLE * inverse
+    return np.asarray(varies)
 
 
 def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) -> Scaling:
@@ -258,7 +264,7 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
         Centres and scales.
     """
     deviation = np.sqrt(columns.variance)
-    varies = _varies(columns, dtype)
+    varies = _varies(columns, dtype, inverse)
     factor = np.zeros(len(inverse))
     if not varies.any():
         warnings.warn(

@@ -27,6 +27,7 @@ __all__ = [
     "Rows",
     "as_rows",
     "check_sparse",
+    "check_squares",
     "is_sparse",
     "mean_pair_distance",
 ]
@@ -63,7 +64,7 @@ class DenseRows:
                 )
             _note(self, _INSIDE)
         if not _knows(self, _FINITE):
-            _check_finite(self.X)
+            vars(self)[_SQUARES] = _check_finite(self.X)
             _note(self, _FINITE)
         return self
 
@@ -86,6 +87,8 @@ class DenseRows:
         """Return the mean row and the mean squared distance of a row from it."""
         with np.errstate(over="ignore", invalid="ignore"):
             mean = self.X.mean(axis=0, dtype=np.float64)
+            if not np.isfinite(mean).all():  # the sum of values near the largest is too large
+                mean = (self.X / len(self.X)).sum(axis=0, dtype=np.float64)
             return mean, float(((self.X - mean) ** 2).sum(dtype=np.float64) / len(self.X))
 
     def largest_norm(self) -> float:
@@ -196,7 +199,7 @@ class CsrRows:
             # Solvers need the norms, which are sums of squares of all values; where there are
             # few values, loading their kernel takes longer than a look of its own.
             if len(self.data) <= _FEW or not np.isfinite(self.norms.sum()):
-                _check_finite(self.data)
+                vars(self)[_SQUARES] = _check_finite(self.data)
             _note(self, _FINITE)
         return self
 
@@ -218,6 +221,8 @@ class CsrRows:
         n, d = self.shape
         with np.errstate(over="ignore", invalid="ignore"):
             mean = np.bincount(self.indices, self.data, minlength=d) / n
+            if not np.isfinite(mean).all():
+                mean = np.bincount(self.indices, self.data / n, minlength=d)
             excess = float(self.norms.mean() - mean @ mean)
             return mean, 0.0 if excess < 0.0 else excess
 
@@ -271,6 +276,10 @@ R = TypeVar("R", DenseRows, LaterRows, CsrRows)
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 #: What is known of rows: a kernel stays inside of their arrays; their values are finite.
 _INSIDE, _FINITE = "_inside", "_finite"
+#: The sum of squares of all values, where one was taken.
+_SQUARES = "_squares"
+#: Squares of values within these bounds are numbers, and so are products of two squares.
+_SMALLEST, _LARGEST = 1e-70, 1e70
 #: Up to so many values NumPy is done before a kernel would be loaded.
 _FEW = 200_000
 _NO_UNITS = np.empty(0)
@@ -385,6 +394,33 @@ def _check_coordinates(X: Any) -> None:
         _check_inside(indices, side)
 
 
+def check_squares(rows: R, *, whole: bool = False) -> R:
+    """Return sound rows themselves; refuse values whose squares cannot be multiplied.
+
+    Steps, distances and moments of unscaled features are made of squares and of products of two. Of
+    a `whole` data set it is refused too that all of these vanish.
+
+    >>> check_squares(DenseRows(np.array([[1.0], [1e200]])))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    pairlearn.validation.DivergenceError: Unscaled features must be at most 1e+70, got 1e+200: ...
+    """
+    checked = rows.checked()
+    values = (checked.data if isinstance(checked, CsrRows) else checked.X).reshape(-1)
+    total = vars(rows).get(_SQUARES)  # where the look for NaN was one of its own, it knows
+    total = _check_finite(values) if total is None else total
+    if 1e-30 < total < 1e30 or not len(values):
+        return rows
+    largest = float(max(values.max(), -values.min()))
+    if largest > _LARGEST or (whole and 0.0 < largest < _SMALLEST):
+        rule = f"at most {_LARGEST:g}" if largest > 1.0 else f"not all below {_SMALLEST:g}"
+        raise DivergenceError(
+            f"Unscaled features must be {rule}, got {largest:.3g}: products of their squares are "
+            "no numbers. Scale the features (estimators do, unless scaling=None)."
+        )
+    return rows
+
+
 def mean_pair_distance(rows: Rows) -> float:
     """Return the mean squared distance of two examples; that from zero where all are equal.
 
@@ -447,10 +483,12 @@ def _real(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
     return array.astype(dtype, copy=False)
 
 
-def _check_finite(array: NDArray[Any]) -> None:
+def _check_finite(array: NDArray[Any]) -> float:
+    """Refuse NaN and infinity; return the sum of squares."""
     # A finite sum of squares proves that every entry is finite, in one pass and without a mask.
     flat = array.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         total = flat.dot(flat)
     if not np.isfinite(total) and not np.isfinite(array).all():
         raise ValueError("X contains NaN or infinity; remove these rows or impute the values.")
+    return float(total)

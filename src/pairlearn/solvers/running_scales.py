@@ -265,6 +265,9 @@ class RunningScales:
         from pairlearn.kernels.running_scales import follow
 
         norm, change = math.sqrt(self._total), np.empty(self.n_features)
+        # The sum of values near the largest number is none; the first of them is a centre too.
+        centre = self._found_rows[1]
+        np.copyto(centre, self._shift, where=~np.isfinite(centre))
         keeps = self.n_seen > _WINDOW or self.start == "given"
         units = (self._scale, self._centre, self.factor)
         follow(*self._found_rows, norm, keeps, _STARTS.index(self.start), *units, change)

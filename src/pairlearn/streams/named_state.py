@@ -41,7 +41,8 @@ def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
     scale = restored_number(state, "scale", low=0.0, high=np.finfo(np.float64).max)
     if state["stream"] is not None:
         check_positive("the saved scale", scale)
-        restored_array(state["stream"]["descent"], "w", (capacity,))
+        # In units of the scales: a column that is constant shows nothing in the user's.
+        check_size(restored_array(state["stream"]["descent"], "w", (capacity,)))
 
 
 def check_size(saved: NDArray[np.float64]) -> None:

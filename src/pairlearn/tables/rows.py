@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.byte_source import ByteSource
-from pairlearn.streams.readers.schema import listed
+from pairlearn.streams.readers.schema import listed, shown_kind
 
 __all__ = ["BLOCK_ROWS", "ArrowTable", "Block", "TextTable", "open_table"]
 
@@ -413,8 +413,8 @@ class ArrowTable:
             kind = schema.field(name).type
             if pyarrow.types.is_nested(kind):
                 raise ReadError(
-                    f"{path}: column {name!r} is {str(kind)[:60]}; take its parts out into "
-                    f"columns, or leave it out with --exclude {name}."
+                    f"{path}: column {name!r} is {shown_kind(kind)}; take its parts out into "
+                    f"columns, or leave it out with --exclude {name!r}."
                 )
 
     def _damaged(self, error: BaseException) -> ReadError:

@@ -320,6 +320,22 @@ def test_times_beyond_those_of_python_are_categories_too(tmp_path, kind):
     assert X[0].any()
 
 
+@pytest.mark.parametrize("column", ["a", "q", "target"])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_what_signals_in_a_table_is_refused_without_a_warning(tmp_path, column, kind):
+    signals = np.zeros(4, dtype=kind)
+    signals.view(np.uint64 if kind is np.float64 else np.uint32)[1] = (
+        0x7FF0_0000_0000_0001 if kind is np.float64 else 0x7F80_0001
+    )
+    columns = {name: np.array([0.0, 1.0, 0.0, 1.0], dtype=kind) for name in ("a", "q", "target")}
+    pq.write_table(pa.table({**columns, column: signals}), tmp_path / "a.parquet")
+    for classes in (None, (0.0, 1.0)):
+        schema = Schema(label="target", qid="q", features=("a",), classes=classes)
+        reader = open_reader(tmp_path / "a.parquet", schema)
+        [chunk] = reader
+        assert chunk.lines.tolist() == [1, 3, 4]
+
+
 @pytest.mark.parametrize("label", [None, 0])
 def test_a_label_that_signals_is_refused_without_a_warning(tmp_path, label):
     X = np.ones((3, 2), dtype=np.float32)
@@ -331,3 +347,19 @@ def test_a_label_that_signals_is_refused_without_a_warning(tmp_path, label):
     [chunk] = reader
     assert chunk.lines.tolist() == [1, 2]
     assert reader.position.refusals.count == 1
+
+
+def test_names_inside_of_a_type_stay_in_one_line(tmp_path):
+    from pairlearn.tables.rows import open_table
+
+    kind = pa.struct([("a\x0c\n" + 100 * "b", pa.int64())])
+    table = pa.table({"a": pa.array([None, None], kind), "target": [0, 1]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    schemas = (SCHEMA, Schema(label="target", categorical={"a": ["1"]}), Schema(label="a"))
+    for schema in schemas:
+        message = error_of(tmp_path / "a.parquet", schema=schema)
+        assert len(message.splitlines()) == 1
+        assert r"struct<a\x0c\nbbb" in message
+    with pytest.raises(ReadError) as caught:
+        open_table(tmp_path / "a.parquet", "parquet")
+    assert len(str(caught.value).splitlines()) == 1

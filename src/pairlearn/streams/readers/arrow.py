@@ -20,7 +20,7 @@ from pairlearn.streams.readers.row_buffer import (
     RowChecker,
     chunk_rows_for,
 )
-from pairlearn.streams.readers.schema import Layout, Schema, listed
+from pairlearn.streams.readers.schema import Layout, Schema, listed, shown_kind
 
 __all__ = ["ArrowReader", "files_of"]
 
@@ -136,18 +136,19 @@ class ArrowReader(Reader):
                 content = kind.value_type if is_.is_dictionary(kind) else kind
                 if is_.is_nested(content):
                     raise ReadError(
-                        f"{self.files[index]}: column {name!r} is {str(kind)[:60]}, which has no "
-                        "levels; take its parts out into columns, or leave it out."
+                        f"{self.files[index]}: column {name!r} is {shown_kind(kind)}, which has "
+                        "no levels; take its parts out into columns, or leave it out."
                     )
                 continue
             if not numeric and j == self.layout.label:
                 raise ReadError(
-                    f"{self.files[index]}: label {name!r} is {kind}; list its values with classes=."
+                    f"{self.files[index]}: label {name!r} is {shown_kind(kind)}; list its values "
+                    "with classes=."
                 )
             if not numeric and (j in self.layout.numbers or j == self.layout.qid):
                 raise ReadError(
-                    f"{self.files[index]}: column {name!r} is {kind}, not a number; name it in "
-                    "categorical= or leave it out with features=."
+                    f"{self.files[index]}: column {name!r} is {shown_kind(kind)}, not a number; "
+                    "name it in categorical= or leave it out with features=."
                 )
 
     def _fingerprint(self, index: int) -> str:
@@ -259,7 +260,8 @@ class ArrowReader(Reader):
                 batch = next(batches, None)
                 if batch is None:
                     return
-                rows = self._rows_of(batch, offset, checker)
+                with np.errstate(over="ignore", invalid="ignore"):  # such values are refused
+                    rows = self._rows_of(batch, offset, checker)
             except (self._pa.ArrowException, OSError, UnicodeError) as error:
                 raise self._damaged(path, error) from None
             first_row = self.position.row

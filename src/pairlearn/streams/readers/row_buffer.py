@@ -177,7 +177,8 @@ class RowBuffer:
             self._check_labels(begin, stop, layout, checker)
         if layout.qid is not None:
             qid = self.extra[fresh, 1]
-            whole = (qid >= 0) & (qid < _LARGEST_QID) & (qid == np.floor(qid))
+            with np.errstate(invalid="ignore"):  # a NaN may signal
+                whole = (qid >= 0) & (qid < _LARGEST_QID) & (qid == np.floor(qid))
             for row in np.flatnonzero(~whole).tolist():
                 checker.mark(begin + row, "the query must be a whole number from 0")
         if not checker.marked:
@@ -200,7 +201,8 @@ class RowBuffer:
             absent = np.isnan(y)
             bad = absent
             if layout.schema.classes is not None:
-                bad = ~np.isin(y, np.array(layout.schema.classes, dtype=np.float64))
+                with np.errstate(invalid="ignore"):
+                    bad = ~np.isin(y, np.array(layout.schema.classes, dtype=np.float64))
         if not bad.any():
             return
         for row in np.flatnonzero(bad).tolist():

@@ -44,6 +44,15 @@ def bucket_of(value: str, width: int) -> int:
     return (h ^ (h >> 33)) % width
 
 
+def shown_kind(kind: Any) -> str:
+    r"""Return the type of a column for a message: names of its parts may hold anything.
+
+    >>> print(shown_kind("struct<a\n: int64>"))
+    struct<a\n: int64>
+    """
+    return ascii(str(kind))[1:-1][:60]
+
+
 def listed(names: Sequence[str]) -> str:
     """Return column names for a message, cut after a dozen."""
     shown = ", ".join(repr(name) for name in names[:MAX_LISTED])
