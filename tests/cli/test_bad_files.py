@@ -38,7 +38,10 @@ def train(folder, capsys, name="d.csv", *more):
         (b"a,b,y\n1,2\n3\n4,5,6,7\n", "no usable row: 3 rows refused; first:"),
         (b"1,2,0\n3,4,1\n", "pass --no-header"),
         (b"a,b,y\n1,2,0\n3,4,0\n", "has the label 0, and two are needed"),
-        (b"a,b,y\n1,2,0\n3,4,1\n5,6,2\n", "has the labels 0, 1, 2, and two are needed"),
+        (
+            b"a,b,y\n1,2,0\n3,4,1\n5,6,2\n",
+            "has the labels 0, 1, 2, and two are needed",
+        ),
         (b"a,b,y\n1,2,no\n3,4,yes\n5,6,perhaps\n", "two are needed; name two with --classes"),
         (b"a,b,y\n" + b"1" * 10_000_000 + b"\n", "no usable row: 1 row refused"),
         (b"\x1f\x8b\x08\x00garbage", "it is damaged or cut short"),
@@ -128,7 +131,7 @@ def test_a_label_seen_late(tmp_path, capsys):
     assert "d.csv:40002: label 2.0 is not among the classes" in err
     status, out, err = train(tmp_path, capsys)
     assert status == 1
-    assert "has the labels 0, 1, 2, and two are needed; name two with --classes" in err
+    assert "has the labels 0 (20000 rows), 1 (20000 rows), 2 (1 row), and two are needed" in err
 
 
 def test_wrong_usage(tmp_path, capsys):

@@ -77,5 +77,11 @@ def test_no_message_of_a_reader_speaks_python_in_the_program(path):
     for text in texts_of(path):
         said = in_options(text, options)
         found = PYTHON.search(said)
-        # names of columns can be given in the library only: the program reads a header
-        assert found is None or found[1] in ("names", "label"), said
+        assert found is None, said
+
+
+def test_values_of_arguments_stand_beside_their_options():
+    known = ["n-features", "passes", "no-verify", "radius"]
+    said = in_options("pass n_features=7 or n_passes=2, radius=1e3.", known)
+    assert said == "pass --n-features 7 or --passes 2, --radius 1e3."
+    assert in_options("with verify_digest=False if", known) == "with --no-verify if"

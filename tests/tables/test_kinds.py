@@ -116,6 +116,7 @@ def test_classes_that_are_given():
         (["a", "a"], "has the label a, and two are needed; check --label"),
         ([""], r"has the labels \(none\)"),
         (["a", "b", "c"], "name two with --classes"),
+        (["no", "yes", "no", "57"], r"no \(2 rows\), 57 \(1 row\), yes \(1 row\)"),
         ([str(k) for k in range(50)], "--problem entropy"),
     ],
 )

@@ -5,6 +5,7 @@ import io
 import pytest
 
 from pairlearn.streams import ReadError
+from pairlearn.streams.readers.open import find_format
 from pairlearn.tables import TextTable, open_table
 
 
@@ -77,6 +78,35 @@ def test_utf16(coding, packed):
     assert refused == []
     cut = rows_of(packed(content[:-1]))[1]  # half of the last unit is missing
     assert cut[:2999] == rows[:2999]
+
+
+@pytest.mark.parametrize(
+    ("above", "delimiter", "note"),
+    [
+        ("sep=;\r\n", ";", ()),
+        ("Sales of 2024\nwritten, by: nobody\n", ";", ("2 lines above the header left out",)),
+        ("Sales;;\n\n", ";", ("2 lines above the header left out",)),
+        ("Sales\n", ",", ("1 line above the header left out",)),
+    ],
+)
+def test_lines_above_the_header(above, delimiter, note):
+    rest = f"a{delimiter}b{delimiter}c\n" + f"1{delimiter}2{delimiter}x y\n" * 9
+    content = (above + rest).encode()
+    table, rows, refused = rows_of(content)
+    assert (table.names, table.delimiter, table.notes) == (("a", "b", "c"), delimiter, note)
+    assert rows == [("1", "2", "x y")] * 9
+    assert refused == []
+    assert not table.plain_header
+    [first, *_] = TextTable(io.BytesIO(content)).blocks(print, size=4)
+    assert first.lines[0] == above.count("\n") + 2
+    [again, *_] = TextTable(io.BytesIO(content)).blocks(print, skip=first.offset, size=4)
+    assert again.lines[0] == first.lines[0] + 4
+
+
+def test_a_header_with_one_name():
+    assert rows_of(b",y\n1,2\n3,4\n5,6\n")[0].names == ("column 1", "y")
+    assert rows_of(b"y\n1\n2\n3\n")[0].names == ("y",)
+    assert rows_of(b"y\na b, c\nd, e\nf, g\nh, i\n")[0].names == ("a b", "c")
 
 
 def test_columns_of_one_name():
@@ -157,3 +187,20 @@ def test_compressed_and_parquet(tmp_path):
     assert rest.lines.tolist() == [3]
     with pytest.raises(ReadError, match="no named columns"):
         open_table("a.svm", "svmlight")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "cure"),
+    [
+        ("a.xlsx", b"PK\x03\x04", "save the sheet as CSV"),
+        ("a.xls", b"\xd0\xcf\x11\xe0", "save the sheet as CSV"),
+        ("a.zip", b"PK\x03\x04", "unpack it"),
+        ("a", b"PK\x03\x04", "unpack it"),
+        ("a.jsonl", b"{}", "is JSON; write its rows as CSV or Parquet"),
+        ("a.dat", b"1 2", "neither the content nor the name tells the format"),
+    ],
+)
+def test_what_people_have_and_nobody_reads(name, content, cure, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ReadError, match=cure):
+        find_format(tmp_path / name)

@@ -16,6 +16,8 @@ __all__ = ["column_importance", "facts_of_fit"]
 _TOP = 6
 #: Rows that the importance of columns is measured on.
 _ROWS = 20_000
+#: Held-out AUC above which a column that gives the label away is the likely reason.
+_TOO_GOOD = 0.99
 #: Rows, or queries of a ranking, from which a fifth of them says something.
 _ENOUGH = 25
 
@@ -68,6 +70,12 @@ def facts_of_fit(
         shown = [f"{entry['column']} {100 * entry['share']:.0f} %{words[entry['direction']]}"
                  for entry in facts["importance"][:_TOP]]  # fmt: skip
         lines.append(f"most important columns: {', '.join(shown)}")
+        if facts.get("auc", 0.0) > _TOO_GOOD:
+            first = facts["importance"][0]["column"]
+            lines.append(
+                "so high an AUC often comes from a column that is known only after the event; "
+                f"look at {first!r} first (--exclude leaves a column out)"
+            )
     return {**facts, "lines": lines}
 
 

@@ -336,9 +336,9 @@ def _opened(data: tuple[str, ...], reading: Reading, problem: str, form: str, ho
         table = load_table(sources, options)
         return _Data(table=table, plan=table.plan)
     plan = plan_table(sources, options)
-    # the compiled readers know columns by their names alone, and queries as numbers
+    # the compiled readers take the first line for different names, and queries for numbers
     schema = None
-    if plan.numeric_queries and not plan.repeated:
+    if plan.numeric_queries and plan.plain_header:
         schema = plan.encoder.as_schema(classes=True)
     if schema is not None:
         reading = replace(reading, delimiter=plan.delimiter if form == "csv" else None)

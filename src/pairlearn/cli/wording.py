@@ -12,8 +12,11 @@ __all__ = ["in_options", "options_of"]
 
 #: Arguments of the library whose options have other names.
 _ALIASES = {"n_passes": "passes", "n_splits": "splits", "random_state": "seed"}
-_SWITCHES = {"header=False": "--no-header"}
-_ASSIGNED = re.compile(r"\b([a-z]+(?:_[a-z]+)*)=(?:'([^']*)'|\"([^\"]*)\"|(True|False))?")
+_SWITCHES = {"header=False": "--no-header", "verify_digest=False": "--no-verify"}
+_ASSIGNED = re.compile(
+    r"\b([a-z]+(?:_[a-z]+)*)="
+    r"(?:'([^']*)'|\"([^\"]*)\"|(True|False)|([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?))?"
+)
 _UNDERSCORED = re.compile(r"(?<![\w./-])([a-z]+(?:_[a-z]+)+)(?![\w./(=])")
 
 
@@ -37,6 +40,8 @@ def in_options(message: str, options: Iterable[str]) -> str:
     'index 0; pass --zero-based'
     >>> in_options("step_size must be positive; pass format='csv'.", ["step-size", "format"])
     '--step-size must be positive; pass --format csv.'
+    >>> in_options("pass n_features=7.", ["n-features"])
+    'pass --n-features 7.'
     """
     known = set(options)
 
@@ -48,7 +53,7 @@ def in_options(message: str, options: Iterable[str]) -> str:
         found = option(match[1])
         if found is None:
             return match[0]
-        value = match[2] or match[3]
+        value = match[2] or match[3] or match[5]
         return f"{found} {value}" if value else found
 
     for python, switch in _SWITCHES.items():

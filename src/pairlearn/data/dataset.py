@@ -223,7 +223,7 @@ def _archive_md5(path: Path) -> str:
 def _wrong_digest(path: Path, digest: str, expected: str) -> DataCorruptError:
     return DataCorruptError(
         f"{path} has sha256 {digest[:12]}..., expected {expected[:12]}...; delete it and fetch it "
-        "again, or load it with verify_digest=False if you know what it is."
+        "again, or take it as it is with verify_digest=False if you know what it is."
     )
 
 

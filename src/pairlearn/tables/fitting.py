@@ -99,8 +99,8 @@ class Plan:
         What stands between fields.
     numeric_queries : bool
         Whether queries, if there are any, are whole numbers.
-    repeated : tuple of str
-        Names that several columns of the first file have; later ones got numbers.
+    plain_header : bool
+        Whether the first line names the columns, each once.
     """
 
     decisions: tuple[Decision, ...]
@@ -109,7 +109,7 @@ class Plan:
     notes: tuple[str, ...]
     delimiter: str
     numeric_queries: bool
-    repeated: tuple[str, ...] = ()
+    plain_header: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +147,7 @@ class _Files:
         self.delimiter: str = self._first.delimiter
         self.notes: tuple[str, ...] = self._first.notes
         self.repeated: tuple[str, ...] = self._first.repeated
+        self.plain_header: bool = self._first.plain_header
 
     def _open(self, source: Any) -> Any:
         options = self._options
@@ -318,6 +319,11 @@ def _plan(
             )  # fmt: skip
     if not columns:
         kinds = ", ".join(f"{d.name}: {d.kind}" for d in decisions[:8])
+        if not decisions:
+            raise ReadError(
+                f"{files.name} has no column beside the label, {label!r}; check the delimiter "
+                "(--delimiter) and --label."
+            )
         raise ReadError(
             f"{files.name} leaves no column for features ({kinds}); name one with --numeric, "
             "--categorical or --text."
@@ -335,7 +341,13 @@ def _plan(
         notes.append(f"fields are separated by {files.delimiter!r}")
     numeric = qid is None or all(text.strip().isdigit() for text in sample[qid])
     return Plan(
-        tuple(decisions), encoder, absent, tuple(notes), files.delimiter, numeric, files.repeated
+        tuple(decisions),
+        encoder,
+        absent,
+        tuple(notes),
+        files.delimiter,
+        numeric,
+        files.plain_header,
     )
 
 

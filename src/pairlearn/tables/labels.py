@@ -256,7 +256,12 @@ def _not_two(
     column: str, counts: Mapping[str, int], groups: Mapping[str, Any], source: str
 ) -> ReadError:
     order = sorted(counts, key=lambda text: (-counts[text], text))
-    shown = ", ".join(order[:_SHOWN]) + (", ..." if len(order) > _SHOWN else "")
+    # a label of one row among three is a line of totals, or a mistake; a stream counts no rows
+    tell = 2 < len(groups) <= _SHOWN and max(counts.values()) > 1
+    shown = ", ".join(
+        f"{text} ({counts[text]} row{'s' * (counts[text] > 1)})" if tell else text
+        for text in order[:_SHOWN]
+    ) + (", ..." if len(order) > _SHOWN else "")
     plural = "s" * (len(groups) != 1)
     start = f"{source}: {column!r} has the label{plural} {shown or '(none)'}, and two are needed"
     if len(groups) > 20 and all(parse_number(text) is not None for text in order[:100]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,8 @@ _BYTES, _LONGEST = 1 << 18, 1 << 25
 #: Lines that are looked at to find the delimiter.
 _LOOKED_AT = 50
 _DELIMITERS = ",;\t|"
+#: What a spreadsheet may say of the delimiter in the first line.
+_SAID = re.compile(r"sep=(.)\r?\n?")
 #: So often the lines after an open quote are read again; a file with more of them is refused.
 _MOST_OPEN = 100
 
@@ -169,13 +172,23 @@ class TextTable:
         self._digest = hashlib.blake2b(digest_size=8)
         self._header = header
         beginning = self._first_lines()
-        self.delimiter = delimiter or _find_delimiter([_decoded(raw) for raw in beginning])
+        texts = [_decoded(raw) for raw in beginning]
+        said = _SAID.fullmatch(texts[0]) if header else None
+        if said is not None:
+            delimiter, texts = delimiter or said[1], texts[1:] or [""]
+        n_above = 0 if said or not header else _above(texts, delimiter)
+        self._skipped = n_above + (said is not None)
+        self.delimiter = delimiter or _find_delimiter(texts[n_above:])
         self.notes: tuple[str, ...] = ()
         if any(_is_not_utf8(raw) for raw in beginning):
             self.notes = ("text is not UTF-8, read as Windows-1252",)
+        if n_above:
+            self.notes += (f"{n_above} line{'s' * (n_above > 1)} above the header left out",)
         read = self._read_names()
         self.names = _different(read)
         self.repeated = _repeated(read)
+        #: Whether the first line names the columns, each once.
+        self.plain_header = not self.repeated and not self._skipped
         if self.repeated:
             self.notes += (f"columns of one name, {listed(self.repeated)}, are told apart by their "
                            "number, as in 'NAME (2)'",)  # fmt: skip
@@ -195,6 +208,8 @@ class TextTable:
 
     def _read_names(self) -> tuple[str, ...]:
         lines = self._lines
+        for _ in range(self._skipped):
+            next(lines)
         reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
         try:
             record: list[str] = next((row for row in reader if row), [])
@@ -299,6 +314,31 @@ class TextTable:
                     return
 
 
+def _above(lines: Sequence[str], delimiter: str | None) -> int:
+    """Return the number of lines above the header: a title, a date, nothing.
+
+    Such a line has at most one field with something in it, where most lines have two or more. Of
+    two columns the first may have no name.
+
+    >>> _above(["Sales 2024", "", "a,b", "1,2", "3,4"], None), _above(["a", "1", "2"], None)
+    (2, 0)
+    >>> _above([",y", "1,2", "3,4", "5,6"], None), _above(["Sales,,", "a,b,y", "1,2,3"] * 2, None)
+    (0, 1)
+    """
+    for one in delimiter or _DELIMITERS:
+        try:
+            # each line on its own: a quoted line end would put off the count of lines
+            rows = [next(csv.reader([line], delimiter=one), []) for line in lines]
+        except csv.Error:
+            continue
+        filled = [sum(map(bool, map(str.strip, row))) for row in rows]
+        first = next((k for k, count in enumerate(filled) if count > 1), len(rows))
+        n_filled = sum(count > 1 for count in filled)
+        if n_filled > max(2, 0.6 * (len(rows) - first)):
+            return first if any(len(row) != 2 for row in rows[:first]) else 0
+    return 0
+
+
 def _repeated(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name, count in Counter(names).items() if count > 1))
 
@@ -374,6 +414,7 @@ class ArrowTable:
 
     notes: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
+    plain_header = True
     delimiter = ","
 
     def __init__(self, path: str | Path, *, leave_out: Sequence[str] = ()) -> None:

@@ -25,6 +25,14 @@ _SUFFIXES = {
     ".libsvm": "svmlight",
     ".t": "svmlight",
 }
+_WORKBOOK = "is a workbook of a spreadsheet; save the sheet as CSV and read that"
+_JSON = "is JSON; write its rows as CSV or Parquet (`pairlearn stream` learns from JSON lines)"
+#: What people have and no reader reads, by the end of its name.
+_FOREIGN = {
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), _WORKBOOK),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), _JSON),
+    ".zip": "is a zip archive; unpack it and read what is in it",
+}
 
 
 def find_format(source: str | os.PathLike[str]) -> str:
@@ -44,7 +52,10 @@ def find_format(source: str | os.PathLike[str]) -> str:
     if kind in ("parquet", "arrow", "npy"):
         return kind
     suffixes = [s for s in path.suffixes if s not in _COMPRESSIONS]
-    found = _SUFFIXES.get(suffixes[-1].lower()) if suffixes else None
+    last = suffixes[-1].lower() if suffixes else ""
+    found = _SUFFIXES.get(last)
+    if found is None and (last in _FOREIGN or kind == "zip"):
+        raise ReadError(f"{path} {_FOREIGN.get(last, _FOREIGN['.zip'])}.")
     if found is None:
         raise ReadError(
             f"{path}: neither the content nor the name tells the format; pass format= one of "

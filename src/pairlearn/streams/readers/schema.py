@@ -170,8 +170,7 @@ class Layout:
         if len(self._places) != len(names):
             repeated = sorted(name for name, count in Counter(names).items() if count > 1)
             raise ReadError(
-                f"{source} has more than one column named {listed(repeated)}; "
-                "rename the columns, or give all names with names=."
+                f"{source} has more than one column named {listed(repeated)}; rename the columns."
             )
         self.label = None if schema.label is None else self._find(schema.label, "label")
         self.qid = None if schema.qid is None else self._find(schema.qid, "qid")
