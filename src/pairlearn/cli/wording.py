@@ -13,7 +13,7 @@ __all__ = ["in_options", "options_of"]
 #: Arguments of the library whose options have other names.
 _ALIASES = {"n_passes": "passes", "n_splits": "splits", "random_state": "seed"}
 _SWITCHES = {"header=False": "--no-header"}
-_ASSIGNED = re.compile(r"\b([a-z]+(?:_[a-z]+)*)=(?:'([^']*)'|\"([^\"]*)\"|(True|False))?")
+_ASSIGNED = re.compile(r"\b([a-z]+(?:_[a-z]+)*)=(?:'([^']*)'|\"([^\"]*)\"|(True|False)|(-?\d[\d.e+-]*\d|\d))?")
 _UNDERSCORED = re.compile(r"(?<![\w./-])([a-z]+(?:_[a-z]+)+)(?![\w./(=])")
 
 
@@ -37,6 +37,8 @@ def in_options(message: str, options: Iterable[str]) -> str:
     'index 0; pass --zero-based'
     >>> in_options("step_size must be positive; pass format='csv'.", ["step-size", "format"])
     '--step-size must be positive; pass --format csv.'
+    >>> in_options("step_size=1.0 is large.", ["step-size"])
+    '--step-size 1.0 is large.'
     """
     known = set(options)
 
@@ -48,7 +50,7 @@ def in_options(message: str, options: Iterable[str]) -> str:
         found = option(match[1])
         if found is None:
             return match[0]
-        value = match[2] or match[3]
+        value = match[2] or match[3] or match[5]
         return f"{found} {value}" if value else found
 
     for python, switch in _SWITCHES.items():
