@@ -13,7 +13,10 @@ __all__ = ["in_options", "options_of"]
 #: Arguments of the library whose options have other names.
 _ALIASES = {"n_passes": "passes", "n_splits": "splits", "random_state": "seed"}
 _SWITCHES = {"header=False": "--no-header"}
-_ASSIGNED = re.compile(r"\b([a-z]+(?:_[a-z]+)*)=(?:'([^']*)'|\"([^\"]*)\"|(True|False)|(-?\d[\d.e+-]*\d|\d))?")
+_ASSIGNED = re.compile(
+    r"\b([a-z]+(?:_[a-z]+)*)="
+    r"(?:'([^']*)'|\"([^\"]*)\"|(True|False)|(-?\d[\d.e+-]*\d|\d))?"
+)
 _UNDERSCORED = re.compile(r"(?<![\w./-])([a-z]+(?:_[a-z]+)+)(?![\w./(=])")
 
 
