@@ -44,13 +44,13 @@ def facts_of_fit(
     if len(model.classes_) > 2:
         facts["hand_till"] = model.held_out_auc_
         facts["settings"] = _settings(model)
-        shown = ", ".join(f"{k} {v}" for k, v in facts["settings"].items())
+        settings = ", ".join(f"{k} {v}" for k, v in facts["settings"].items())
         return {
             **facts,
             "lines": [
                 f"Hand and Till's M {model.held_out_auc_:.4f} on held-out folds, by which the "
                 "ridge was chosen; evaluate the model on new data",
-                f"settings: {shown}",
+                f"settings: {settings}",
             ],
         }
     from pairlearn.estimators.held_out import held_out_auc

@@ -569,10 +569,10 @@ def _finished(record: ModelRecord, found: _Data) -> ModelRecord:
         names = found.reader.feature_names
     record = replace(record, feature_names=names, provenance={**record.provenance, **known})
     # Numbers as labels of many classes are as the fit found them.
-    known = found.classes or (record.classes if found.problem == "classes" else None)
-    if not known:
+    labels = found.classes or (record.classes if found.problem == "classes" else None)
+    if not labels:
         return record
-    classes = np.array(known)
+    classes = np.array(labels)
     if classes.dtype.kind == "f" and (classes == np.rint(classes)).all():
         classes = classes.astype(np.int64)
     return replace(
