@@ -23,6 +23,7 @@ from pairlearn import (
 )
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
+from pairlearn.models import load_model
 
 
 @pytest.fixture
@@ -156,3 +157,35 @@ def test_many_classes_of_other_models_and_data(tmp_path, capsys):
     assert "none of the classes" in call(capsys, *command, status=1).err
     write_table(tmp_path / "t.csv", X[:50], y[:50])
     assert "one class only" in call(capsys, *command, status=1).err
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_many_classes_from_a_file_to_a_page(tmp_path, capsys, texts, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = load_iris(return_X_y=True)
+    labels = np.array(["Setosa", "Versicolor", "Virginica"])[y] if texts else y + 1
+    write_table(tmp_path / "iris.csv", X, labels)
+    base = ("train", "iris.csv", "--label", "y")
+    assert "--problem classes" in call(capsys, *base, status=1).err
+    base += ("--problem", "classes")
+    found = json.loads(call(capsys, *base, "--json").out)
+    assert found["hand_till"] > 0.99
+    model = load_model("iris.safetensors")
+    assert model.classes_.tolist() == sorted(set(labels.tolist()))
+    table = ("iris.safetensors", "iris.csv")
+    found = json.loads(call(capsys, "evaluate", *table, "--json").out)
+    assert found["accuracy"] > 0.9
+    assert [one["examples"] for one in found["classes"]] == [50, 50, 50]
+    out = call(capsys, "predict", *table, "--json").out
+    told = [json.loads(line)["label"] for line in out.splitlines()]
+    assert np.mean(np.array(told) == labels) == pytest.approx(found["accuracy"])
+    plain = json.loads(call(capsys, "export", "iris.safetensors", "--to", "json").out)
+    assert len(plain["pairs"]) == 3
+    assert "pair_coef" in call(capsys, "inspect", "iris.safetensors").out
+    for option, status, match in (
+        (("--fit", "stream"), 2, "fitted in memory"),
+        (("--loss", "hinge"), 2, "not for --problem classes"),
+        (("--step-size", "1"), 1, "is for two: with more, the score of each pair"),
+        (("--feature-map", "auto"), 2, "not for --problem classes"),
+    ):
+        assert match in call(capsys, *base, *option, status=status).err

@@ -24,6 +24,7 @@ from pairlearn.metrics import (
     compare_auc,
     roc_auc_interval,
 )
+from pairlearn.metrics.metric import share_limits
 
 TWO_CLASSES = [
     PartialAUC(),
@@ -258,3 +259,40 @@ def test_bad_input_is_refused(make, message):
 
 def test_every_metric_has_a_name():
     assert {type(metric) for metric in TWO_CLASSES} | {HandTill} == set(METRICS.values())
+
+
+def test_limits_of_a_share_are_those_of_wilson_and_of_the_score_test():
+    from scipy.stats import binomtest, norm
+
+    z = norm.ppf(0.975)
+    for caught, n in ((0, 10), (3, 10), (9, 10), (10, 10), (60, 200)):
+        share = caught / n
+        error = math.sqrt(share * (1.0 - share) / n)
+        wanted = binomtest(caught, n).proportion_ci(method="wilson")
+        found = share_limits(share, error, (n, n), z)
+        assert found == pytest.approx((wanted.low, wanted.high), abs=1e-12)
+        # Beyond the binomial: the limits are where the test just rejects, or the ends.
+        for more, size in ((0.01, (n, n)), (0.0, (n / 4, n)), (0.02, (n / 4, n))):
+            error = math.sqrt(share * (1.0 - share) / n + more)
+            spread = share * (1.0 - share)
+            m = min(max(spread / error**2, size[0]), size[1]) if error else size[0]
+            excess = max(error**2 - spread / m, 0.0)
+            for p in share_limits(share, error, size, z):
+                inside = 0.0 < p < 1.0
+                assert (share - p) ** 2 == pytest.approx(z**2 * (p * (1 - p) / m + excess)) or (
+                    not inside and (share - p) ** 2 <= z**2 * excess + 1e-12
+                )
+
+
+def test_intervals_of_the_top_in_their_units():
+    rng = np.random.default_rng(0)
+    y = rng.random(400) < 0.3
+    scores = rng.normal(size=400) + y
+    recall, enrichment = RecallAt(20), EnrichmentFactor(0.05)
+    a, b = recall.interval(y, scores), enrichment.interval(y, scores)
+    assert (20.0 * a.low, 20.0 * a.high) == pytest.approx((b.low, b.high))
+    p = PrecisionAt(20).interval(y, scores)
+    # Repeating every example as a group of four changes nothing.
+    groups = np.repeat(np.arange(400), 4)
+    four = PrecisionAt(80).interval(np.repeat(y, 4), np.repeat(scores, 4), groups=groups)
+    assert (four.low, four.high) == pytest.approx((p.low, p.high), abs=0.02)

@@ -53,7 +53,8 @@ def _codes(model: Any, reader: Any, y: NDArray[np.float64]) -> NDArray[np.intp]:
 
     encoder = getattr(reader, "encoder", None)
     layout = getattr(reader, "layout", None)
-    if (encoder is not None and encoder.label is not None and encoder.label.kind == "classes") or (
+    label = None if encoder is None else encoder.label
+    if (label is not None and label.kind != "numbers") or (
         layout is not None and layout.schema.text_labels
     ):
         return y.astype(np.intp)

@@ -224,7 +224,8 @@ def _scored(model: Any, data: tuple[str, ...], reader: Any) -> Iterator[Scored]:
 
 def _positive_code(model: Any, reader: Any) -> float:
     """Return what the reader delivers for the positive class."""
-    if getattr(reader, "encoder", None) is not None:
+    encoder = getattr(reader, "encoder", None)
+    if encoder is not None and (encoder.label is None or encoder.label.kind != "numbers"):
         return 1.0
     layout = getattr(reader, "layout", None)
     if layout is not None and layout.schema.text_labels:

@@ -43,6 +43,18 @@ def facts_of_fit(
             said = ", ".join(f"{name.replace('_', ' ')} {v:.6g}" for name, v in measured.items())
             line = f"held out: {said} (a fifth of the data; the model is fitted to all rows)"
         return {**facts, "lines": [line]}
+    if len(model.classes_) > 2:
+        facts["hand_till"] = model.held_out_auc_
+        facts["settings"] = _settings(model)
+        settings = ", ".join(f"{k} {v}" for k, v in facts["settings"].items())
+        return {
+            **facts,
+            "lines": [
+                f"Hand and Till's M {model.held_out_auc_:.4f} on held-out folds, by which the "
+                "ridge was chosen; evaluate the model on new data",
+                f"settings: {settings}",
+            ],
+        }
     from pairlearn.estimators.held_out import held_out_auc
 
     lines: list[str] = []

@@ -76,6 +76,8 @@ class ProblemKind:
                 f"--feature-map auto is not for --problem {self.name}; take linear, hats or "
                 "fourier."
             )
+        if self.name == "classes":
+            return
         if is_stream:
             raise click.BadParameter(
                 f"--feature-map {features} of a stream is for --problem auc; pass --fit offline."
@@ -87,6 +89,8 @@ PROBLEMS = {
     for kind in (
         ProblemKind("auc", "auc", "AUCClassifier", ("auto", *_MARGINS), "decision_function",
                     "score", free_radius="auto"),
+        ProblemKind("classes", "auc", "AUCClassifier", ("auto", "square", "squared_hinge"),
+                    "decision_function", "score", free_radius="auto"),
         ProblemKind("ranking", "ranker", "PairwiseRanker", _MARGINS, "predict", "score"),
         ProblemKind("entropy", "entropy", "EntropyRegressor", ("gaussian", "epanechnikov"),
                     "predict", "prediction", loss_parameter="window"),

@@ -264,7 +264,7 @@ def find_classes(
         shown = ", ".join(f"{label:g}" for label in sorted(found)[:5])
         raise ReadError(
             f"{data[0]} has the label{'s' * (len(found) > 1)} {shown}, and two are needed; name "
-            "two with --classes, or check --label."
+            "two with --classes, pass --problem classes, or check --label."
         )
     return tuple(sorted(found))
 

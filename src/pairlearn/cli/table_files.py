@@ -31,7 +31,8 @@ __all__ = [
 #: Formats whose columns have names and kinds.
 TABLES = ("csv", "tsv", "parquet", "arrow")
 #: What labels are, by problem.
-_LABELS = {"auc": "classes", "ranking": "numbers", "entropy": "numbers", "metric": "groups"}
+_LABELS = {"auc": "classes", "classes": "groups", "ranking": "numbers", "entropy": "numbers",
+           "metric": "groups"}  # fmt: skip
 #: Bytes of text that a byte of a compressed file, or of a Parquet file, stands for.
 _EXPANDED = 5
 #: A quarter of the columns of a terminal, for names and for notes.

@@ -74,6 +74,7 @@ class _Data:
     table: FittedTable | None = None
     plan: Plan | None = None
     schema: Schema | None = None
+    problem: str = "auc"
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -82,7 +83,12 @@ class _Data:
             return tuple(self.schema.classes or ())
         assert self.plan is not None
         label = self.plan.encoder.label
-        return label.values if label is not None and label.kind == "classes" else ()
+        return label.values if label is not None and label.kind in self._coded else ()
+
+    @property
+    def _coded(self) -> tuple[str, ...]:
+        """Kinds of labels whose codes the model learns, to be named at the end."""
+        return ("classes", "groups") if self.problem == "classes" else ("classes",)
 
     @property
     def codes(self) -> tuple[float, ...] | None:
@@ -97,8 +103,9 @@ class _Data:
 @click.option("-o", "--output", type=click.Path(dir_okay=False),
               help="Model file to write; by default NAME.safetensors in this folder.")  # fmt: skip
 @click.option("--problem", type=click.Choice(list(PROBLEMS)), default="auc", show_default=True,
-              help="auc: order two classes; ranking: order grades, within queries; entropy: "
-                   "robust regression; metric: distances by label.")  # fmt: skip
+              help="auc: order two classes; classes: tell any number apart; ranking: order grades, "
+                   "within queries; entropy: robust regression; metric: distances by "
+                   "label.")  # fmt: skip
 @click.option("--loss", type=click.Choice(_LOSSES), metavar="NAME",
               help="Pair loss (auto; entropy: gaussian; else hinge), see above.")  # fmt: skip
 @click.option("--step-size", default="auto", show_default=True, metavar="NUMBER|auto",
@@ -173,6 +180,7 @@ def command(
     Losses by problem:
       auc, ranking   hinge, squared_hinge, square, logistic, exponential, loglink, smoothed_hinge;
                      auc also auto: hinge, or squared_hinge where the exact solver is taken
+      classes        auto, square, squared_hinge
       entropy        gaussian, epanechnikov
       metric         hinge, hinge_no_bias, logistic
 
@@ -183,6 +191,7 @@ def command(
       pairlearn train customers.csv --label churned --dry-run --exclude notes --categorical zip
       pairlearn train clicks.csv.gz --label target --fit stream -o model.safetensors
       pairlearn train a.svm b.svm --loss logistic --passes 3 -o model.safetensors
+      pairlearn train iris.csv --label species --problem classes
       pairlearn train letor.svm --problem ranking -o ranker.safetensors
       pairlearn train prices.csv --problem entropy --label price
       pairlearn train 'folder/*.parquet' --label clicked --dask local
@@ -208,6 +217,11 @@ def command(
     form = format_of(data, reading)
     how = _how(how, data, form, {k: v for k, v in stream_only.items() if v != _STREAM_ONLY[k]})
     kind.check_features(feature_map, is_stream=how == "stream")
+    if problem == "classes" and how == "stream":
+        raise click.UsageError(
+            "--problem classes is fitted in memory; pass --fit offline, without options of a "
+            "stream."
+        )
     if dry_run:
         _show_plan(data, reading, problem, form, as_json)
         return
@@ -327,14 +341,14 @@ def _show_plan(
 def _opened(data: tuple[str, ...], reading: Reading, problem: str, form: str, how: str) -> _Data:
     """Return the data: a table in memory, or a reader."""
     if form not in TABLES or (how == "stream" and "-" in data):
-        return _Data(**_with_schema(data, reading, problem, form))
+        return _Data(**_with_schema(data, reading, problem, form), problem=problem)
     from pairlearn.tables import TableReader, load_table, plan_table
 
     options = table_options(data, reading, problem)
     sources = sources_of(data, form)
     if how == "offline" and ("-" in data or text_size(sources) <= _COMPILED):
         table = load_table(sources, options)
-        return _Data(table=table, plan=table.plan)
+        return _Data(table=table, plan=table.plan, problem=problem)
     plan = plan_table(sources, options)
     # the compiled readers take the first line for different names, and queries for numbers
     schema = None
@@ -342,15 +356,16 @@ def _opened(data: tuple[str, ...], reading: Reading, problem: str, form: str, ho
         schema = plan.encoder.as_schema(classes=True)
     if schema is not None:
         reading = replace(reading, delimiter=plan.delimiter if form == "csv" else None)
-        return _Data(reader=open_data(data, schema, reading), plan=plan, schema=schema)
+        reader = open_data(data, schema, reading)
+        return _Data(reader=reader, plan=plan, schema=schema, problem=problem)
     if how == "offline":
         table = load_table(sources, options)
-        return _Data(table=table, plan=table.plan)
+        return _Data(table=table, plan=table.plan, problem=problem)
     reader = TableReader(
         sources, plan.encoder, format=form, labelled=True, header=reading.header,
         delimiter=plan.delimiter, strict=reading.strict,
     )  # fmt: skip
-    return _Data(reader=reader, plan=plan)
+    return _Data(reader=reader, plan=plan, problem=problem)
 
 
 def _with_schema(
@@ -553,9 +568,11 @@ def _finished(record: ModelRecord, found: _Data) -> ModelRecord:
         known = {"schema": schema_to_plain(found.schema, columns)}
         names = found.reader.feature_names
     record = replace(record, feature_names=names, provenance={**record.provenance, **known})
-    if not found.classes:
+    # Numbers as labels of many classes are as the fit found them.
+    labels = found.classes or (record.classes if found.problem == "classes" else None)
+    if not labels:
         return record
-    classes = np.array(found.classes)
+    classes = np.array(labels)
     if classes.dtype.kind == "f" and (classes == np.rint(classes)).all():
         classes = classes.astype(np.int64)
     return replace(

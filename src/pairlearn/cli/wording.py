@@ -42,6 +42,8 @@ def in_options(message: str, options: Iterable[str]) -> str:
     '--step-size must be positive; pass --format csv.'
     >>> in_options("pass n_features=7.", ["n-features"])
     'pass --n-features 7.'
+    >>> in_options("step_size=1.0 is large.", ["step-size"])
+    '--step-size 1.0 is large.'
     """
     known = set(options)
 

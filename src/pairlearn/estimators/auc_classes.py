@@ -392,7 +392,7 @@ class AUCClasses(AUCStream):
         model = self._published()
         pairs = _pairs_of(model)
         if pairs is None:
-            return super().predict(X)
+            return self._labels(X, model)
         likeliest = pairs.couple_scores(self._pair_scores(X, model)).argmax(axis=1)
         return np.asarray(model["classes_"][likeliest])
 
@@ -405,7 +405,7 @@ class AUCClasses(AUCStream):
         model = self._published()
         pairs = _pairs_of(model)
         if pairs is None:
-            return super().predict_proba(X)
+            return self._probabilities(X, model)
         return pairs.couple_scores(self._pair_scores(X, model))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -417,7 +417,7 @@ class AUCClasses(AUCStream):
         """
         model = self._published()
         if _pairs_of(model) is None:
-            return super().score(X, y, sample_weight)
+            return self._auc(X, y, sample_weight, model)
         metric = HandTill(pairs=True, classes=tuple(model["classes_"].tolist()))
         return metric(y, self._pair_scores(X, model), sample_weight=sample_weight)
 

@@ -290,7 +290,9 @@ class ScoreDecisions:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted labels of the rows of `X`."""
-        model = self._published()
+        return self._labels(X, self._published())
+
+    def _labels(self, X: Any, model: Mapping[str, Any]) -> NDArray[Any]:
         decision = self._over_threshold(X, model)
         return np.asarray(model["classes_"][(decision > 0).astype(np.intp)])
 
@@ -299,7 +301,9 @@ class ScoreDecisions:
 
         They are increasing in the score.
         """
-        model = self._published()
+        return self._probabilities(X, self._published())
+
+    def _probabilities(self, X: Any, model: Mapping[str, Any]) -> NDArray[np.float64]:
         positive = self._decided(model)[1](self._scores(X, model))
         return np.column_stack([1.0 - positive, positive])
 
@@ -308,7 +312,15 @@ class ScoreDecisions:
 
         `y` holds both labels; `sample_weight` may weigh the examples.
         """
-        model = self._published()
+        return self._auc(X, y, sample_weight, self._published())
+
+    def _auc(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        model: Mapping[str, Any],
+    ) -> float:
         decision = self._over_threshold(X, model)
         return roc_auc(np.asarray(y) == model["classes_"][1], decision, sample_weight=sample_weight)
 

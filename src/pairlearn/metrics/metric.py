@@ -128,6 +128,9 @@ class Measured:
         The number of independent terms behind the value, for bounds where nothing varies.
     floor, ceiling : float
         The range of the metric on this sample.
+    draws : ndarray of shape (n,), optional
+        If the value is a share of some examples: the weight of each among them. The interval is
+        then that of a share, see `share_limits`.
 
     Examples
     --------
@@ -142,6 +145,7 @@ class Measured:
     n_terms: int
     floor: float = 0.0
     ceiling: float = 1.0
+    draws: Vector | None = None
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,18 @@ class Sample:
             return math.nan
         squares = np.bincount(members, influence**2)
         return math.sqrt(float(squares @ (counts / (counts - 1.0))))
+
+    def n_draws(self, draws: Vector) -> tuple[float, float]:
+        """Return how many equal and independent examples weigh like these, at least and at most.
+
+        At least: if those of one group were all the same; at most: if they were independent.
+        """
+        total = float(draws.sum())
+        most = total**2 / float(draws @ draws)
+        if self.groups is None:
+            return most, most
+        sums = np.bincount(self.groups, draws)
+        return total**2 / float(sums @ sums), most
 
     def n_terms(self, n_terms: int) -> int:
         """Return the number of independent terms: never more than there are groups."""
@@ -435,7 +451,10 @@ def _limits(
     share = (found.value - found.floor) / width
     k, miss = sample.n_terms(found.n_terms), 1.0 - confidence
     inside = 0.0 < share < 1.0
-    if inside and error > 0.0:
+    if found.draws is not None and error >= 0.0:
+        size = sample.n_draws(found.draws)
+        low, high = share_limits(share, error / width, size, sample.quantile(confidence))
+    elif inside and error > 0.0:
         logit = math.log(share) - math.log1p(-share)
         half = sample.quantile(confidence) * error / width / (share * (1.0 - share))
         low, high = _sigmoid(logit - half), _sigmoid(logit + half)
@@ -450,6 +469,36 @@ def _limits(
         min(found.floor + width * low, found.value),
         max(found.floor + width * high, found.value),
     )
+
+
+def share_limits(
+    share: float, error: float, size: tuple[float, float], z: float
+) -> tuple[float, float]:
+    r"""Return the limits of a share whose variance is partly that of a binomial.
+
+    Wilson's score interval: the shares p that are not rejected by
+
+    .. math:: (share - p)^2 \le z^2 \, (p (1 - p) / m + excess),
+
+    where the binomial part of the variance follows p, as it does in truth, and `excess`, what the
+    standard error has beyond it, is as estimated. The number of independent draws m, from
+    ``size[0]`` to ``size[1]``, is the one that explains the standard error best.
+
+    >>> low, high = share_limits(0.9, 0.3 / 10**0.5, (10.0, 10.0), 1.96)
+    >>> round(low, 3), round(high, 3)
+    (0.596, 0.982)
+    """
+    spread = share * (1.0 - share)
+    m = size[0]
+    if error > 0.0:
+        m = min(max(spread / error**2, size[0]), size[1])
+    excess = max(error**2 - spread / m, 0.0)
+    shift = z * z / m
+    middle = (share + 0.5 * shift) / (1.0 + shift)
+    # The roots of (1 + shift) p^2 - (2 share + shift) p + share^2 - z^2 excess.
+    constant = (share * share - z * z * excess) / (1.0 + shift)
+    half = math.sqrt(max(middle * middle - constant, 0.0))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def _sigmoid(t: float) -> float:

@@ -38,6 +38,8 @@ class _Top:
     caught: float
     #: The derivative of `caught` by the weight of each example.
     slope: Vector
+    #: The weight of each example in the top.
+    inside: Vector
 
 
 def _top(positive: NDArray[np.bool_], scores: Vector, weight: Vector, share: float) -> _Top:
@@ -56,17 +58,27 @@ def _top(positive: NDArray[np.bool_], scores: Vector, weight: Vector, share: flo
     window = order[max(near - width, 0) : near + width]
     at_cut = float(weight[window] @ positive[window]) / float(weight[window].sum())
     slope = inside * positive - at_cut * (inside - share)
-    return _Top(share, total, float(found.accepted_positive[-1]), caught, slope)
+    total_positive = float(found.accepted_positive[-1])
+    return _Top(share, total, total_positive, caught, slope, weight * inside)
 
 
 @dataclass(frozen=True)
 class PrecisionAt(TwoClassMetric):
     """The share of positives among the k highest scores.
 
+    Its interval is Wilson's, widened by the variance of the cut. As the value has few steps, the
+    coverage of any interval goes up and down with the true precision (Brown, Cai and DasGupta
+    2001), for k = 10 by several percent; its mean over true precisions is near the nominal level.
+
     Parameters
     ----------
     k : int
         How many examples are looked at, at most all.
+
+    References
+    ----------
+    L. Brown, T. Cai and A. DasGupta, Interval estimation for a binomial proportion, Statistical
+    Science 16, 2001.
 
     Examples
     --------
@@ -88,7 +100,8 @@ class PrecisionAt(TwoClassMetric):
         top = _top(positive, scores, weight, _share_of(self.k, len(scores)))
         size = top.share * top.total
         value = min(top.caught / size, 1.0)
-        return Measured(value, weight * (top.slope - value * top.share) / size, self.k)
+        influence = weight * (top.slope - value * top.share) / size
+        return Measured(value, influence, self.k, draws=top.inside)
 
 
 @dataclass(frozen=True)

@@ -136,8 +136,12 @@ class LabelRule:
                             "are needed, check --label.")  # fmt: skip
         if all(parse_number(text) is not None for text in counts):
             return cls(column, "numbers")
-        folded = sorted({_fold(text) for text in counts})
-        return cls(column, "groups", tuple(folded), {text: k for k, text in enumerate(folded)})
+        spellings: dict[str, list[str]] = {}
+        for text in counts:
+            spellings.setdefault(_fold(text), []).append(text)
+        folded = sorted(spellings)
+        shown = tuple(_shown(spellings[text], counts) for text in folded)
+        return cls(column, "groups", shown, {text: k for k, text in enumerate(folded)})
 
     def apply(self, texts: Sequence[str]) -> tuple[NDArray[np.float64], dict[int, str]]:
         """Return the labels as numbers, and for each row that has none the reason.
@@ -271,8 +275,8 @@ def _not_two(
         )
     if len(groups) > 2:
         return ReadError(
-            f"{start}; name two with --classes NEGATIVE,POSITIVE (rows of others are left out), or "
-            "check --label."
+            f"{start}; name two with --classes NEGATIVE,POSITIVE (rows of others are left out), "
+            "pass --problem classes, or check --label."
         )
     return ReadError(f"{start}; check --label.")
 
