@@ -46,7 +46,7 @@ def expected(folder):
 @pytest.mark.parametrize(
     ("engine", "needs"),
     [
-        ("futures", "concurrent.futures"),
+        pytest.param("futures", "concurrent.futures", marks=pytest.mark.thorough),
         pytest.param("ray", "ray", marks=pytest.mark.slow),
         pytest.param("spark", "pyspark", marks=pytest.mark.slow),
     ],

@@ -277,6 +277,7 @@ def simulated(mu, claim, rng, n_runs, confidence):
     ).passed
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_simulations", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_false_alarms_and_power(n_simulations):
     # A tight Gaussian mechanism and one at the stated power, each bound at the confidence that an

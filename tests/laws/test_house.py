@@ -36,8 +36,8 @@ def is_own(value):
     return isinstance(value, ast.Name) and value.id in ("self", "cls", "super")
 
 
-def names_defined(tree):
-    for node in ast.walk(tree):
+def names_defined(nodes):
+    for node in nodes:
         stored = isinstance(getattr(node, "ctx", None), ast.Store)
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
@@ -49,10 +49,10 @@ def names_defined(tree):
 
 def foreign(text):
     """Return what a module takes that is private to another, as (line, text)."""
-    tree = ast.parse(text)
-    own = set(names_defined(tree))
+    nodes = list(ast.walk(ast.parse(text)))
+    own = set(names_defined(nodes))
     found = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             if not is_own(node.value) and node.attr not in own and node.attr not in ALLOWED:
                 found.append((node.lineno, ast.unparse(node)))

@@ -96,6 +96,13 @@ def test_dates_have_waves(tmp_path):
     np.testing.assert_allclose(column(table, "d (years)"), years, atol=1e-12)
 
 
+def test_yes_and_no_in_words_and_digits(tmp_path):
+    words = ["yes", "0", "No", "1", "", "1", "0", "y"]
+    table = load(tmp_path, "f,y\n" + "".join(f"{word},{k % 2}\n" for k, word in enumerate(words)))
+    expected = [1, 0, 0, 1, 4 / 7, 1, 0, 1]
+    np.testing.assert_allclose(column(table, "f"), expected, rtol=1e-15)
+
+
 def test_texts_are_hashed_words(tmp_path):
     text = "t,y\n" + "".join(f'"Good, really good word {k}!",{k % 2}\n' for k in range(30))
     table = load(tmp_path, text)

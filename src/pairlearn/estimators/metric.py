@@ -165,13 +165,15 @@ class MetricLearner(
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.datasets import load_wine
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> from sklearn.pipeline import make_pipeline
     >>> from pairlearn import MetricLearner
-    >>> X, y = load_digits(return_X_y=True)
+    >>> X, y = load_wine(return_X_y=True)
+    >>> KNeighborsClassifier(3).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) < 0.75
+    True
     >>> model = make_pipeline(MetricLearner(random_state=0), KNeighborsClassifier(3))
-    >>> model.fit(X[:1200] / 16, y[:1200]).score(X[1200:] / 16, y[1200:]) > 0.95
+    >>> model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
     True
     """
 

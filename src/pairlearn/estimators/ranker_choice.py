@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pairlearn.averaging import Averaging
 from pairlearn.metrics.ranking import pair_accuracy
 from pairlearn.pairings import Pairing, PreviousExample
-from pairlearn.pairings.queries import PreviousOfQuery
+from pairlearn.pairings.queries import PreviousOfQuery, has_pairs
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import DenseRows, Rows
@@ -106,16 +106,10 @@ def _folds(
     folds = []
     for part in range(min(n_parts, _MOST_FOLDS) if count else 0):
         held = np.isin(group, names[part * count : (part + 1) * count])
-        if all(_has_pairs(query[mask], y[mask]) for mask in (held, ~held)):
+        if all(has_pairs(query[mask], y[mask]) for mask in (held, ~held)):
             folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
     everything = np.arange(len(query))
     return folds or [(everything, everything)]
-
-
-def _has_pairs(query: Places, y: Vector) -> bool:
-    """Tell whether two examples of one query differ in their grades."""
-    order = np.lexsort((y, query))
-    return bool(((np.diff(query[order]) == 0) & (np.diff(y[order]) != 0)).any())
 
 
 def _pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:

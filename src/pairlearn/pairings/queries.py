@@ -15,7 +15,7 @@ from pairlearn.pairings.plans import Arrival, Labels, OfflineSource, OnlineSourc
 from pairlearn.restored import restored_count
 from pairlearn.validation import check_count
 
-__all__ = ["GroupedSource", "PreviousOfQuery", "number_queries"]
+__all__ = ["GroupedSource", "PreviousOfQuery", "has_pairs", "number_queries"]
 
 
 def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
@@ -28,6 +28,16 @@ def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
     if names.dtype.kind == "f" and not np.isfinite(names).all():
         raise ValueError("qid contains NaN or infinity; every example needs a query.")
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
+
+
+def has_pairs(query: NDArray[np.int64], grades: NDArray[np.float64]) -> bool:
+    """Return whether two examples of one query differ in their grades.
+
+    >>> has_pairs(np.array([0, 1, 0]), np.array([2.0, 1.0, 2.0]))
+    False
+    """
+    order = np.lexsort((grades, query))
+    return bool(((np.diff(query[order]) == 0) & (np.diff(grades[order]) != 0)).any())
 
 
 @dataclass(frozen=True, eq=False)

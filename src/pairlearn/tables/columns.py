@@ -25,7 +25,7 @@ from pairlearn.streams.readers.schema import bucket_of
 from pairlearn.tables.dates import ORDERS, parse_dates
 from pairlearn.tables.kinds import Decision
 from pairlearn.tables.units import LONGEST_UNIT
-from pairlearn.tables.values import STYLES, is_missing, parse_numbers, yes_or_no
+from pairlearn.tables.values import STYLES, is_missing, parse_each, parse_numbers, yes_or_no
 
 __all__ = ["ColumnEncoder", "make_column", "restored_column"]
 
@@ -45,6 +45,8 @@ _WAVES = {"year": (365.2425, 300.0), "week": (7.0, 14.0), "day": (1.0, 0.0)}
 _SHOWN = 30
 
 _OTHER, _ABSENT = "(other)", "(missing)"
+#: Also yes and no, in a column that has other words for them.
+_BITS = {"1": True, "0": False}
 
 #: Receives the place of a field that cannot be read and is taken as missing.
 Odd = Callable[[int, str], None]
@@ -204,16 +206,9 @@ class YesNoColumn(NumberColumn):
     kind = "yes/no"
 
     def read(self, fields: Sequence[str], odd: Odd) -> NDArray[np.float64]:
-        known: dict[str, float] = {"1": 1.0, "0": 0.0}
-        values = np.empty(len(fields))
-        for k, field in enumerate(fields):
-            value = known.get(field)
-            if value is None:
-                said = yes_or_no(field)
-                value = known[field] = math.nan if said is None else float(said)
-            values[k] = value
-            if value != value and not is_missing(field):
-                odd(k, f"{field.strip()[:60]!r} is neither yes nor no")
+        values, wrong = parse_each(fields, lambda field: _BITS.get(field, yes_or_no(field)))
+        for k in wrong:
+            odd(k, f"{fields[k].strip()[:60]!r} is neither yes nor no")
         return values
 
     def fit(self, parts: Sequence[Any]) -> None:

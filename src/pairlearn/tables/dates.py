@@ -9,7 +9,6 @@ by a time, half of the day and an offset from UTC. A month without a day is its 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from datetime import date
@@ -17,7 +16,7 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.tables.values import is_missing
+from pairlearn.tables.values import parse_each
 
 __all__ = ["ORDERS", "date_order", "parse_date", "parse_dates"]
 
@@ -114,18 +113,7 @@ def parse_dates(texts: Sequence[str], order: str) -> tuple[NDArray[np.float64], 
     >>> parse_dates(["1970-01-03", "", "soon"], "ymd")
     (array([ 2., nan, nan]), [2])
     """
-    days = np.empty(len(texts))
-    wrong: list[int] = []
-    known: dict[str, float] = {}
-    for k, text in enumerate(texts):
-        day = known.get(text)
-        if day is None:
-            found = parse_date(text, order)
-            day = known[text] = math.nan if found is None else found
-        days[k] = day
-        if day != day and not is_missing(text):
-            wrong.append(k)
-    return days, wrong
+    return parse_each(texts, lambda text: parse_date(text, order))
 
 
 def date_order(texts: Sequence[str], *, european: bool) -> tuple[str, float, bool]:

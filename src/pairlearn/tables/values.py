@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from pairlearn.tables.units import without_unit
 
-__all__ = ["STYLES", "file_style", "is_missing", "parse_number", "parse_numbers", "style_of",
-           "yes_or_no"]  # fmt: skip
+__all__ = ["STYLES", "file_style", "is_missing", "parse_each", "parse_number", "parse_numbers",
+           "style_of", "yes_or_no"]  # fmt: skip
 
 STYLES = ("plain", "english", "european")
 
@@ -138,18 +138,31 @@ def parse_numbers(
             # float() also reads nan, inf and 1_000.
             if np.isfinite(numbers).all() and "_" not in "".join(texts):
                 return numbers, []
-    numbers = np.empty(len(texts))
+    return parse_each(texts, lambda text: parse_number(text, style, unit))
+
+
+def parse_each(
+    texts: Sequence[str], parse: Callable[[str], float | None]
+) -> tuple[NDArray[np.float64], list[int]]:
+    """Return what `parse` makes of each text, NaN for None, and the places of texts that are none.
+
+    Equal texts are parsed once; those that mean that there is no value are not among the places.
+
+    >>> parse_each(["yes", "no", "-", "x"], yes_or_no)
+    (array([ 1.,  0., nan, nan]), [3])
+    """
+    values = np.empty(len(texts))
     wrong: list[int] = []
     known: dict[str, float] = {}
     for k, text in enumerate(texts):
-        number = known.get(text)
-        if number is None:
-            found = parse_number(text, style, unit)
-            number = known[text] = math.nan if found is None else found
-        numbers[k] = number
-        if number != number and not is_missing(text):
+        value = known.get(text)
+        if value is None:
+            found = parse(text)
+            value = known[text] = math.nan if found is None else float(found)
+        values[k] = value
+        if value != value and not is_missing(text):
             wrong.append(k)
-    return numbers, wrong
+    return values, wrong
 
 
 def file_style(columns: Iterable[Sequence[str]], delimiter: str) -> str:

@@ -18,7 +18,7 @@ from pairlearn.estimators.storage import register_storable
 from pairlearn.estimators.weights import chunk_weights, weigh
 from pairlearn.metrics import ndcg, pair_accuracy
 from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.pairings.queries import number_queries
+from pairlearn.pairings.queries import has_pairs, number_queries
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing, deal
 from pairlearn.torch.devices import as_device
@@ -170,7 +170,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         scaler = Standardiser.none(X.shape[1]).seen_with(X, weight)
         table, weights_of = Table(X, scaler, device), self._on(device, weight)
         grade, number = (torch.from_numpy(a).to(device) for a in (grades, query))
-        if not _has_pairs(grades, query):
+        if not has_pairs(query, grades):
             raise ValueError(
                 "No query has two different grades; there is no pair to learn from. Check y and "
                 "qid."
@@ -217,7 +217,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         else:
             fold = deal(np.zeros(len(query)), folds, rng)
         seen, held = np.flatnonzero(fold), np.flatnonzero(fold == 0)
-        if all(_has_pairs(grades[part], query[part]) for part in (seen, held)):
+        if all(has_pairs(query[part], grades[part]) for part in (seen, held)):
             return seen, held
         return np.arange(len(query)), np.empty(0, dtype=np.int64)
 
@@ -325,12 +325,6 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         if int(record.arrays["n_outputs"]) != 1 or int(record.arrays["n_networks"]) != 1:
             raise ModelFileError("a NeuralRanker has one network with one score.")
         super()._unpack(record)
-
-
-def _has_pairs(grades: Vector, query: Rows) -> bool:
-    order = np.lexsort((grades, query))
-    same = query[order][1:] == query[order][:-1]
-    return bool((same & (grades[order][1:] != grades[order][:-1])).any())
 
 
 def _packed(query: Rows, rows: Rows, size: int, rng: np.random.Generator | None) -> Iterator[Rows]:

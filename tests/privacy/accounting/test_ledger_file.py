@@ -135,6 +135,7 @@ while alive:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by fork")
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_runs", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_processes_that_are_killed_never_overspend(tmp_path, n_runs):
     path, allowed = tmp_path / "ledger", tmp_path / "allowed"
