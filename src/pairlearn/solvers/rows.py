@@ -220,7 +220,7 @@ class CsrRows:
         """Return the mean row and the mean squared distance of a row from it."""
         n, d = self.shape
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = np.bincount(self.indices, self.data, minlength=d) / n
+            mean: NDArray[Any] = np.bincount(self.indices, self.data, minlength=d) / n
             if not np.isfinite(mean).all():
                 mean = np.bincount(self.indices, self.data / n, minlength=d)
             excess = float(self.norms.mean() - mean @ mean)
@@ -271,7 +271,7 @@ class CsrRows:
 
 
 Rows = DenseRows | CsrRows
-R = TypeVar("R", DenseRows, LaterRows, CsrRows)
+R = TypeVar("R", bound=DenseRows | CsrRows)
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 #: What is known of rows: a kernel stays inside of their arrays; their values are finite.
