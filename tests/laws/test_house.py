@@ -21,6 +21,7 @@ ALLOWED = {
     "_cache": "numba has no other way to say where compiled code is kept",
     "_replace": "public in a named tuple, whose fields must not be hidden by it",
     "_meta": "Dask says by it alone what the parts of a collection are",
+    "_name": "Dask says by it alone whether two expressions are the same",
     "_get_param_names": "scikit-learn names the parameters of an estimator's class by it alone",
 }
 

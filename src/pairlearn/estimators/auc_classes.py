@@ -276,9 +276,19 @@ class AUCClasses(AUCStream):
             fingerprint=None,
             features=None if isinstance(features, Identity) else features,
         )
-        learner._decision = 0.0, Sigmoid(*self.pairs_.sigmoids_[column].tolist())
+        learner._take_sigmoid(Sigmoid(*self.pairs_.sigmoids_[column].tolist()))
         # A model from a file does not know its scales.
         learner._known_scales = getattr(self.pairs_, "scaling_", None)
+
+    def _take_sigmoid(self, sigmoid: Sigmoid) -> None:
+        """Let scores of a pair become probabilities by this, with the threshold at 0."""
+        self._decision = 0.0, sigmoid
+
+    def _sigmoid(self) -> Sigmoid:
+        """Return how scores of a pair become probabilities."""
+        found = self._calibrator
+        assert isinstance(found, Sigmoid)
+        return found
 
     def _adopt_pairs(self, streams: PairStreams) -> None:
         """Take over streams; their model is found when somebody asks for it."""
@@ -306,7 +316,7 @@ class AUCClasses(AUCStream):
         features = self.features
         if not isinstance(features, FeatureMap) or isinstance(features, Identity):
             features = Identity().fit(np.zeros((1, self.n_features_in_)))
-        coef, sigmoids = streams.finish(features.n_outputs, _sigmoid_of)
+        coef, sigmoids = streams.finish(features.n_outputs, AUCClasses._sigmoid)
         pairs = MulticlassAUCClassifier(**self._pair_parameters())
         pairs.adopt_pairs(streams.classes, coef, sigmoids)
         publish(self, coef_=coef, features_=features, pairs_=pairs, **{DEFERRED: ()})
@@ -467,13 +477,6 @@ class AUCClasses(AUCStream):
 def _pairs_of(model: Mapping[str, Any]) -> MulticlassAUCClassifier | None:
     """Return the scores of pairs of a published model; None if it has two classes."""
     return model["pairs_"] if len(model["classes_"]) > 2 else None
-
-
-def _sigmoid_of(learner: AUCClasses) -> Sigmoid:
-    """Return how scores of a pair become probabilities."""
-    found = learner._calibrator
-    assert isinstance(found, Sigmoid)
-    return found
 
 
 def _loss_name(loss: str | PairLoss) -> str | None:
