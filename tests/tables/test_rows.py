@@ -103,6 +103,14 @@ def test_lines_above_the_header(above, delimiter, note):
     assert again.lines[0] == first.lines[0] + 4
 
 
+def test_decimal_commas_are_no_lines_above_the_header():
+    content = b"a;b;c\n" + b"1,5;2,5;x\n" * 9
+    table, rows, _ = rows_of(content)
+    assert (table.names, table.delimiter, table.notes) == (("a", "b", "c"), ";", ())
+    assert len(rows) == 9
+    assert rows_of(b"Sales, 2024\n\n" + content)[0].names == ("a", "b", "c")
+
+
 def test_a_header_with_one_name():
     assert rows_of(b",y\n1,2\n3,4\n5,6\n")[0].names == ("column 1", "y")
     assert rows_of(b"y\n1\n2\n3\n")[0].names == ("y",)

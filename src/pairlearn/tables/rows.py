@@ -325,18 +325,24 @@ def _above(lines: Sequence[str], delimiter: str | None) -> int:
     >>> _above([",y", "1,2", "3,4", "5,6"], None), _above(["Sales,,", "a,b,y", "1,2,3"] * 2, None)
     (0, 1)
     """
+    best, found = (0, 0), 0
     for one in delimiter or _DELIMITERS:
         try:
             # each line on its own: a quoted line end would put off the count of lines
             rows = [next(csv.reader([line], delimiter=one), []) for line in lines]
         except csv.Error:
             continue
+        widths = Counter(len(row) for row in rows if len(row) > 1)
+        n_alike, width = max(((n, width) for width, n in widths.items()), default=(0, 0))
+        # decimal commas cut the rows of another delimiter alike, but not its header
+        if (n_alike, width) <= best:
+            continue
         filled = [sum(map(bool, map(str.strip, row))) for row in rows]
         first = next((k for k, count in enumerate(filled) if count > 1), len(rows))
-        n_filled = sum(count > 1 for count in filled)
-        if n_filled > max(2, 0.6 * (len(rows) - first)):
-            return first if any(len(row) != 2 for row in rows[:first]) else 0
-    return 0
+        title = any(len(row) != 2 for row in rows[:first])
+        best = n_alike, width
+        found = first if title and n_alike > max(2, 0.6 * (len(rows) - first)) else 0
+    return found
 
 
 def _repeated(names: Sequence[str]) -> tuple[str, ...]:

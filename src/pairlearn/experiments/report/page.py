@@ -32,7 +32,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Text:
-    """A heading and paragraphs."""
+    """A heading and paragraphs; what stands between back quotes is code."""
 
     title: str
     paragraphs: tuple[str, ...]
@@ -205,7 +205,7 @@ def write_page(page: Page, folder: str | Path) -> Path:
         '<link rel="icon" href="data:,">\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<header><h1>{html.escape(page.title)}</h1>"
         + (f'<p class="headline">{html.escape(page.headline)}</p>' if page.headline else "")
-        + f"<p>{html.escape(page.introduction)}</p></header>\n"
+        + f"<p>{_with_code(page.introduction)}</p></header>\n"
         f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>\n<main>\n'
         + "\n".join(sections)
         + f"\n</main>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n"
@@ -215,15 +215,24 @@ def write_page(page: Page, folder: str | Path) -> Path:
     return target
 
 
+def _with_code(text: str) -> str:
+    """Return a text for a page; what stands between back quotes is code.
+
+    >>> _with_code("see `a < b` & c")
+    'see <code>a &lt; b</code> &amp; c'
+    """
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
 def _body(part: Part) -> str:
     if isinstance(part, Text):
-        return "".join(f"<p>{html.escape(text)}</p>" for text in part.paragraphs)
+        return "".join(f"<p>{_with_code(text)}</p>" for text in part.paragraphs)
     if isinstance(part, Facts):
         return "<dl>" + "".join(
             f"<dt>{html.escape(name)}</dt><dd><code>{html.escape(value)}</code></dd>"
             for name, value in part.facts
         ) + "</dl>"  # fmt: skip
-    note = f'<p class="note">{html.escape(part.note)}</p>' if part.note else ""
+    note = f'<p class="note">{_with_code(part.note)}</p>' if part.note else ""
     source = f'<p class="source">Data: <a href="{part.name}.csv">{part.name}.csv</a></p>'
     title = html.escape(part.title, quote=True)
     if isinstance(part, Figure):
