@@ -19,9 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.distributed import peak_mb
+from benchmarks.distributed import peak_mb, processor_seconds
 
-D, ROWS, PARTITIONS = 30, (50_000, 200_000), 200
+D, MANY, ROWS, PARTITIONS = 30, 100, (50_000, 200_000), 200
+#: Seconds in which nothing is asked of a cluster.
+WAIT = 10.0
 
 
 def main() -> None:
@@ -47,11 +49,11 @@ def main() -> None:
     _scheduling()
 
 
-def _questions() -> dict[str, Any]:
+def _questions(d: int) -> dict[str, Any]:
     from pairlearn import distributed as ours
     from pairlearn.estimators.scaling import Scaling
 
-    units = Scaling(np.ones(D), np.zeros(D), np.ones(D))
+    units = Scaling(np.ones(d), np.zeros(d), np.ones(d))
 
     def edges(n: int) -> Any:
         return np.sinh(np.linspace(-4.0, 4.0, n - 1))
@@ -64,8 +66,8 @@ def _questions() -> dict[str, Any]:
     }
     return {
         "first pass": ours.Together(first),
-        "gradient": ours.Scaled(ours.BinnedScores(np.ones(D), edges(512), (0, 1)), units),
-        "last pass": ours.Scaled(ours.ScoreHistogram(np.ones(D), edges(16_384), (0, 1)), units),
+        "gradient": ours.Scaled(ours.BinnedScores(np.ones(d), edges(512), (0, 1)), units),
+        "last pass": ours.Scaled(ours.ScoreHistogram(np.ones(d), edges(16_384), (0, 1)), units),
     }
 
 
@@ -85,12 +87,19 @@ def _speeds(file: Path) -> None:
         f"read: {million / took:.0f} million values a second by pandas, {million / by_dask:.0f} by "
         f'Dask, {million / by_arrow:.0f} by Dask with filesystem="arrow"'
     )
-    for name, statistic in _questions().items():
+    for name, statistic in _questions(D).items():
         took, state = _least(lambda one=statistic: one.partial_state(X, y))
         size = sum(values.nbytes for values in state.values())
         print(f"{name}: {million / took:.0f} million values a second, {size / 1e6:.2f} MB a state")
         took, _ = _least(lambda one=statistic, part=state: one.merge(part, part))
         print(f"{name}: {1e3 * took:.2f} ms a merge")
+    # As a frame stores them.
+    X = np.asfortranarray(np.random.default_rng(0).normal(size=(ROWS[0], MANY)))
+    y = (X[:, 0] > 1.0).astype(np.int8)
+    for name, statistic in _questions(MANY).items():
+        took, _ = _least(lambda one=statistic: one.partial_state(X, y))
+        speed = X.size / 1e6 / took
+        print(f"{name}, {MANY} columns: {speed:.0f} million values a second")
 
 
 def _memory(file: str) -> None:
@@ -100,7 +109,7 @@ def _memory(file: str) -> None:
     import distributed  # noqa: F401
     from pairlearn.distributed.dask_parts import as_table
 
-    questions = _questions()
+    questions = _questions(D)
     before = peak_mb()
     table = pd.read_parquet(file)
     read = peak_mb()
@@ -134,13 +143,18 @@ def _scheduling() -> None:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
+        before = processor_seconds(client)
+        time.sleep(WAIT)
+        worker, here = (
+            100.0 * (b - a) / WAIT for a, b in zip(before, processor_seconds(client), strict=True)
+        )
+        print(f"waiting: {worker:.1f} % of a processor by the worker, {here:.1f} % by the others")
         engine = DaskEngine(client)
         for name, parts in given.items():
             engine.run(parts, LabelMoments())
-            worker, here = sum(client.run(time.process_time).values()), time.process_time()
+            before = processor_seconds(client)
             engine.run(parts, LabelMoments())
-            here = time.process_time() - here
-            worker = sum(client.run(time.process_time).values()) - worker
+            worker, here = (b - a for a, b in zip(before, processor_seconds(client), strict=True))
             print(
                 f"{name}: {1e3 * here / len(parts):.1f} ms a partition of client and scheduler, "
                 f"{1e3 * worker / len(parts):.1f} ms of the worker"

@@ -63,13 +63,15 @@ def run(effort: Effort) -> list[Row]:
                 for n_files, folder in folders.items():
                     X, y = _collections(folder)
                     _fit(X, y, "square", client)
+                    # As in one process. With the first file Dask lets Arrow have all processors.
+                    client.run(one_reader)
                     for loss in LOSSES:
                         key = n_files, loss, n_workers
-                        before = _processor_seconds(client)
+                        before = processor_seconds(client)
                         begin = time.perf_counter()
                         found = _fit(X, y, loss, client)
                         seconds[key] = time.perf_counter() - begin
-                        after = _processor_seconds(client)
+                        after = processor_seconds(client)
                         spent[key] = after[0] - before[0], after[1] - before[1]
                         gap = np.abs(found.coef_ - alone[n_files, loss][1].coef_).max()
                         assert gap <= 1e-9 * np.abs(found.coef_).max(), "Dask changed the model"
@@ -137,7 +139,7 @@ def _fit(X: Any, y: Any, loss: str, client: Any) -> Any:
     return DaskAUCClassifier(loss, ridge=1e-3, random_state=0, client=client).fit(X, y)
 
 
-def _processor_seconds(client: Any) -> tuple[float, float]:
+def processor_seconds(client: Any) -> tuple[float, float]:
     """Return the processor time of all workers, and of this process: client and scheduler."""
     return sum(client.run(time.process_time).values()), time.process_time()
 
@@ -177,6 +179,13 @@ def _alone(folder: Path, loss: str) -> tuple[float, Any, int, int, float]:
     finally:
         pa.set_cpu_count(n_threads)
     return took, fit.model, fit.n_passes, moved, cpu
+
+
+def one_reader() -> None:
+    """Let Arrow read with one thread."""
+    import pyarrow as pa
+
+    pa.set_cpu_count(1)
 
 
 def peak_mb() -> float:
