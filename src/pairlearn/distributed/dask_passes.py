@@ -9,7 +9,9 @@ the user's own data can be lost with a worker.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pairlearn.distributed.base import State, Statistic
@@ -66,7 +68,7 @@ class DaskEngine:
         once = delayed(statistic, pure=False, traverse=False)
         if parts.whole is not None:
             states = [
-                delayed(_state_of_frame)(once, k, frame, parts.attached)
+                _in_one_task(partial(_state_of_frame, part=k, attached=parts.attached), once, frame)
                 for k, frame in enumerate(parts.whole)
             ]
         else:
@@ -152,6 +154,23 @@ def _current_client() -> Any:
         return None
 
 
+def _in_one_task(function: Callable[[Any, Any], State], once: Any, frame: Any) -> Any:
+    """Return a delayed call, which makes the frame itself where that is one task of its own.
+
+    Two tasks cost twice as much, and a worker that waits to hear of the second one reads the next
+    partition meanwhile, and the next, into its memory.
+    """
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
+
+    task = frame.dask[frame.key]
+    if getattr(task, "dependencies", True):
+        return require_dask().delayed(function)(once, frame)
+    key = f"state-{uuid.uuid4().hex}"
+    layer = {key: (function, once.key, task)}
+    return Delayed(key, HighLevelGraph.from_collections(key, layer, dependencies=[once]))
+
+
 def _partial_state(
     statistic: Statistic, part: int, rows: Any, labels: Any, others: Mapping[str, Any]
 ) -> State:
@@ -160,7 +179,7 @@ def _partial_state(
 
 
 def _state_of_frame(
-    statistic: Statistic, part: int, frame: Any, attached: tuple[str, ...]
+    statistic: Statistic, frame: Any, part: int, attached: tuple[str, ...]
 ) -> State:
     rows, columns = taken_apart(frame, attached)
     return _partial_state(statistic, part, rows, columns.pop("y", None), columns)
