@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Units do not matter: changes of scale, shifts and constant columns leave the AUC where it was."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -267,3 +269,23 @@ def test_large_dense_text_is_told_from_a_table():
     table[:, :5] = texts[:, :5]
     large, small = fit_scaling(as_rows(table)), fit_scaling(as_rows(table[:3_000]))
     np.testing.assert_allclose(large.factor, small.factor, rtol=0.2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 60, 5_001])
+def test_equal_weights_are_none(n):
+    rng = np.random.default_rng(n)
+    X = np.column_stack([rng.integers(0, 3, (n, 4)), rng.normal(size=(n, 40))]).astype(np.float64)
+    X[0, 0] += 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alike, weighted = fit_scaling(as_rows(X)), fit_scaling(as_rows(X), np.ones(n))
+    for name in ("inverse", "centre", "factor"):
+        a, b = getattr(alike, name), getattr(weighted, name)
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_arrays_and_lists_are_the_same_to_fit():
+    X, y = sample(n=80)
+    a, b = (AUCClassifier(random_state=0).fit(*data) for data in ((X, y), (X.tolist(), y.tolist())))
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+    assert a.n_features_in_ == b.n_features_in_ == X.shape[1]

@@ -402,6 +402,20 @@ def test_an_example_of_the_wrong_shape(x, known):
     same_state(stream, twin, X, y)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_an_example_may_be_any_kind_of_vector(dtype):
+    X, y = sample(dtype)
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    kinds = (list, np.asfortranarray(X).__getitem__, fixed.__getitem__, lambda x: x[::-1][::-1])
+    problem = Problem(LinearScore(), Hinge())
+    one, many = (PairwiseSGD().start(problem, D, dtype=dtype) for _ in range(2))
+    for i, (x, label) in enumerate(zip(X, y, strict=True)):
+        kind = kinds[i % len(kinds)]
+        one.learn_one(kind(i if kind in kinds[1:3] else x), label)
+    same_state(one, many.learn_many(X, y), X, y)
+
+
 def test_wrong_chunks():
     X, y = sample()
     stream = PairwiseSGD().start(Problem(LinearScore(), Hinge()), D)

@@ -82,3 +82,19 @@ def test_unknown_names():
         error_entropy([1.0], 1.0, window="box")
     with pytest.raises(ValueError, match="method must be"):
         error_entropy([1.0], 1.0, method="fast")
+
+
+@pytest.mark.parametrize("far", [0.0, 50.0])
+def test_bins_laid_out_with_gaps_have_the_sum_of_those_in_use(far):
+    from pairlearn.kernels.entropy import share_among_bins, sum_near_bins, sum_near_places
+
+    rng = np.random.default_rng(3)
+    u = np.sort(np.concatenate([rng.exponential(40.0, 300), far + rng.exponential(3.0, 5)]))
+    bins, counts = np.empty(2 * len(u)), np.empty(2 * len(u))
+    n = share_among_bins(u, bins, counts)
+    weights = np.exp(-0.01 * np.arange(30.0))
+    n_places = int(bins[n - 1]) + 1
+    places = np.zeros(n_places + len(weights))
+    places[bins[:n].astype(int)] = counts[:n]
+    wanted = sum_near_bins(bins[:n], counts[:n], weights)
+    assert sum_near_places(places, weights, n_places) == pytest.approx(wanted, rel=1e-12)

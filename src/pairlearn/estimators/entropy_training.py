@@ -92,14 +92,16 @@ class StageTraining:
         models = Sweep(steps, radii, self.pairing, self.schedule, self.averaging).solve(
             problem, rows, errors, n_steps=n_choice, rng=rng, example_weight=weight
         )
-        judged = np.arange(len(y))[representatives(weight)]
-        if len(judged) > _JUDGED:
-            judged = rng.choice(judged, _JUDGED, replace=False)
-        part = rows.take(judged)
+        part, kept = rows, errors
+        if len(weight) or len(y) > _JUDGED:
+            judged = np.arange(len(y))[representatives(weight)]
+            if len(judged) > _JUDGED:
+                judged = rng.choice(judged, _JUDGED, replace=False)
+            part, kept = rows.take(judged), errors[judged]
         seed = int(rng.integers(2**63))
 
         def risk(change: Vector) -> float:
-            left = errors[judged] - part.scores(change)
+            left = kept - part.scores(change)
             return pair_loss(loss, left, seed) if np.isfinite(left).all() else np.inf
 
         found = [

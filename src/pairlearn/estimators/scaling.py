@@ -308,7 +308,7 @@ def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
 
 def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
     if isinstance(rows, DenseRows) and rows.X.size <= _SMALL:
-        return _few_columns(rows, _all(weight, rows), inverse)
+        return _few_columns(rows, weight, inverse)
     from pairlearn.kernels.scales import (
         column_counts,
         column_sums,
@@ -363,6 +363,7 @@ def _may_be_text(rows: DenseRows) -> bool:
 
 
 def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> Columns:
+    given, weight = weight, _all(weight, rows)
     n = float(weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):
         values = rows.X.astype(np.float64) * inverse
@@ -370,10 +371,15 @@ def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> Columns:
         offset = weight @ excess / n
         variance = np.maximum(weight @ excess**2 / n - offset**2, 0.0)
     # The value that more than half of a column has is its (weighted) median.
-    order = np.argsort(values, axis=0)
-    below = np.cumsum(weight[order], axis=0) < 0.5 * n
-    middle = np.minimum(below.sum(axis=0), len(values) - 1)
-    columns = np.arange(values.shape[1])
-    count = weight @ (values == values[order[middle, columns], columns])
+    if len(given):
+        order = np.argsort(values, axis=0)
+        below = np.cumsum(weight[order], axis=0) < 0.5 * n
+        middle = np.minimum(below.sum(axis=0), len(values) - 1)
+        columns = np.arange(values.shape[1])
+        medians = values[order[middle, columns], columns]
+    else:
+        middle = (len(values) - 1) // 2
+        medians = np.partition(values, middle, axis=0)[middle]
+    count = weight @ (values == medians)
     present = np.maximum(1.0 - count / n, 0.0)
     return Columns(values.min(axis=0), values.max(axis=0), values[0] + offset, variance, present)

@@ -49,3 +49,20 @@ def sum_near_bins(bins, counts, weights):
             j += 1
         total += counts[i] * (weights[0] * counts[i] + 2.0 * near)
     return total
+
+
+@kernel
+def sum_near_places(counts, weights, n):
+    """Return the same sum for bins 0, ..., n - 1 that follow each other, empty ones included.
+
+    `counts` has room for as many zeros behind them as there are weights: there is no end to look
+    for, and no place to look up.
+    """
+    total = 0.0
+    for i in range(np.uintp(n)):
+        if counts[i] != 0.0:
+            near = 0.0
+            for k in range(np.uintp(1), np.uintp(len(weights))):
+                near += counts[i + k] * weights[k]
+            total += counts[i] * (weights[0] * counts[i] + 2.0 * near)
+    return total

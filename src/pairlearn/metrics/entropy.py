@@ -20,6 +20,8 @@ _BLOCK = 1 << 16
 _EXACT = 512
 #: Bins in one bandwidth.
 _BINS = 32
+#: Bins are laid out with the empty ones between them if there are fewer than so many for each.
+_GAPS = 16
 
 
 def _gaussian(u: Vector) -> Vector:
@@ -105,11 +107,17 @@ def _exact(u: Vector, density: Callable[[Vector], Vector], reach: float) -> floa
 
 def _binned(u: Vector, density: Callable[[Vector], Vector], reach: float) -> float:
     """Return the sum with every value shared between its two nearest bins."""
-    from pairlearn.kernels.entropy import share_among_bins, sum_near_bins
+    from pairlearn.kernels.entropy import share_among_bins, sum_near_bins, sum_near_places
 
     bins, counts = np.empty(2 * len(u)), np.empty(2 * len(u))
     n = share_among_bins(u * _BINS, bins, counts)
     weights = density(np.arange(math.ceil(reach * _BINS) + 1) / _BINS)
     # What is cut off is far below the error of the bins.
     weights = weights[weights > 1e-9 * weights[0]]
-    return float(sum_near_bins(bins[:n], counts[:n], weights))
+    bins, counts = bins[:n], counts[:n]
+    if bins[-1] >= _GAPS * n:
+        return float(sum_near_bins(bins, counts, weights))
+    n_places = int(bins[-1]) + 1
+    places = np.zeros(n_places + len(weights))
+    places[bins.astype(np.intp)] = counts
+    return float(sum_near_places(places, weights, n_places))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,11 @@ def data_fingerprint(X: Any, y: ArrayLike) -> str:
                 places = np.flatnonzero(row)
                 state.update(places.tobytes() + row[places].tobytes())
     else:
-        for k in range(len(chosen)):
-            span = slice(some.indptr[k], some.indptr[k + 1])
-            stored = some.data[span].astype(np.float64)
-            places = some.indices[span].astype(np.int64)[stored != 0]
-            state.update(places.tobytes() + stored[stored != 0].tobytes())
+        kept = some.data != 0
+        before = np.concatenate([[0], np.cumsum(kept)])
+        places, values = some.indices[kept].astype(np.int64), some.data[kept].astype(np.float64)
+        ends = before[some.indptr].tolist()
+        for begin, end in itertools.pairwise(ends):
+            state.update(places[begin:end])
+            state.update(values[begin:end])
     return state.hexdigest()[:32]

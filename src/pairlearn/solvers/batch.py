@@ -307,17 +307,25 @@ def descend(
         )
 
     n_evaluations = 0
+    # SciPy asks for the value, then for the gradient, each with a copy of the point of its own: it
+    # need not be copied once more, as ``jac=True`` would.
+    latest: tuple[Vector, Vector] = (w_start, w_start)
 
-    def objective(v: Vector) -> tuple[float, Vector]:
-        nonlocal n_evaluations
+    def objective(v: Vector) -> float:
+        nonlocal n_evaluations, latest
         n_evaluations += 1
         w = to_w(v)
         value, slope = risk(w)
-        gradient = slope + (2.0 * ridge) * w
-        return value + ridge * float(w @ w), to_w(gradient, transposed=False)
+        latest = v, to_w(slope + (2.0 * ridge) * w, transposed=False)
+        return value + ridge * float(w @ w)
+
+    def gradient(v: Vector) -> Vector:
+        if v is not latest[0] and not np.array_equal(v, latest[0]):
+            objective(v)
+        return latest[1]
 
     options = {"maxiter": max_iterations, "ftol": tolerance, "gtol": 1e-12, "maxcor": 10}
-    found = minimize(objective, of_w(w_start), jac=True, method="L-BFGS-B", options=options)
+    found = minimize(objective, of_w(w_start), jac=gradient, method="L-BFGS-B", options=options)
     return to_w(found.x), n_evaluations, found.status == 1
 
 
@@ -398,12 +406,14 @@ class _Products:
             )
         else:
             self._X = rows.X.astype(np.float64, copy=False)
+        # SciPy makes a matrix anew for every product from the left.
+        self._transposed = self._X.T
 
     def scores(self, w: Vector) -> Vector:
         return np.asarray(self._X @ w, dtype=np.float64)
 
     def combine(self, slopes: Vector) -> Vector:
-        return np.asarray(slopes @ self._X, dtype=np.float64)
+        return np.asarray(self._transposed @ slopes, dtype=np.float64)
 
 
 def _lower(scatter: Vector, ridge: float) -> Vector:

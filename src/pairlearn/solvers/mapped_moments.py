@@ -65,6 +65,17 @@ def score_mapped(
     return scores
 
 
+def _fill_above(matrix: Vector) -> None:
+    """Make a matrix symmetric whose upper half is not there, tile by tile."""
+    m, side = len(matrix), 128
+    for i in range(0, m, side):
+        tile = slice(i, i + side)
+        own = np.tril(matrix[tile, tile])
+        matrix[tile, tile] = own + np.tril(own, -1).T
+        for j in range(i + side, m, side):
+            matrix[tile, j : j + side] = matrix[j : j + side, tile].T
+
+
 class MappedMoments:
     """Class moments of mapped rows, from chunks in any order.
 
@@ -136,38 +147,41 @@ class MappedMoments:
         return self.features.transform(block_of(rows, now.start, now.stop), dtype=self._type)
 
     def _add_bounded(self, rows: Rows, y: Vector, weight: Vector | None) -> None:
-        """Add rows of bounded norm: sums of all blocks about one point, then means.
+        """Add rows of bounded norm, class by class: sums about one point, then means.
 
         The point is near the mean, so that subtracting the mean later loses nothing.
         """
-        m = self.features.n_outputs
-        products, sums, counts = np.zeros((2, m, m)), np.zeros((2, m)), np.zeros(2)
-        origin = np.zeros(m, dtype=self._type)
-        for start in range(0, len(y), BLOCK):
-            now = slice(start, min(start + BLOCK, len(y)))
-            Z = self._mapped(rows, now)
-            if not start:
-                origin = Z.mean(axis=0)
-            Z -= origin
-            for kind, sign in enumerate((1.0, -1.0)):
-                own = np.flatnonzero(y[now] == sign)
-                if not len(own):
-                    continue
-                part = Z[own]
+        from scipy.linalg.blas import dsyrk, ssyrk
+
+        m, single = self.features.n_outputs, self._type == np.float32
+        # Half of a symmetric matrix is enough until the end.
+        half = np.zeros((m, m), dtype=self._type, order="F")
+        origin: NDArray[Any] | None = None
+        for kind, sign in enumerate((1.0, -1.0)):
+            own = np.flatnonzero(y == sign)
+            products, sums, count = np.zeros((m, m)), np.zeros(m), 0.0
+            for start in range(0, len(own), BLOCK):
+                some = own[start : start + BLOCK]
+                Z = self._mapped(rows.take(some), slice(0, len(some)))
+                if origin is None:
+                    origin = Z.mean(axis=0)
+                Z -= origin
                 if weight is None:
-                    sums[kind] += part.sum(axis=0, dtype=np.float64)
-                    counts[kind] += len(own)
+                    sums += Z.sum(axis=0, dtype=np.float64)
+                    count += len(some)
                 else:
-                    w = weight[now][own]
-                    sums[kind] += w @ part
-                    counts[kind] += float(w.sum())
-                    part *= np.sqrt(w)[:, None].astype(self._type)
-                products[kind] += part.T @ part
-        for kind in range(2):
-            if counts[kind] > 0.0:
-                mean = sums[kind] / counts[kind]
-                products[kind] -= counts[kind] * np.outer(mean, mean)
-                self.moments.add_class(kind, counts[kind], origin + mean, products[kind])
+                    w = weight[some]
+                    sums += w @ Z
+                    count += float(w.sum())
+                    Z *= np.sqrt(w)[:, None].astype(self._type)
+                half = (ssyrk if single else dsyrk)(1.0, Z.T, c=half, overwrite_c=1)
+                products += half.T
+            if count > 0.0:
+                assert origin is not None
+                _fill_above(products)
+                mean = sums / count
+                products -= count * np.outer(mean, mean)
+                self.moments.add_class(kind, count, origin + mean, products)
 
     def merge(self, other: MappedMoments) -> Self:
         """Add the examples of other moments of the same map."""
