@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["restored_array", "restored_count", "restored_labels", "restored_number"]
+__all__ = ["check_sane", "restored_array", "restored_count", "restored_labels", "restored_number"]
 
+#: Squares of smaller numbers are numbers, and so are sums of them.
+_LARGEST = 1e150
 #: Bytes that labels may take beyond what their texts need.
 _SLACK = 1 << 20
 
@@ -100,6 +102,19 @@ def restored_array(
     return found
 
 
+def check_sane(name: str, values: Any) -> None:
+    """Refuse learned numbers whose squares would be none; learning stops long before.
+
+    >>> check_sane("score", np.array([1.0, -1e200]))
+    Traceback (most recent call last):
+        ...
+    ValueError: the saved score is beyond 1e+150.
+    """
+    # The other way round NaN would pass.
+    if not (np.abs(values) <= _LARGEST).all():
+        raise ValueError(f"the saved {name} is beyond {_LARGEST:g}.")
+
+
 def restored_labels(values: Sequence[Any], dtype: Any) -> NDArray[Any]:
     """Return labels as an array of the type named, which may not ask for absurd memory.
 
@@ -111,6 +126,8 @@ def restored_labels(values: Sequence[Any], dtype: Any) -> NDArray[Any]:
     ValueError: labels of type '<U400000000' would take 3200000000 bytes.
     """
     try:
+        if str(dtype).lstrip("<>=|").startswith("a"):
+            raise TypeError  # an old name of bytes, of which NumPy warns
         kind = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
         raise ValueError(f"labels cannot be of type {str(dtype)[:40]!r}.") from None

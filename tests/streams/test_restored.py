@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,8 @@ from pairlearn.pairings import (
     ReservoirBuffer,
 )
 from pairlearn.pairings.queries import PreviousOfQuery
+from pairlearn.restored import restored_labels
+from pairlearn.streams import open_reader
 from pairlearn.streams.checkpoint import (
     CHECKPOINT_VERSION,
     Checkpoint,
@@ -277,6 +280,12 @@ def test_a_learner_of_names_whose_average_would_be_beyond_all_numbers() -> None:
     state["stream"]["descent"]["w"] = np.array([0.0, 1e155])
     with pytest.raises(ValueError, match="saved coefficient is beyond"):
         NamedLearner(step_size=0.1).restore(state)
+    for change in (
+        {"moments": np.array([[-2.0, 0.0, 1.0], [1.0, 0.0, 1.0]])},
+        {"coef": np.ones(2), "origin": np.full(2, 1e200)},
+    ):
+        with pytest.raises(ValueError, match=r"the saved (moments have|score of the origin is)"):
+            NamedLearner(step_size=0.1).restore({**learner.state(), **change})
     # Moments of scores that nobody has had give a probability nevertheless.
     state = learner.state()
     state["moments"] = np.full((2, 3), 1e300)
@@ -388,3 +397,43 @@ def test_a_conversation_of_other_settings_is_refused_in_a_short_line(tmp_path: P
     with pytest.raises(CheckpointError, match="was made with") as caught:
         _resume(Conversation(learner, ProgressiveAUC(10), 3), str(path), False)
     assert len(str(caught.value)) < 1000
+
+
+def test_learned_numbers_whose_squares_are_none(saved: tuple[dict, dict]) -> None:
+    entries = {
+        **{f"model.streams.0.descent.{name}": "beyond|not finite" for name in
+           ("w", "weighted_sum", "left_iterate", "total")},
+        "model.scores": "the saved score is beyond",
+        "model.weight": "the saved weight is beyond",
+    }  # fmt: skip
+    for entry, message in entries.items():
+        plain, arrays = copy.deepcopy(saved)
+        arrays[entry].reshape(-1)[0] = 1e200
+        with pytest.raises(ValueError, match=message):
+            make().restore(unpack(plain, arrays))
+
+
+def test_a_checkpoint_whose_model_is_gone_or_does_not_fit_its_data(tmp_path: Path) -> None:
+    path = tmp_path / "a.ckpt"
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    (tmp_path / "a.svm").write_text(
+        "".join(f"{k % 2} 1:{x[0]} 2:{x[1]} 3:{x[2]}\n" for k, x in enumerate(X)), encoding="ascii"
+    )
+
+    def train() -> None:
+        make().fit_stream(open_reader(tmp_path / "a.svm", chunk_rows=20), checkpoint=path)
+
+    train()
+    found = read_checkpoint(path)
+    write_checkpoint(path, dataclasses.replace(found, state={**found.state, "model": None}))
+    with pytest.raises(CheckpointError, match="examples were learned, and no model is saved"):
+        train()
+    wide = dataclasses.replace(found.position, width=22)
+    write_checkpoint(path, dataclasses.replace(found, position=wide, finished_passes=0))
+    with pytest.raises(CheckpointError, match="a model of 3 features and a place in data of 22"):
+        train()
+
+
+def test_labels_of_an_old_type_of_bytes() -> None:
+    with pytest.raises(ValueError, match="labels cannot be of type 'a3'"):
+        restored_labels(["no", "yes"], "a3")

@@ -16,7 +16,7 @@ from pairlearn.estimators.decisions import Decision, pack_decision, restored_dec
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
-from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
@@ -185,6 +185,10 @@ class OnlineGrid:
         for stream, saved in zip(self._streams, state["streams"], strict=True):
             stream.restore(saved)
         self._averages = np.array([stream.average for stream in self._streams])
+        with np.errstate(over="ignore", invalid="ignore"):
+            check_sane("score of the origin", self._averages @ origin)
+        check_sane("score", scores)
+        check_sane("weight", weight)
         self._progress, self._pairs = progress.copy(), pairs
         self._scores, self._best, self._origin = scores, best, origin
         self._positive, self._weight = positive, weight

@@ -13,11 +13,11 @@ from pairlearn.estimators.entropy_start import locate, start_from
 from pairlearn.estimators.weights import representatives
 from pairlearn.losses import Epanechnikov, PairLoss, Welsch
 from pairlearn.metrics.entropy import error_entropy
-from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.stream import Stream
-from pairlearn.validation import check_positive
+from pairlearn.validation import DivergenceError, check_positive
 
 __all__ = ["Beginning", "OnlineCorrection", "pair_loss", "scaled_start"]
 
@@ -123,6 +123,10 @@ class OnlineCorrection:
             restored_array(state["stream"]["descent"], "w", (d,))
             self._stream = start(self.bandwidth, self.step_size, len(self._start))
             self._stream.restore(state["stream"])
+        for name, values in (("coefficient", self.coef), ("error", self.errors)):
+            check_sane(name, values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            check_sane("score of the centre", self.coef @ self._centre)
 
     @property
     def coef(self) -> Vector:
@@ -204,7 +208,14 @@ class OnlineCorrection:
 
     def _errors(self, rows: Rows, y: Vector) -> Vector:
         coef = self.coef
-        return y - rows.scores(coef) + float(coef @ self._centre)
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = y - rows.scores(coef) + float(coef @ self._centre)
+        if not np.isfinite(errors).all():
+            raise DivergenceError(
+                "The errors of the predictions are too large for numbers; give y and the features "
+                "in larger units."
+            )
+        return errors
 
     def _note(self, errors: Vector, weights: list[Vector]) -> None:
         """Keep the latest errors and their weights, in which the intercept is located."""

@@ -497,15 +497,17 @@ class Descent:
     def rescale(self, change: Vector) -> None:
         """Change the parameter for columns that are divided by the numbers `change` from now on."""
         self.settle()
-        for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
-            self.parts.problem.score.in_units(vector, change)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
+                self.parts.problem.score.in_units(vector, change)
         self._after_rescaling()
 
     def _after_rescaling(self) -> None:
         # Sparse steps keep the squared norm of the iterate.
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             self.state[1] = norm_squared = self.w.dot(self.w)
-        if not isfinite(norm_squared):
+            sums = float(self.weighted_sum.sum() + self.total.sum())
+        if not (isfinite(norm_squared) and isfinite(sums)):
             raise DivergenceError(
                 "The squares of the coefficients overflow where the features change their units; "
                 "take a smaller step_size or a radius, or begin the stream anew."

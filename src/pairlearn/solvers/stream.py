@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.pairings.sound import check_keep, check_plan, is_own
-from pairlearn.restored import restored_array, restored_count
+from pairlearn.restored import check_sane, restored_array, restored_count
 from pairlearn.solvers.descent import BLOCK, Descent, PairPlan, Turn
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running_scales import RunningScales
@@ -314,10 +314,15 @@ class Stream:
             raise ValueError("the saved state has scales; start the stream with them.")
         self._descent.restore(saved)
         with np.errstate(all="ignore"):
-            finite = np.isfinite(self._descent.average).all()
-        if not finite:
-            raise ValueError("the saved sums and weights have an average that is not finite.")
-        self.scales = scales
+            average = self._descent.average
+            if not np.isfinite(average).all():
+                raise ValueError("the saved sums and weights have an average that is not finite.")
+            check_sane("average", average)
+            for name in ("w", "weighted_sum", "left_iterate", "total"):
+                check_sane(name, getattr(self._descent, name))
+            self.scales = scales
+            for name, values in (("average", average), ("w", self._descent.w.astype(np.float64))):
+                check_sane(f"{name} in the user's units", self._in_units_of_examples(values))
         self._buffer, self._buffer_y, self._buffer_weight = buffer, y, weight
         self.n_examples = n_examples
         self._turn = -1

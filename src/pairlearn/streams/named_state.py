@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
 from pairlearn.streams.examples import LARGEST
 from pairlearn.validation import check_positive
 
@@ -31,11 +31,15 @@ def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
         raise ValueError("the saved labels are not 1 and -1.")
     restored_count(state, "room", minimum=-(2**62), maximum=most_waiting)
     capacity = restored_count(state, "capacity", minimum=max(1, len(index)))
-    check_size(restored_array(state, "coef", (capacity,)))
-    restored_array(state, "origin", (capacity,))
+    coef, origin = (restored_array(state, name, (capacity,)) for name in ("coef", "origin"))
+    check_size(coef)
+    with np.errstate(over="ignore", invalid="ignore"):
+        check_sane("score of the origin", coef @ origin)
     if restored_count(state, "by_name") > len(index):
         raise ValueError(f"the saved coefficients name more than {len(index)} features.")
-    restored_array(state, "moments", (2, 3))
+    moments = restored_array(state, "moments", (2, 3))
+    if (moments[:, [0, 2]] < 0.0).any():
+        raise ValueError("the saved moments have negative numbers or squares of scores.")
     n_taken = restored_count(state, "n_taken")
     restored_count(state, "n_refused", maximum=n_taken)
     scale = restored_number(state, "scale", low=0.0, high=np.finfo(np.float64).max)

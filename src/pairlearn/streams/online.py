@@ -363,6 +363,13 @@ class OnlineLearner:
                 finished = found.finished_passes
                 if found.position is not None:
                     reader.restore(found.position)
+                learned = getattr(self.model, "n_features_in_", None)
+                read = getattr(reader, "n_features", None)
+                if None not in (learned, read) and learned != read:
+                    raise CheckpointError(
+                        f"the checkpoint {checkpoint} has a model of {learned} features and a "
+                        f"place in data of {read}; delete it to start again."
+                    )
         written = self.n_seen
 
         def save() -> None:
@@ -482,6 +489,8 @@ class OnlineLearner:
                     f"{mine!r:.200}; use the same settings, or delete the file to start again."
                 )
         try:
+            if found.state["n_seen"] and not found.state["model"]:
+                raise ValueError("examples were learned, and no model is saved")
             self.restore(found.state)
         except (
             AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError,
