@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn.estimators.auc import AUCClassifier
+from pairlearn.estimators.entropy import EntropyRegressor
 from pairlearn.models.file import dump_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import (
@@ -432,6 +433,18 @@ def test_a_checkpoint_whose_model_is_gone_or_does_not_fit_its_data(tmp_path: Pat
     write_checkpoint(path, dataclasses.replace(found, position=wide, finished_passes=0))
     with pytest.raises(CheckpointError, match="a model of 3 features and a place in data of 22"):
         train()
+
+
+def test_a_window_without_errors_or_with_negative_weights() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = EntropyRegressor(step_size=0.1, bandwidth=1.0, random_state=0).partial_fit(X, X[:, 0])
+    state = model.stream_state()
+    for change in (
+        {"errors": np.empty(0), "error_weight": np.empty(0)},
+        {"error_weight": np.full(30, -1.0)},
+    ):
+        with pytest.raises(ValueError, match="the saved window has"):
+            EntropyRegressor(step_size=0.1, bandwidth=1.0).restore_stream({**state, **change})
 
 
 def test_labels_of_an_old_type_of_bytes() -> None:

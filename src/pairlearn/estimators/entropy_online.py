@@ -112,10 +112,14 @@ class OnlineCorrection:
         self._centre = restored_array(state, "centre", (d,))
         self.errors = restored_array(state, "errors", (None,))
         self.error_weight = restored_array(state, "error_weight", (None,))
-        if len(self.errors) > _WINDOW or len(self.error_weight) not in (0, len(self.errors)):
+        if (
+            not 0 < len(self.errors) <= _WINDOW
+            or len(self.error_weight) not in (0, len(self.errors))
+            or (self.error_weight < 0.0).any()
+        ):
             raise ValueError(
                 f"the saved window has {len(self.errors)} errors and {len(self.error_weight)} "
-                "weights."
+                "weights, which are at least one and not negative."
             )
         self.bandwidth, self.step_size = float(state["bandwidth"]), float(state["step_size"])
         if begun:
