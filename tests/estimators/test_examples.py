@@ -51,3 +51,13 @@ def test_probabilities_of_large_scores_are_numbers():
 
     found = Sigmoid(1e200, 0.0)(np.array([-1e200, 1e200]))
     np.testing.assert_allclose(found, [0.0, 1.0], atol=1e-300)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_complex_numbers_are_refused_in_one_line(kind):
+    rows, target = np.ones((4, 2)), np.array([0.0, 1.0, 0.0, 1.0])
+    for model in (AUCClassifier(), EntropyRegressor(), PairwiseRanker()):
+        with pytest.raises(ValueError, match=r"^Complex data not supported: X is .*own\.$"):
+            model.fit(kind(rows + 1j), target)
+        with pytest.raises(ValueError, match=r"^Complex data not supported: y is .*own\.$"):
+            model.fit(kind(rows), target + 1j)

@@ -56,6 +56,13 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
     for labels in y:
         _refuse_masked("y", labels)
         check_labels(labels)
+    for name, values in zip("Xy", (X, *y), strict=False):
+        if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+            # The words that scikit-learn looks for; its own message holds the numbers.
+            raise ValueError(
+                f"Complex data not supported: {name} is {values.dtype}; give real and imaginary "
+                "parts as numbers of their own."
+            )
     # Examples with labels become rows afterwards, which are looked at there.
     if is_sparse(X) and not (y and getattr(X, "format", None) == "csr"):
         check_sparse(X)
