@@ -198,8 +198,8 @@ class CsrRows:
         if not _knows(self, _FINITE):
             # Solvers need the norms, which are sums of squares of all values; where there are
             # few values, loading their kernel takes longer than a look of its own.
-            if len(self.data) <= _FEW or not np.isfinite(self.norms.sum()):
-                vars(self)[_SQUARES] = _check_finite(self.data)
+            total = np.inf if len(self.data) <= _FEW else float(self.norms.sum())
+            vars(self)[_SQUARES] = total if np.isfinite(total) else _check_finite(self.data)
             _note(self, _FINITE)
         return self
 
