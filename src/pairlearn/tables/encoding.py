@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Columns of texts to one table of features, the same in training and ever after.
 
-What becomes of a column is said by its encoder (`tables.columns`).
+What becomes of a column is said by its encoder (`tables.column`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.schema import Schema, listed
-from pairlearn.tables.columns import (
-    ColumnEncoder,
-    NumberColumn,
-    restored_column,
-)
+from pairlearn.tables.column import ColumnEncoder
+from pairlearn.tables.columns import restored_column
 from pairlearn.tables.labels import LabelRule
+from pairlearn.tables.number_columns import NumberColumn
 from pairlearn.tables.rows import Block
 
 __all__ = ["VERSION", "TableEncoder"]
@@ -46,7 +44,7 @@ class TableEncoder:
 
     Examples
     --------
-    >>> from pairlearn.tables.columns import CategoryColumn
+    >>> from pairlearn.tables.word_columns import CategoryColumn
     >>> age, plan = NumberColumn("age"), CategoryColumn("plan")
     >>> block = Block("a.csv", {"plan": ("pro", "free"), "age": ("31", "")},
     ...               np.array([2, 3]), 0, 4)

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError, Refusal, Refusals
 from pairlearn.streams.readers.schema import listed
-from pairlearn.tables.columns import ColumnEncoder, make_column
+from pairlearn.tables.column import ColumnEncoder
+from pairlearn.tables.columns import make_column
 from pairlearn.tables.encoding import TableEncoder
 from pairlearn.tables.kinds import UNUSED, Decision, decide
 from pairlearn.tables.labels import LabelRule

@@ -65,7 +65,7 @@ class TableReader(Reader):
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from pairlearn.tables.columns import NumberColumn
+    >>> from pairlearn.tables.number_columns import NumberColumn
     >>> encoder = TableEncoder([NumberColumn("age")])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "a.csv")
