@@ -4,7 +4,9 @@
 Workers have one thread each, and the clock is that of the wall, since the work is done elsewhere;
 these ratios mean something only where nothing else runs. Processor time does anywhere: that of the
 worker, and that of client and scheduler, against the same training without Dask, in one process
-with one thread, file after file. Bytes are those of the states that partitions send.
+with one thread, file after file. Bytes are those of the states that partitions send. One process,
+one worker and two take turns, and the least time of each counts: what a neighbour on the same
+machine takes away in one turn is not ours.
 
 Run alone with ``python -m benchmarks --only distributed``.
 """
@@ -30,13 +32,12 @@ def run(effort: Effort) -> list[Row]:
     """Compare one process, one worker and two workers; count bytes and memory."""
     try:
         import dask
-
-        import distributed
     except ImportError as error:
         raise UnavailableError("needs pip install 'pairlearn[dask]'") from error
     n = effort.pick(200_000, 2_000_000)
     # Files of 12 MB, of which a worker must be able to read one in little memory, then of 60 MB.
     layouts = effort.pick(4, 40), effort.pick(2, 8)
+    alone: dict[tuple[int, str], tuple[float, Any, int, int, float]] = {}
     seconds: dict[tuple[int, str, int], float] = {}
     spent: dict[tuple[int, str, int], tuple[float, float]] = {}
     peak = 0.0
@@ -48,35 +49,13 @@ def run(effort: Effort) -> list[Row]:
         folders = {n_files: Path(home) / str(n_files) for n_files in layouts}
         for n_files, folder in folders.items():
             _write(folder, n, n_files)
-        alone = {
-            (n_files, loss): _alone(folder, loss)
-            for n_files, folder in folders.items()
-            for loss in LOSSES
-        }
-        for n_workers in (1, 2):
-            with (
-                distributed.LocalCluster(
-                    n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
-                ) as cluster,
-                distributed.Client(cluster) as client,
-            ):
-                for n_files, folder in folders.items():
-                    X, y = _collections(folder)
-                    _fit(X, y, "square", client)
-                    # As in one process. With the first file Dask lets Arrow have all processors.
-                    client.run(one_reader)
-                    for loss in LOSSES:
-                        key = n_files, loss, n_workers
-                        before = processor_seconds(client)
-                        begin = time.perf_counter()
-                        found = _fit(X, y, loss, client)
-                        seconds[key] = time.perf_counter() - begin
-                        after = processor_seconds(client)
-                        spent[key] = after[0] - before[0], after[1] - before[1]
-                        gap = np.abs(found.coef_ - alone[n_files, loss][1].coef_).max()
-                        assert gap <= 1e-9 * np.abs(found.coef_).max(), "Dask changed the model"
-                    if n_files == layouts[0]:
-                        peak = max(peak, *client.run(peak_mb).values())
+        for _ in range(effort.pick(1, 3)):
+            for n_files, folder in folders.items():
+                for loss in LOSSES:
+                    turn = _alone(folder, loss)
+                    alone[n_files, loss] = min(turn, alone.get((n_files, loss), turn), key=_taken)
+            for n_workers in (1, 2):
+                peak = max(peak, _turn(folders, n_workers, alone, seconds, spent))
     rows = []
     for n_files, loss in alone:
         took, _, n_passes, moved, cpu = alone[n_files, loss]
@@ -107,6 +86,51 @@ def run(effort: Effort) -> list[Row]:
         )
     )  # fmt: skip
     return rows
+
+
+def _turn(
+    folders: dict[int, Path],
+    n_workers: int,
+    alone: dict[tuple[int, str], tuple[float, Any, int, int, float]],
+    seconds: dict[tuple[int, str, int], float],
+    spent: dict[tuple[int, str, int], tuple[float, float]],
+) -> float:
+    """Fit once each with so many workers, keep the least times, return the peak memory.
+
+    The peak is that with the smaller files: `folders` begins with them.
+    """
+    import distributed
+
+    peak = 0.0
+    with (
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        for n_files, folder in folders.items():
+            X, y = _collections(folder)
+            _fit(X, y, "square", client)
+            # As in one process. With the first file Dask lets Arrow have all processors.
+            client.run(one_reader)
+            for loss in LOSSES:
+                key = n_files, loss, n_workers
+                before = processor_seconds(client)
+                begin = time.perf_counter()
+                found = _fit(X, y, loss, client)
+                took = time.perf_counter() - begin
+                after = processor_seconds(client)
+                used = after[0] - before[0], after[1] - before[1]
+                seconds[key] = min(took, seconds.get(key, took))
+                spent[key] = min(used, spent.get(key, used))
+                gap = np.abs(found.coef_ - alone[n_files, loss][1].coef_).max()
+                assert gap <= 1e-9 * np.abs(found.coef_).max(), "Dask changed the model"
+            peak = peak or max(client.run(peak_mb).values())
+    return peak
+
+
+def _taken(turn: tuple[float, Any, int, int, float]) -> float:
+    return turn[0]
 
 
 def _collections(folder: Path) -> tuple[Any, Any]:
