@@ -112,19 +112,19 @@ def margin_objective(torch: Any, *, mode: str, lr: float) -> Objective:
     return Objective(lambda device: OfScores(device=device), make_optimizer=optimizer)
 
 
-def plain_batches(torch: Any, n: int, seed: int) -> Iterator[Any]:
+def plain_batches(torch: Any, n: int, seed: int, n_epochs: int) -> Iterator[Any]:
     """Yield the batches of each epoch, a shuffle of all examples."""
     generator = torch.Generator().manual_seed(seed)
-    for _ in range(EPOCHS):
+    for _ in range(n_epochs):
         yield torch.split(torch.randperm(n, generator=generator), BATCH)
 
 
-def balanced_batches(torch: Any, labels: Any, seed: int) -> Iterator[Any]:
+def balanced_batches(torch: Any, labels: Any, seed: int, n_epochs: int) -> Iterator[Any]:
     """Yield as many batches for each epoch, half of each positive."""
     from pairlearn.torch import BalancedSampler
 
     sampler = BalancedSampler(labels, BATCH, seed=seed)
-    for _ in range(EPOCHS):
+    for _ in range(n_epochs):
         yield map(torch.tensor, sampler)
 
 
@@ -147,6 +147,7 @@ def run_one(
     *,
     chosen: Mapping[str, Objective],
     n_digits: int | None,
+    n_epochs: int,
 ) -> dict[str, float]:
     """Train a network on each objective, on one draw of the digits, and return their test AUC."""
     rng = np.random.default_rng(seed)
@@ -171,12 +172,13 @@ def run_one(
         else:
             optimizer = objective.make_optimizer(network, loss)
         epochs = (
-            balanced_batches(torch, y, seed)
+            balanced_batches(torch, y, seed, n_epochs)
             if objective.balanced
-            else plain_batches(torch, len(y), seed)
+            else plain_batches(torch, len(y), seed, n_epochs)
         )
         for epoch, batches in enumerate(epochs):
-            if epoch in (EPOCHS // 2, 3 * EPOCHS // 4) and hasattr(optimizer, "update_regularizer"):
+            late = epoch in (n_epochs // 2, 3 * n_epochs // 4)
+            if late and hasattr(optimizer, "update_regularizer"):
                 optimizer.update_regularizer(decay_factor=10)
             for batch in batches:
                 rows = batch.to(device)
@@ -208,6 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--share", type=float, action="append", help="of positives; .01 and .1")
     parser.add_argument("--only", action="append", help="an objective; the baseline always runs")
     parser.add_argument("--digits", type=int, help="of the training digits so many alone; all")
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--device", default="auto")
     options = parser.parse_args(arguments)
     if options.prepare:
@@ -231,10 +234,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begin = time.perf_counter()
     for share in options.share or (0.01, 0.1):
         runs = [
-            run_one(torch, data, share, seed, device, chosen=chosen, n_digits=options.digits)
+            run_one(
+                torch, data, share, seed, device,
+                chosen=chosen, n_digits=options.digits, n_epochs=options.epochs,
+            )
             for seed in range(options.seeds)
-        ]
-        print(f"\n{share:.0%} positives, {options.seeds} seeds, {device}\n")
+        ]  # fmt: skip
+        print(
+            f"\n{share:.0%} positives, {options.seeds} seeds, {options.epochs} epochs, {device}\n"
+        )
         print(f"| objective | test AUC | difference to {BASELINE} |")
         print("| --- | --- | --- |")
         for name in runs[0]:
