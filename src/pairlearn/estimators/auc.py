@@ -211,7 +211,9 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
     max_fpr, min_tpr : float or None, default=None
         For ``objective="partial_auc"``.
     power : float or None, default=None
-        For ``objective="push"``: the larger, the more the highest negatives count; 8 if None.
+        For ``objective="push"``: the larger, the more the highest negatives count. If None, the
+        better of 2 and 8 on held-out data where the exact solver chooses the ridge, else 8;
+        `choice_.top` says which.
     costs : tuple of two floats or None, default=None
         For ``threshold="cost"``: what a false positive and a false negative cost. Weights of
         examples multiply them.
