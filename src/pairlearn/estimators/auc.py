@@ -683,7 +683,8 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
         )
         self.trace_ = fit.trace
         if self.verbose:
-            chosen = f"exact solver, {type(self.loss_).__name__}, ridge {fit.choice.ridge:g}"
+            top = "" if fit.choice.top is None else f"{fit.choice.top!r} of "
+            chosen = f"exact solver, {top}{type(self.loss_).__name__}, ridge {fit.choice.ridge:g}"
             told = "" if fit.choice.auc is None else f", {_evidence(fit.choice, objective.title)}"
             print(f"{chosen}{told}", file=sys.stderr)
         return fit.w, fit.choice
