@@ -6,7 +6,9 @@ import pytest
 import scipy.sparse
 
 from pairlearn import AUCClassifier, AveragePrecision, Hats, PartialAUC, SquaredHinge
+from pairlearn.estimators import exact
 from pairlearn.estimators.objectives import as_objective
+from pairlearn.solvers.top import Push
 from pairlearn.validation import AssumptionWarning, DivergenceError
 
 
@@ -58,6 +60,39 @@ def test_the_ridge_is_chosen_by_the_metric_asked_for():
     precision = AUCClassifier(objective="average_precision", random_state=0).fit(X, y)
     training = AveragePrecision()(y, precision.decision_function(X))
     assert abs(precision.held_out_auc_ - training) < 0.08
+
+
+def test_the_power_of_the_push_is_chosen_with_the_ridge(capsys):
+    X, y = two_directions(120)
+    settings = {"objective": "push", "validation_fraction": 0.5, "random_state": 0}
+    model = AUCClassifier(**settings).fit(X, y)
+    choice = model.choice_
+    assert {tried.values["power"] for tried in choice.tried} == {2.0, 8.0}
+    assert choice.evidence.auc == max(tried.auc for tried in choice.tried)
+    assert choice.top == Push(choice.evidence.values["power"])
+    # What was chosen is what was minimised.
+    named = AUCClassifier(power=choice.top.power, ridge=choice.ridge, **settings).fit(X, y)
+    np.testing.assert_allclose(model.coef_, named.coef_, rtol=2e-2, atol=1e-3)
+    # A power that is given is kept, and a given ridge leaves nothing to choose.
+    given = AUCClassifier(power=3.0, **settings).fit(X, y)
+    assert {tried.values["power"] for tried in given.choice_.tried} == {3.0}
+    assert AUCClassifier(ridge=0.1, verbose=1, **settings).fit(X, y).choice_.top == Push(8.0)
+    assert "Push(power=8.0) of SquaredHinge, ridge 0.1" in capsys.readouterr().err
+
+
+def test_held_out_precision_is_that_of_the_share_of_positives(monkeypatch):
+    # Fewer negatives take part in the choice, but precision stays that of all of them.
+    X, y = two_directions(1500)
+    kept = (y == 0) | (np.arange(len(y)) % 4 == 0)
+    X, y = X[kept], y[kept]
+    monkeypatch.setattr(exact, "_CAP", 150)
+    model = AUCClassifier(
+        objective="average_precision", validation_fraction=0.5, random_state=0
+    ).fit(X, y)
+    training = AveragePrecision()(y, model.decision_function(X))
+    assert abs(model.held_out_auc_ - training) < 0.08
+    thinned = np.flatnonzero((y == 1) | (np.cumsum(y == 0) <= 150))
+    assert AveragePrecision()(y[thinned], model.decision_function(X[thinned])) > training + 0.12
 
 
 def test_the_top_of_the_list_is_better_where_it_differs():

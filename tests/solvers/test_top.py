@@ -66,6 +66,35 @@ def test_soft_average_precision_is_that_of_the_reference_and_sharpens():
     assert 1.0 - found(ranks)[0] == pytest.approx(wanted, rel=1e-9)
 
 
+def test_soft_counts_keep_their_digits_and_their_ties():
+    positive, scores, weight = sample()
+    function = SmoothPrecision().of_scores(SquaredHinge(), positive, weight)
+    value, gradient = function(scores)
+    # An outlier, or a common offset, does not round the others away.
+    far, slopes = function(scores + 2.0**30)
+    assert far == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(slopes, gradient, atol=1e-6)
+    scores[~positive & (scores == scores[~positive].min())] = -1e12
+    assert function(scores)[0] == pytest.approx(value, rel=1e-3)
+    plain = SmoothPrecision().of_scores(SquaredHinge(), positive, None)
+    # Steps of 1 that are lost in rounding, whole numbers at the ends of cells, and ties.
+    ranks = 1e17 * np.argsort(np.argsort(scores)).astype(float)
+    for some in (ranks, np.round(scores), np.zeros(len(scores))):
+        wanted = soft_average_precision(some, positive)
+        assert 1.0 - plain(some)[0] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_soft_precision_has_the_same_minimum_from_another_start():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(150, 3))
+    y = np.where(X[:, 0] + rng.normal(size=150) > 0.8, 1.0, -1.0)
+    objective = TopObjective(DenseRows(X), y, SquaredHinge(), None, SmoothPrecision())
+    settings = {"tolerance": 1e-13, "max_iterations": 2000}
+    w, _ = objective.minimise(0.01, **settings)
+    for start in (np.zeros(3), np.array([0.5, 1.0, -1.0]), 3.0 * w):
+        np.testing.assert_allclose(objective.minimise(0.01, start, **settings)[0], w, atol=2e-3)
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
 def test_gradients_are_finite_differences(objective, loss):

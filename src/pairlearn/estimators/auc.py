@@ -211,7 +211,9 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
     max_fpr, min_tpr : float or None, default=None
         For ``objective="partial_auc"``.
     power : float or None, default=None
-        For ``objective="push"``: the larger, the more the highest negatives count; 8 if None.
+        For ``objective="push"``: the larger, the more the highest negatives count. If None, the
+        better of 2 and 8 on held-out data where the exact solver chooses the ridge, else 8;
+        `choice_.top` says which.
     costs : tuple of two floats or None, default=None
         For ``threshold="cost"``: what a false positive and a false negative cost. Weights of
         examples multiply them.
@@ -681,7 +683,8 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
         )
         self.trace_ = fit.trace
         if self.verbose:
-            chosen = f"exact solver, {type(self.loss_).__name__}, ridge {fit.choice.ridge:g}"
+            top = "" if fit.choice.top is None else f"{fit.choice.top!r} of "
+            chosen = f"exact solver, {top}{type(self.loss_).__name__}, ridge {fit.choice.ridge:g}"
             told = "" if fit.choice.auc is None else f", {_evidence(fit.choice, objective.title)}"
             print(f"{chosen}{told}", file=sys.stderr)
         return fit.w, fit.choice

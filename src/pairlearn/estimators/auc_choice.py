@@ -27,6 +27,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.sweep import Sweep
+from pairlearn.solvers.top import TopOfList
 
 if TYPE_CHECKING:
     from pairlearn.theory import Advice
@@ -200,6 +201,8 @@ class Choice:
     tried: tuple[Tried, ...] = ()
     #: Which features were chosen, and why; None where they were given.
     features: FeatureChoice | None = None
+    #: What an exact fit minimised for the top of the list; None for the mean over all pairs.
+    top: TopOfList | None = None
 
     @property
     def auc(self) -> float | None:

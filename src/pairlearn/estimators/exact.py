@@ -4,28 +4,29 @@
 Ridges from strong to weak are tried on stratified folds, three times over if the rarer class is
 small: the choice on a handful of positives is noise, and repetition is the only cure. A fold starts
 from its own last model, never from one that has seen its held-out part. Two ridges without gain end
-the search. At most 2,000 examples of each class take part; the model is trained on all.
+the search. At most 2,000 examples of each class take part; the model is trained on all. Where an
+objective has rivals, each goes through the ridges, and the best of all wins.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.auc_choice import Choice, Tried
-from pairlearn.estimators.objectives import Objective
+from pairlearn.estimators.objectives import Objective, of_data
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
 from pairlearn.metrics import roc_auc
-from pairlearn.solvers.batch import ExactSolver
+from pairlearn.solvers.batch import ExactSolver, PairObjective
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.top import Push, TopOfList
 
 __all__ = ["ExactFit", "choose_ridge", "fit_exact", "is_cheap", "is_exact", "threads"]
 
@@ -37,7 +38,7 @@ Vector = NDArray[np.float64]
 _CHEAP_PRODUCTS, _CHEAP_WIDTH, _CHEAP_NUMBERS, _CHEAP_PAIRS = 5e7, 100, 4_000_000, 250_000
 #: Ridges for rows of mean variance 1 are powers of ten, from 100 down to so many. Rows of very many
 #: columns, whose pairs are far apart, begin with stronger ones.
-_WEAKEST, _WIDE = -6, 100
+_STRONGEST, _WEAKEST, _WIDE = 2, -6, 100
 #: Narrow sparse rows are made dense if that takes at most so many times the numbers, or few.
 _FILLED, _FEW_NUMBERS = 10, 100_000
 #: At most so many examples of each class choose the ridge; for a loss that visits all pairs, fewer.
@@ -152,7 +153,8 @@ def fit_exact(
         A smooth convex loss.
     ridge : float, optional
         The ridge; by default the best of a grid by the metric of the objective on held-out
-        training data. Of equals, the largest.
+        training data. Of equals, the largest. Rivals of the objective are tried with it, but not
+        if it is given.
     weight : ndarray of shape (n,) or (0,)
         Weights of the examples; held-out pairs all count the same.
     validation_fraction : float
@@ -176,26 +178,27 @@ def fit_exact(
         rows, y, weight = rows.take(kept), y[kept], weight[kept]
     rows = _ready(rows)
     start = None
-    choice = Choice(ridge=ridge)
+    choice = Choice(ridge=ridge, top=objective.top)
     if ridge is None:
         choice, start = choose_ridge(
             rows, y, loss, weight, validation_fraction, n_jobs, rng, objective
         )
     assert choice.ridge is not None
-    on_all = objective.of_data(rows, y, loss, weight if len(weight) else None)
+    on_all = of_data(choice.top, rows, y, loss, weight if len(weight) else None)
     w, n_evaluations = on_all.minimise(choice.ridge, start, tolerance=_effort(rows).fine)
     n_positive = int(np.count_nonzero(y > 0))
     n_pairs = n_positive * (len(y) - n_positive)
     return ExactFit(w, choice, Trace(n_evaluations, n_evaluations * n_pairs))
 
 
-def _ridges(d: int, strongest: int = 2) -> list[float]:
+def _ridges(d: int, top: TopOfList | None = None) -> list[float]:
     """Return the ridges to try for rows of d columns, from strong to weak.
 
     >>> _ridges(20)[0], _ridges(20_000)[0]
     (100.0, 10000.0)
     """
     wide = math.floor(math.log10(max(d / _WIDE, 1.0)))
+    strongest = _STRONGEST if top is None else top.strongest_ridge
     return [10.0**exponent for exponent in range(strongest + wide, _WEAKEST - 1, -1)]
 
 
@@ -214,49 +217,76 @@ def choose_ridge(
     The arguments are those of `fit_exact`.
     """
     cap = _ALL_PAIRS_CAP if _visits_pairs(loss) else _CAP
-    kept = np.concatenate(
-        [rng.permutation(np.flatnonzero(y == sign))[:cap] for sign in (-1.0, 1.0)]
-    )
+    members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
+    kept = np.concatenate([rng.permutation(some)[:cap] for some in members])
     part, part_y = rows.take(kept), y[kept]
+    # The share of positives, which precision depends on, stays what it is. Objectives and metrics
+    # that compare the classes only do not see the difference.
+    shares = None
+    if objective.top is not None and len(kept) < len(y):
+        shares = np.concatenate([np.full(min(len(m), cap), len(m) / cap) for m in members])
+        shares = np.maximum(shares, 1.0)
     part_weight = weight[kept] if len(weight) else None
+    if shares is not None:
+        part_weight = shares if part_weight is None else shares * part_weight
     effort = _effort(rows)
     folds = _folds(part_y, max(round(1.0 / validation_fraction), 2), effort.many, rng)
-    held = [(part.take(test), part_y[test]) for _, test in folds]
-    objectives = [
-        objective.of_data(
-            part.take(train), part_y[train], loss,
-            None if part_weight is None else part_weight[train],
-        )
-        for train, _ in folds
-    ]  # fmt: skip
-    models: list[Vector | None] = [None] * len(folds)
+    trained = [
+        (part.take(k), part_y[k], loss, None if part_weight is None else part_weight[k])
+        for k, _ in folds
+    ]
+    held = [part.take(test) for _, test in folds]
+
+    def measure(w: Vector, k: int) -> float:
+        test = folds[k][1]
+        # Of two equal numbers the quicker: this one is counted in whole numbers.
+        if objective.top is None:
+            return roc_auc(part_y[test], held[k].scores(w))
+        weights = None if shares is None else shares[test]
+        return objective.metric(part_y[test] > 0, held[k].scores(w), sample_weight=weights)
+
     tried: list[Tried] = []
-    best, start, without_gain = -1.0, np.zeros(rows.shape[1]), 0
-
-    # Of two equal numbers the quicker: this one is counted in whole numbers.
-    measure = roc_auc if objective.top is None else objective.metric
-
-    def train(ridge: float, k: int) -> Vector:
-        return objectives[k].minimise(ridge, models[k], tolerance=effort.rough)[0]
-
+    best, start = Choice(), np.zeros(rows.shape[1])
     with threads(n_jobs) as run:
-        for ridge in _ridges(rows.shape[1], objective.strongest):
-            found: list[Vector] = list(run(partial(train, ridge), range(len(folds))))
-            models[:] = found
-            aucs = [
-                measure(labels, test.scores(w))
-                for (test, labels), w in zip(held, found, strict=True)
-            ]
-            tried.append(Tried.of({"ridge": ridge}, aucs))
-            if tried[-1].auc > best:
-                best, without_gain = tried[-1].auc, 0
-                start = np.mean(found, axis=0)
-            else:
-                without_gain += 1
-            if without_gain == effort.patience:
-                break
-    chosen = max(tried, key=lambda one: one.auc)
-    return Choice(ridge=chosen.values["ridge"], evidence=chosen, tried=tuple(tried)), start
+        for top in (objective.top, *objective.rivals):
+            objectives = [of_data(top, *one) for one in trained]
+            ridges = _ridges(rows.shape[1], top)
+            for ridge, models, values in _path(objectives, ridges, measure, effort, run):
+                tried.append(Tried.of({"ridge": ridge, **_values_of(top)}, values))
+                if best.auc is None or tried[-1].auc > best.auc:
+                    best = Choice(ridge=ridge, evidence=tried[-1], top=top)
+                    start = np.mean(models, axis=0)
+    return replace(best, tried=tuple(tried)), start
+
+
+def _path(
+    objectives: Sequence[PairObjective],
+    ridges: Sequence[float],
+    measure: Callable[[Vector, int], float],
+    effort: _Effort,
+    run: Callable[..., Any],
+) -> Iterator[tuple[float, list[Vector], list[float]]]:
+    """Yield ridges with the models of the folds and their worth, until nothing more is gained."""
+    last: Sequence[Vector | None] = [None] * len(objectives)
+    best, without_gain = -1.0, 0
+    for ridge in ridges:
+
+        def train(k: int, ridge: float = ridge, last: Sequence[Vector | None] = last) -> Vector:
+            return objectives[k].minimise(ridge, last[k], tolerance=effort.rough)[0]
+
+        last = models = list(run(train, range(len(objectives))))
+        values = [measure(w, k) for k, w in enumerate(models)]
+        yield ridge, models, values
+        worth = float(np.mean(values))
+        without_gain = 0 if worth > best else without_gain + 1
+        best = max(best, worth)
+        if without_gain == effort.patience:
+            return
+
+
+def _values_of(top: TopOfList | None) -> dict[str, float]:
+    """Return what tells candidates apart besides the ridge."""
+    return {"power": top.power} if isinstance(top, Push) else {}
 
 
 def _effort(rows: Rows) -> _Effort:
