@@ -312,6 +312,35 @@ def test_a_batch_with_one_class_is_counted_and_reported_once():
         assert int(loss.n_without_pairs) == count
 
 
+@pytest.mark.parametrize("odd", [2, -2, 0.5])
+def test_labels_of_another_kind_are_refused(odd):
+    # They used to be negative or positive by their sign.
+    for use in (lambda y: AUCLoss()(torch.zeros(3), y), lambda y: BalancedSampler(y, 2)):
+        with pytest.raises(ValueError, match=rf"-1 and 1, or bool, got {odd}; pass labels == c"):
+            use(torch.tensor([0, 1, odd]))
+    for loss in (AUCLoss(), RankingLoss(), ErrorEntropyLoss(1.0)):
+        with pytest.raises(ValueError, match="labels contain NaN or infinity"):
+            loss(torch.zeros(2), torch.tensor([1.0, float("nan")]))
+
+
+@pytest.mark.parametrize("kind", [AUCLoss, RankingLoss])
+def test_a_loss_of_margins_may_be_a_module_with_parameters(kind):
+    class Slope(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.slope = torch.nn.Parameter(torch.tensor(2.0))
+
+        def forward(self, margins):
+            return torch.relu(1.0 - self.slope * margins)
+
+    loss = kind(Slope())
+    assert list(loss.state_dict()) == ["n_steps", "n_without_pairs", "_function.slope"]
+    found = loss(torch.tensor([0.25, 0.0]), torch.tensor([1, 0]))
+    found.backward()
+    assert found.item() == 0.5
+    assert loss._function.slope.grad.item() == -0.25
+
+
 def test_what_is_refused():
     loss = AUCLoss(pairing="memory")
     labels = torch.tensor([0, 1])

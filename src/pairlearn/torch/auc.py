@@ -10,7 +10,13 @@ from torch import Tensor
 
 from pairlearn.torch.margins import MarginLoss, as_margin_loss, pair_total
 from pairlearn.torch.memory import Memory, ScoreMemory
-from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights
+from pairlearn.torch.pairwise import (
+    PairwiseLoss,
+    Totals,
+    as_positive,
+    check_batch,
+    check_weights,
+)
 
 __all__ = ["AUCLoss", "PartialAUCLoss"]
 
@@ -65,10 +71,11 @@ class AUCLoss(PairwiseLoss):
         margin: float | None = None,
         memory: int | ScoreMemory | None = None,
     ) -> None:
-        self._name = loss
-        function, self._margin = as_margin_loss(loss, margin)
+        function, wanted = as_margin_loss(loss, margin)
         super().__init__(pairing=pairing, memory=as_memory(pairing, memory, n_classes=2))
-        self._function = function
+        # After the base class, and once: a loss that is a module becomes a part of this one.
+        self._name = loss if isinstance(loss, str) else None
+        self._margin, self._function = wanted, function
 
     def forward(
         self, scores: Tensor, labels: Tensor, sample_weight: Tensor | None = None
@@ -80,7 +87,7 @@ class AUCLoss(PairwiseLoss):
         scores : Tensor of shape (n,) or (n, 1)
             Scores; half precision is taken to single precision first.
         labels : Tensor of shape (n,) or (n, 1)
-            Above 0 for positive examples: 0 and 1, -1 and 1, or bool.
+            0 and 1, -1 and 1, or bool; others are refused.
         sample_weight : Tensor of shape (n,), optional
             A pair weighs the product of the weights of its examples, see `PairwiseLoss`.
 
@@ -90,7 +97,8 @@ class AUCLoss(PairwiseLoss):
             The mean over the pairs that count; zero, with a gradient of zero, if there is none.
         """
         scores, labels = check_batch("scores", scores, labels)
-        return self.mean_over_pairs(scores, labels > 0, check_weights(scores, sample_weight))
+        weights = check_weights(scores, sample_weight)
+        return self.mean_over_pairs(scores, as_positive(labels), weights)
 
     def classes(self, labels: Tensor) -> Tensor:
         """Return 1 for positive examples and 0 for the others."""
@@ -147,13 +155,13 @@ class AUCLoss(PairwiseLoss):
     def why_no_pairs(self) -> str:
         """Return why a batch can be without a pair that counts, and what helps."""
         return (
-            "the batch holds one class only (labels above 0 are positive); take balanced batches "
+            "the batch holds one class only; take balanced batches "
             "(BalancedSampler), larger ones, or a memory."
         )
 
     def extra_repr(self) -> str:
         """Return what `print` shows."""
-        return f"loss={self._name!r}, {super().extra_repr()}"
+        return f"loss={self._name or self._function!r}, {super().extra_repr()}"
 
 
 class PartialAUCLoss(AUCLoss):

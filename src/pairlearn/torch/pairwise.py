@@ -12,7 +12,15 @@ from torch import Tensor, nn
 from pairlearn.torch.memory import Memory
 from pairlearn.validation import DivergenceError
 
-__all__ = ["PAIRINGS", "PairwiseLoss", "Totals", "check_batch", "check_weights", "products"]
+__all__ = [
+    "PAIRINGS",
+    "PairwiseLoss",
+    "Totals",
+    "as_positive",
+    "check_batch",
+    "check_weights",
+    "products",
+]
 
 #: Sums of losses, each with its number of pairs, or what they weigh; the loss is the mean of their
 #: means.
@@ -164,6 +172,23 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
         return f'pairing="{self.pairing}"'
 
 
+def as_positive(labels: Any) -> Any:
+    """Return which examples are positive.
+
+    >>> as_positive(torch.tensor([-1.0, 1.0])).tolist()
+    [False, True]
+    """
+    if labels.dtype is torch.bool:
+        return labels
+    known = (labels == 0) | (labels == 1) | (labels == -1)
+    if not bool(known.all()):
+        raise ValueError(
+            f"labels must be 0 and 1, -1 and 1, or bool, got {labels[~known][0].item()}; pass "
+            "labels == c, with the class c that is positive."
+        )
+    return labels > 0
+
+
 def check_weights(values: Tensor, weights: Any) -> Any:
     """Return the weights of a batch, in the type of its values; None if there are none."""
     if weights is None:
@@ -214,6 +239,8 @@ def check_batch(name: str, values: Any, labels: Any, *, vector: bool = True) -> 
         )
     if not values.is_floating_point():
         raise TypeError(f"{name} must be floating-point numbers, got {values.dtype}.")
+    if labels.is_floating_point() and not bool(torch.isfinite(labels).all()):
+        raise ValueError("labels contain NaN or infinity; leave such examples out.")
     # Sums over many pairs need more digits than mixed precision gives.
     return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values), labels
 

@@ -47,7 +47,8 @@ class RankingLoss(PairwiseLoss):
             )
         function, _ = as_margin_loss(loss, margin)
         super().__init__(pairing=pairing)
-        self._name, self._function = loss, function
+        self._name = loss if isinstance(loss, str) else None
+        self._function = function
 
     def forward(
         self,
@@ -109,4 +110,4 @@ class RankingLoss(PairwiseLoss):
 
     def extra_repr(self) -> str:
         """Return what `print` shows."""
-        return f"loss={self._name!r}, {super().extra_repr()}"
+        return f"loss={self._name or self._function!r}, {super().extra_repr()}"

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
+from pairlearn.torch.pairwise import as_positive
 from pairlearn.validation import check_count, check_fraction
 
 __all__ = ["BalancedSampler"]
@@ -50,12 +51,11 @@ class BalancedSampler(Sampler):  # type: ignore[misc]
     """
 
     def __init__(self, labels: Any, batch_size: int, *, share: float = 0.5, seed: int = 0) -> None:
-        positive = torch.as_tensor(labels).detach().cpu().ravel() > 0
+        positive = as_positive(torch.as_tensor(labels).detach().cpu().ravel())
         members = [torch.nonzero(positive == kind)[:, 0] for kind in (False, True)]
         if not all(map(len, members)):
             raise ValueError(
-                f"a balanced batch needs both classes, got {len(positive)} labels of one class "
-                "(labels above 0 are positive)."
+                f"a balanced batch needs both classes, got {len(positive)} labels of one class."
             )
         self.batch_size = check_count("batch_size", batch_size, minimum=2)
         self.share = check_fraction("share", share)
