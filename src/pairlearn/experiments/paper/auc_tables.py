@@ -45,11 +45,12 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         raise ValueError(
             f"{name} has the methods {', '.join(table.rows)}; none of them was asked for."
         )
+    # Before the data, which may have to be fetched.
+    device = find_device(settings.device)
     datasets = shelf.take(PAPER_SETS)
     title = f"{table.caption} ({table.where})"
     if not datasets:
         return Outcome(name, title, "no data set is at hand, so nothing was run.", ())
-    device = find_device(settings.device)
     if device is not None:
         return _on_device(name, title, table, datasets, methods, settings, device)
     comparison = run_comparison(datasets, methods, settings=settings, n_splits=25)
