@@ -8,7 +8,6 @@ way ("Y", "yes", "N", "no"), these are the classes.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,14 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.schema import bucket_of
-from pairlearn.tables.values import STYLES, is_missing, parse_number, style_of, yes_or_no
+from pairlearn.tables.values import (
+    STYLES,
+    is_missing,
+    parse_each,
+    parse_number,
+    style_of,
+    yes_or_no,
+)
 
 __all__ = ["LabelRule", "query_numbers"]
 
@@ -150,28 +156,18 @@ class LabelRule:
         >>> rule.apply(["Yes", "no", "perhaps"])
         (array([ 1.,  0., nan]), {2: "label 'perhaps' is not among the classes"})
         """
-        known: dict[str, float] = {}
-        y = np.empty(len(texts))
-        wrong: dict[int, str] = {}
-        for k, text in enumerate(texts):
-            value = known.get(text)
-            if value is None:
-                value = known[text] = self._value(text)
-            y[k] = value
-            if value != value:
-                wrong[k] = self._reason(text)
-        return y, wrong
+        y, _ = parse_each(texts, self._value)
+        return y, {k: self._reason(texts[k]) for k in np.flatnonzero(np.isnan(y)).tolist()}
 
-    def _value(self, text: str) -> float:
+    def _value(self, text: str) -> float | None:
         if self.codes is None:
-            number = parse_number(text, self.style)
-            return math.nan if number is None else number
+            return parse_number(text, self.style)
         code = self.codes.get(_fold(text))
         if code is None and self.kind == "classes":
             number = parse_number(text)
             code = next((k for k, value in enumerate(self.values)
                          if number is not None and value == number), None)  # fmt: skip
-        return math.nan if code is None else float(code)
+        return code
 
     def _reason(self, text: str) -> str:
         if is_missing(text):

@@ -20,6 +20,7 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.losses import Logistic, PairLoss
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient, check_smooth
+from pairlearn.privacy.mechanisms.localized import LocalizedMechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector, rounding_drift
 from pairlearn.solvers.localized import stage_sizes
@@ -122,7 +123,7 @@ class AllPairsGradient(Mechanism):
 
 
 @dataclass(frozen=True)
-class LocalizedGradient(Mechanism):
+class LocalizedGradient(LocalizedMechanism):
     r"""Localized full-gradient descent with output noise: DPEGD of Xue et al. (2021), corrected.
 
     Stage k takes n_k = floor(n / 2^k) examples of its own (the first stage also gets the
@@ -169,11 +170,6 @@ class LocalizedGradient(Mechanism):
     step: float = 16.0
 
     name = "localized_gradient"
-    composes = False
-    relations = ("replace",)
-    missing_relation = (
-        "Stages are blocks of rows: adding or removing one shifts the rows of every stage."
-    )
 
     def __post_init__(self) -> None:
         check_positive("clip", self.clip)
@@ -189,8 +185,6 @@ class LocalizedGradient(Mechanism):
     ) -> PrivateFit:
         """Learn privately, from stages of rows in a secret order; see `Mechanism.fit`."""
         self.check(setting, noise)
-        order = noise.permutation(len(Z))
-        Z, signs = Z[order], signs[order]
         d = setting.n_features
         clip = self.clip * math.sqrt(d)
         ball = self.radius / clip
@@ -199,11 +193,10 @@ class LocalizedGradient(Mechanism):
         mu = setting.mu * (1.0 - 1e-12)
         w = np.zeros(d)
         releases = []
-        start = 0
-        for k, size in enumerate(stage_sizes(setting.n_examples), start=1):
-            part = slice(start, start + size)
-            start += size
-            gradient = PairGradient(Z[part], signs[part], radius=clip)
+        stages = self.blocks(Z, signs, stage_sizes(setting.n_examples), noise)
+        for k, (rows, sides) in enumerate(stages, start=1):
+            size = len(rows)
+            gradient = PairGradient(rows, sides, radius=clip)
             step_size = 4.0**-k * self.step / (clip**2 * setting.n_examples)
             centre, total = w, np.zeros(d)
             for _ in range(size):

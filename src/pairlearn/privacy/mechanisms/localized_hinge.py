@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from pairlearn.domains import ball_or_whole
 from pairlearn.losses import SmoothedHinge
-from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient
+from pairlearn.privacy.mechanisms.localized import LocalizedMechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector
 from pairlearn.solvers.localized import stage_sizes
@@ -93,7 +94,7 @@ class HingeStage:
 
 
 @dataclass(frozen=True)
-class LocalizedHinge(Mechanism):
+class LocalizedHinge(LocalizedMechanism):
     r"""Localized regularised risk minimisation with the hinge loss, and noise on each centre.
 
     Stage k has n_k = floor(n / 2^k) examples of its own (the first also gets the remainder) and,
@@ -164,11 +165,6 @@ class LocalizedHinge(Mechanism):
     locality: float = 1.0
 
     name = "localized_nonsmooth"
-    composes = False
-    relations = ("replace",)
-    missing_relation = (
-        "Stages are blocks of rows: adding or removing one shifts the rows of every stage."
-    )
 
     def __post_init__(self) -> None:
         check_positive("clip", self.clip)
@@ -202,17 +198,15 @@ class LocalizedHinge(Mechanism):
     ) -> PrivateFit:
         """Learn privately, from stages of rows in a secret order; see `Mechanism.fit`."""
         self.check(setting, noise)
-        order = noise.permutation(len(Z))
-        Z, signs = Z[order], signs[order]
         d = setting.n_features
         length = self.clip * math.sqrt(d)
         centre = np.zeros(d)
-        releases, start = [], 0
-        for k, stage in enumerate(self.stages(setting), start=1):
-            part = slice(start, start + stage.n_examples)
-            start += stage.n_examples
+        stages = self.stages(setting)
+        blocks = self.blocks(Z, signs, (stage.n_examples for stage in stages), noise)
+        releases = []
+        for k, (stage, (rows, sides)) in enumerate(zip(stages, blocks, strict=True), start=1):
             noisy, release = release_vector(
-                stage.solve(Z[part], signs[part], centre=centre, length=length),
+                stage.solve(rows, sides, centre=centre, length=length),
                 name=f"minimiser of stage {k}",
                 sensitivity=stage.sensitivity,
                 mu=setting.mu * (1.0 - 1e-12),

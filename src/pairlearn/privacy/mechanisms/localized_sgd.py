@@ -13,8 +13,9 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.losses import Logistic, PairLoss
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.touches import touch_noise
-from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.mechanisms.clipped_pairs import average_of_descent, check_slopes, clip_rows
+from pairlearn.privacy.mechanisms.localized import LocalizedMechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import GRID_STEPS, protect_on_grid, rounding_drift
 from pairlearn.solvers.localized import stage_sizes
@@ -51,7 +52,7 @@ class PairBounds:
 
 
 @dataclass(frozen=True)
-class LocalizedPairSGD(Mechanism):
+class LocalizedPairSGD(LocalizedMechanism):
     r"""Stages of pairwise SGD on disjoint examples, each followed by noise (Algorithm 3).
 
     Stage k has n_k = floor(n / 2^k) examples of its own (the first also gets the remainder; stages
@@ -128,11 +129,6 @@ class LocalizedPairSGD(Mechanism):
     step: float | None = None
 
     name = "localized_sgd"
-    composes = False
-    relations = ("replace",)
-    missing_relation = (
-        "Stages are blocks of rows: adding or removing one shifts the rows of every stage."
-    )
     secret_draws = True
 
     def __post_init__(self) -> None:
@@ -191,27 +187,25 @@ class LocalizedPairSGD(Mechanism):
     ) -> PrivateFit:
         """Learn privately, from stages of rows in a secret order; see `Mechanism.fit`."""
         self.check(setting, noise)
-        order = noise.permutation(len(Z))
-        Z, signs = Z[order], signs[order]
         d = setting.n_features
         bounds = self.bounds(setting)
         sizes = stage_sizes(setting.n_examples)
         passes = math.log(4.0 / setting.delta)
         eta = self._step_size(bounds, sizes, setting)
         centre = np.zeros(d)
-        releases, start = [], 0
-        for k, size in enumerate(sizes, start=1):
+        releases = []
+        for k, (rows, sides) in enumerate(self.blocks(Z, signs, sizes, noise), start=1):
+            size = len(rows)
             n_steps = math.ceil(size * passes)
             step_size = eta / 4.0**k
             average = self._average(
-                Z[start : start + size],
-                signs[start : start + size],
+                rows,
+                sides,
                 noise.draw_indices(size, n_steps + 1),
                 centre=centre,
                 step_size=step_size,
                 bounds=bounds,
             )
-            start += size
             drift = rounding_drift(n_steps, d, radius=bounds.radius)
             worst = bounds.change * step_size * relative_slack
             scale, grid = self._noise(size, n_steps, worst, drift, step_size, bounds, setting)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the localized mechanisms share: stages, each of which sees a block of rows of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.privacy.mechanisms.base import Mechanism
+from pairlearn.privacy.noise import NoiseSource
+
+__all__ = ["LocalizedMechanism"]
+
+Vector = NDArray[np.float64]
+
+
+class LocalizedMechanism(Mechanism):
+    """A mechanism of stages on disjoint blocks of rows: each may spend the whole budget."""
+
+    composes = False
+    relations = ("replace",)
+    missing_relation = (
+        "Stages are blocks of rows: adding or removing one shifts the rows of every stage."
+    )
+
+    @staticmethod
+    def blocks(
+        Z: Vector, signs: Vector, sizes: Iterable[int], noise: NoiseSource
+    ) -> Iterator[tuple[Vector, Vector]]:
+        """Yield the rows and signs of each stage, from all rows in a secret order."""
+        order = noise.permutation(len(Z))
+        start = 0
+        for size in sizes:
+            part = order[start : start + size]
+            start += size
+            yield Z[part], signs[part]
