@@ -22,7 +22,23 @@ from pairlearn.streams.progressive import ProgressiveAUC
 __all__ = ["JsonLines"]
 
 _NAMES = ("a", "b", "c", "d", "", "é", "\ud800", "x" * 300, "$array")
-_VALUES = (0, 1, -1, True, None, "1", 1e59, 1e61, 1e200, -1e155, 1e-320, 2**70, [], {}, 10**400)
+_VALUES: tuple[Any, ...] = (
+    0,
+    1,
+    -1,
+    True,
+    None,
+    "1",
+    1e59,
+    1e61,
+    1e200,
+    -1e155,
+    1e-320,
+    2**70,
+    [],
+    {},
+    10**400,
+)
 _TOKENS = (b'"x"', b'"y"', b'"id"', b"NaN", b"Infinity", b"1e999", b"\\ud800", b"\\u0000", b"[",
            b"{", b"}", b"\xff", b"null", b"-", b"\n", b"\r", b"\x00", b'"', b"," * 5,
            b"9" * 400)  # fmt: skip
@@ -101,12 +117,13 @@ class JsonLines(Target):
     ) -> tuple[Conversation, list[bytes]]:
         """Send lines, and return the answers, each of which must be JSON."""
         talk = talk or self._conversation(options)
-        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        written = io.BytesIO()
+        out = io.TextIOWrapper(written, encoding="utf-8")
         err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), Stopping() as stop:
             for line in _lines(io.BytesIO(b"".join(x + b"\n" for x in lines)), _LIMIT, stop):
                 _reply(talk, line, False, _LIMIT)
-        answers = out.buffer.getvalue().splitlines()  # type: ignore[attr-defined]
+        answers = written.getvalue().splitlines()
         for answer in answers:
             message = json.loads(answer, parse_constant=_not_json)
             assert 0.0 <= message["probability"] <= 1.0, answer
