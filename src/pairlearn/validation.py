@@ -17,6 +17,7 @@ __all__ = [
     "check_generator",
     "check_labels",
     "check_positive",
+    "check_scored",
     "check_vector",
     "check_weights",
     "real_array",
@@ -140,3 +141,25 @@ def check_weights(
             "leave an example out."
         )
     return weight
+
+
+def check_scored(
+    scores: ArrayLike, is_positive: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return the scores of examples, and which are positive, as vectors.
+
+    >>> check_scored(0.5, True)
+    (array([0.5]), array([ True]))
+    """
+    found = np.ascontiguousarray(scores, dtype=np.float64)
+    labels = np.atleast_1d(np.asarray(is_positive))
+    if found.ndim != 1 or found.shape != labels.shape:
+        raise ValueError(
+            f"scores and is_positive must be vectors of one length, got shapes {found.shape} "
+            f"and {labels.shape}."
+        )
+    if not np.isfinite(found).all():
+        raise ValueError("scores contain NaN or infinity; the model has diverged.")
+    if labels.dtype != np.bool_ and not np.isin(labels, (0, 1)).all():
+        raise ValueError("is_positive must hold True and False (or 1 and 0); pass y == 1.")
+    return found, labels

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pairlearn.tables import Decision, Plan, TableEncoder, TableOptions
 
 __all__ = [
-    "TABLES", "decided_lines", "decided_values", "encoder_of", "is_table", "open_encoded",
-    "sources_of", "table_options", "text_size",
+    "TABLES", "decided_lines", "decided_values", "encoder_of", "open_encoded", "sources_of",
+    "table_options", "text_size",
 ]  # fmt: skip
 
 #: Formats whose columns have names and kinds.
@@ -37,11 +37,6 @@ _LABELS = {"auc": "classes", "classes": "groups", "ranking": "numbers", "entropy
 _EXPANDED = 5
 #: A quarter of the columns of a terminal, for names and for notes.
 _NAME = 28
-
-
-def is_table(data: Sequence[str], reading: Reading) -> bool:
-    """Whether the data have columns with names."""
-    return format_of(data, reading) in TABLES
 
 
 def sources_of(data: Sequence[str], form: str) -> list[Any]:

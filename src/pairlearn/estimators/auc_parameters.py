@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -58,19 +57,7 @@ class AUCParameters(StoredDecisions):
     power: float | None
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that mean nothing, alone or together.
-
-        Those of the last time are not looked at again: for a chunk of a stream it would take as
-        long as to learn from it.
-        """
-        given = _PARAMETERS(self)
-        before = self.__dict__.get("_checked_parameters", ())
-        if len(before) == len(given) and all(map(operator.is_, given, before)):
-            return
-        self._check_all_parameters()
-        self._checked_parameters = given
-
-    def _check_all_parameters(self) -> None:
+        """Refuse parameters that mean nothing, alone or together."""
         self._check_decisions()
         if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}.")
@@ -228,8 +215,3 @@ class AUCParameters(StoredDecisions):
             ensure_all_finite=finite is not None,
         )
         return as_rows(X, finite=None if finite is None else True), np.asarray(y)
-
-
-_PARAMETERS = operator.attrgetter(
-    "threshold", "costs", "calibrate", "class_weight", *AUCParameters.__annotations__
-)

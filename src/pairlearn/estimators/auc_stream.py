@@ -104,7 +104,7 @@ class AUCStream(AUCParameters):
         except BaseException:
             if first:
                 # Validation has noted the features of a chunk that was not learned.
-                for name in ("n_features_in_", "feature_names_in_", "_checked_parameters"):
+                for name in ("n_features_in_", "feature_names_in_"):
                     self.__dict__.pop(name, None)
             raise
 

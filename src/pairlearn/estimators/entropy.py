@@ -105,7 +105,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         Radius of the ball around the starting point that the coefficients live in.
     n_passes : float or "auto", default="auto"
         Number of steps in units of the number of examples, shared by the stages of a schedule.
-        "auto" takes 150,000 steps, but at least 1 and at most 200 passes.
+        "auto" takes 130,000 steps, but at least 1 and at most 200 passes.
     schedule : str or Schedule, default="auto"
         "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`),
         "inverse_time" or a schedule, whose scale is then multiplied by the step size.

@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.validation import check_count, check_positive
+from pairlearn.validation import check_count, check_positive, check_scored
 
 __all__ = ["Alarm", "DriftAlarm", "restored_alarm"]
 
@@ -165,17 +165,7 @@ class DriftAlarm:
         int
             How many alarms these examples raised.
         """
-        new = np.atleast_1d(np.asarray(scores, dtype=np.float64))
-        labels = np.atleast_1d(np.asarray(is_positive))
-        if new.ndim != 1 or new.shape != labels.shape:
-            raise ValueError(
-                f"scores and is_positive must be vectors of one length, got shapes {new.shape} "
-                f"and {labels.shape}."
-            )
-        if not np.isfinite(new).all():
-            raise ValueError("scores contain NaN or infinity; the model has diverged.")
-        if labels.dtype != np.bool_ and not np.isin(labels, (0, 1)).all():
-            raise ValueError("is_positive must hold True and False (or 1 and 0); pass y == 1.")
+        new, labels = check_scored(scores, is_positive)
         before = len(self.alarms)
         begin = 0
         while begin < len(new):

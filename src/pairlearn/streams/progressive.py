@@ -13,7 +13,7 @@ from pairlearn.metrics.auc import doubled_wins
 from pairlearn.metrics.metric import Metric
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.validation import check_count
+from pairlearn.validation import check_count, check_scored
 
 __all__ = ["ProgressiveAUC"]
 
@@ -80,17 +80,7 @@ class ProgressiveAUC:
         """
         from pairlearn.kernels import progressive_auc
 
-        new = np.ascontiguousarray(scores, dtype=np.float64)
-        labels = np.atleast_1d(np.asarray(is_positive))
-        if new.ndim != 1 or new.shape != labels.shape:
-            raise ValueError(
-                f"scores and is_positive must be vectors of one length, got shapes {new.shape} "
-                f"and {labels.shape}."
-            )
-        if not np.isfinite(new).all():
-            raise ValueError("scores contain NaN or infinity; the model has diverged.")
-        if labels.dtype != np.bool_ and not np.isin(labels, (0, 1)).all():
-            raise ValueError("is_positive must hold True and False (or 1 and 0); pass y == 1.")
+        new, labels = check_scored(scores, is_positive)
         if len(new) * _SLIDE_COST >= self.window:
             self._exchange(new, labels.astype(np.int8))
         else:
