@@ -77,7 +77,7 @@ def test_digits_are_not_spoiled():
 
 def test_the_starting_point_is_a_candidate():
     X, y = load_digits(return_X_y=True)
-    X, y = X[1100:1300] / 16, y[1100:1300]
+    X, y = X[1100:1200] / 16, y[1100:1200]
     learner = MetricLearner(pairing="previous", step_size="held_out", random_state=0).fit(X, y)
     assert learner.held_out_score_ is not None
     assert (learner.step_size_ == 0) == (learner.n_steps_ == 0)
@@ -95,12 +95,12 @@ def test_the_number_of_passes_is_chosen_on_held_out_examples():
 
 @pytest.mark.parametrize("name", ["full", "diagonal", "low_rank"])
 def test_units_of_the_features_do_not_matter(name):
-    X, y = task()
+    X, y = task(n=250)
     units = 10.0 ** np.array([-6, 3, 6, 0, -2, 1])
-    pairs, similar = pairs_of(X[300:], y[300:], 1000)
+    pairs, similar = pairs_of(X[150:], y[150:], 1000)
 
     def auc(change):
-        learner = MetricLearner(random_state=0, **SETTINGS[name]).fit(change(X[:300]), y[:300])
+        learner = MetricLearner(random_state=0, **SETTINGS[name]).fit(change(X[:150]), y[:150])
         return roc_auc(similar, learner.pair_score(change(pairs)))
 
     expected = auc(lambda X: X)
@@ -250,13 +250,13 @@ def test_a_shift_changes_nothing():
 
 @pytest.mark.parametrize("name", ["full", "diagonal", "low_rank", "every"])
 def test_a_stream_does_not_depend_on_its_chunks(name):
-    X, y = task()
+    X, y = task(n=120)
     words = np.array(["pear", "apple", "fig"])[y]
     init = {"low_rank": np.eye(6)[:, :4], "diagonal": np.ones(6) / 6}.get(name, np.eye(6) / 6)
     found = []
-    for size in (400, 90, 1):
+    for size in (120, 37, 1):
         learner = MetricLearner(step_size=0.002, init=init, **SETTINGS[name])
-        for start in range(0, 400, size):
+        for start in range(0, 120, size):
             learner.partial_fit(X[start : start + size], words[start : start + size])
         found.append(learner.get_mahalanobis_matrix())
     for W in found[1:]:
@@ -423,14 +423,14 @@ def test_sparse_examples_are_refused_with_the_cure():
 
 @pytest.mark.parametrize("pairing", ["neighbors", "previous"])
 def test_an_example_of_weight_zero_is_absent(pairing):
-    X, y = task(n=200)
-    weight = np.random.default_rng(0).integers(0, 3, 200).astype(float)
+    X, y = task(n=100)
+    weight = np.random.default_rng(0).integers(0, 3, 100).astype(float)
     some = weight > 0
     learner = MetricLearner(pairing=pairing, random_state=0)
     whole = clone(learner).fit(X, y, sample_weight=weight)
     part = clone(learner).fit(X[some], y[some], sample_weight=5.0 * weight[some])
     np.testing.assert_allclose(whole.components_, part.components_, atol=1e-10)
-    ones = clone(learner).fit(X, y, sample_weight=np.full(200, 3.0))
+    ones = clone(learner).fit(X, y, sample_weight=np.full(100, 3.0))
     np.testing.assert_array_equal(ones.components_, clone(learner).fit(X, y).components_)
 
 

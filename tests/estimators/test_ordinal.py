@@ -128,6 +128,7 @@ EXPECTED_FAILURES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_checks():
     for model, check in estimator_checks_generator(OrdinalAUCClassifier()):

@@ -41,7 +41,18 @@ def name_of(check):
 CHECKS = [check for _, check in estimator_checks_generator(AUCClassifier())]
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=name_of)
+#: The same as of sparse arrays, of four classes, in ten formats.
+THOROUGH = "check_estimator_sparse_matrix"
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(check, marks=pytest.mark.thorough if name_of(check) == THOROUGH else ())
+        for check in CHECKS
+    ],
+    ids=name_of,
+)
 def test_default_classifier(check):
     name = name_of(check)
     if name in EXPECTED_FAILURES:

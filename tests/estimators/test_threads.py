@@ -78,7 +78,7 @@ def test_predictions_beside_learning_are_those_of_one_model(case):
     for reader in readers:
         reader.start()
     try:
-        for begin in range(CHUNK, N, CHUNK):
+        for begin in range(CHUNK, 16 * CHUNK, CHUNK):
             learn(begin, begin + CHUNK)
             possible.add(ask(model, rows).tobytes())
     finally:

@@ -7,6 +7,7 @@ by an assignment to it, in a class, or on an object. Read or set elsewhere, on a
 """
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,11 @@ ALLOWED = {
     "_name": "Dask says by it alone whether two expressions are the same",
     "_get_param_names": "scikit-learn names the parameters of an estimator's class by it alone",
 }
+
+#: A private name after a dot, unless the object's own, or in a statement that imports.
+SUSPECT = re.compile(
+    r"(?<!\bself)(?<!\bcls)(?<!\bsuper\(\))\s*\._[a-z]| import .*\b_|^ +_\w+,?$", re.I | re.M
+)
 
 
 def is_private(name):
@@ -62,10 +68,16 @@ def foreign(text):
     return found
 
 
+def is_suspect(text):
+    """Whether a private name may be taken from another: no tree is grown where it cannot."""
+    return SUSPECT.search(text) is not None
+
+
 def test_no_module_reaches_into_another():
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
-        for line, text in foreign(path.read_text(encoding="utf-8")):
+        source = path.read_text(encoding="utf-8")
+        for line, text in foreign(source) if is_suspect(source) else ():
             found.append(f"{path.relative_to(SOURCE)}:{line} {text}")
     assert not found, "\n".join(found)
 
@@ -84,3 +96,4 @@ def test_no_module_reaches_into_another():
 )
 def test_what_is_counted(text, count):
     assert len(foreign(text)) == count
+    assert is_suspect(text) or not count

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn.distributed import (
@@ -90,6 +90,7 @@ def assert_same(a, b):
 
 @pytest.mark.parametrize("name", statistics())
 @given(table=tables())
+@settings(max_examples=25)
 def test_any_partition_says_what_one_pass_says(name, table):
     statistic = statistics()[name]
     X, labels, weight, _ = table

@@ -35,7 +35,7 @@ def sample(seed=0):
 def changed(X):
     """Return the same features in other units."""
     return {
-        **{f"times 1e{k}": X * 10.0**k for k in range(-6, 7, 3)},
+        **{f"times 1e{k}": X * 10.0**k for k in (-6, 6)},
         "each its own": X * 10.0 ** np.array([-6, 6, 3, 0, -2]),
         "shifted": X + np.array([1e4, -1e5, 7.0, 0.0, 3.0]),
         "scaled": StandardScaler().fit_transform(X),

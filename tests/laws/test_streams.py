@@ -62,6 +62,7 @@ solvers = st.builds(
     st.sampled_from([WholeSpace(), Ball(0.3), Ball(100.0)]),
     st.sampled_from([DelayedByStepSize(), DelayedLinear(), Uniform(), LastIterate()]),
 )
+dtypes = st.sampled_from([np.float64, np.float32])
 problems = st.sampled_from([Problem(LinearScore(), loss) for loss in (Hinge(), Logistic())])
 
 
@@ -97,8 +98,7 @@ def learn_by_turns(stream, X, y, cut, first):
     return stream
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@given(solver=solvers, problem=problems, cut=cuts)
+@given(dtype=dtypes, solver=solvers, problem=problems, cut=cuts)
 def test_chunks_of_any_sizes_give_the_same_bits(block, dtype, solver, problem, cut):
     X, y = sample(dtype)
     whole = solver.start(problem, D, dtype=dtype).learn_many(X, y)
@@ -111,8 +111,7 @@ def test_chunks_of_any_sizes_give_the_same_bits(block, dtype, solver, problem, c
     assert stream.n_examples == N
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@given(solver=solvers, problem=problems, cut=cuts, first=st.booleans())
+@given(dtype=dtypes, solver=solvers, problem=problems, cut=cuts, first=st.booleans())
 def test_one_by_one_and_many_give_the_same_bits(block, dtype, solver, problem, cut, first):
     """Chunks and single examples take turns."""
     X, y = sample(dtype)
@@ -150,8 +149,8 @@ def test_weighted_chunks_give_the_same_bits(block, solver, problem, cut, seed):
     assert np.array_equal(stream.average, whole.average)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @given(
+    dtype=dtypes,
     problem=problems,
     schedule=st.sampled_from([Constant(0.2), InverseSqrt(0.5)]),
     domain=st.sampled_from([WholeSpace(), Ball(0.3), Ball(100.0)]),
@@ -283,9 +282,9 @@ def test_a_source_must_say_its_state():
         PairwiseSGD(Mute()).start(Problem(LinearScore(), Hinge()), D)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
-@settings(max_examples=20)
+@settings(max_examples=25)
 @given(
+    copied=st.sampled_from([copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))]),
     solver=solvers,
     problem=problems,
     at=st.integers(1, N - 2),

@@ -52,7 +52,7 @@ def test_every_value_is_that_of_scikit_learn(data, window):
 @pytest.mark.parametrize("kind", ["spread", "ties", "constant", "drifting", "sorted"])
 def test_long_streams(kind):
     rng = np.random.default_rng(4)
-    n, window = 20_000, 1_500
+    n, window = 8_000, 1_500
     y = rng.random(n) < 0.2
     scores = {
         "spread": rng.normal(size=n) + y,
