@@ -241,8 +241,8 @@ def test_learns_when_noise_is_small():
 
 
 def test_discrete_noise():
-    Z, signs = data(4000)
-    setting = make_setting(4000, epsilon=100.0)
+    Z, signs = data(1000)
+    setting = make_setting(1000, epsilon=100.0)
     fit = LocalizedPairSGD().fit(Z, signs, setting=setting, noise=NoiseSource(secure=True, seed=0))
     plain = LocalizedPairSGD().fit(
         Z, signs, setting=setting, noise=NoiseSource(secure=False, seed=0)
