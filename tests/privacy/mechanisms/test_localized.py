@@ -205,7 +205,7 @@ def test_paper_calibration():
         )
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 30, 300, 5000])
+@pytest.mark.parametrize("n", [2, 3, 5, 30, 1000])
 @pytest.mark.parametrize("delta", [0.1, 1 / 256, 1e-8])
 @pytest.mark.parametrize("clip", [0.8, None])
 @pytest.mark.thorough

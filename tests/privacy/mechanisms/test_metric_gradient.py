@@ -197,7 +197,7 @@ def test_sound_copies_pass_and_sabotaged_ones_do_not(n_steps, monkeypatch):
     result = audit(mechanism, setting, **options)
     assert result.passed, result.statement()
     assert result.mu_lower > 0.5 * setting.mu
-    honest = PairLengths.change.fget
+    honest, options["n_runs"] = PairLengths.change.fget, 400
 
     # As if a pair that turns from near to far moved by one length only.
     monkeypatch.setattr(PairLengths, "change", property(lambda lengths: honest(lengths) / 2))
