@@ -46,9 +46,13 @@ $(VENV)/.docs: $(BIN)/python pyproject.toml
 demo: $(VENV)/.run
 	$(BIN)/pairlearn demo --report report
 
-# What many tests and the processes that they start need is compiled once, before two workers ask for it.
-test: $(VENV)/.test lint
+# What many tests and the processes that they start need is compiled once, before two workers ask for it, and again when
+# a source of machine code has changed.
+$(VENV)/.warm: $(VENV)/.test $(shell find src/pairlearn/kernels src/pairlearn/losses src/pairlearn/domains -name "*.py")
 	$(BIN)/pairlearn warm-cache
+	touch $@
+
+test: lint $(VENV)/.warm
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 $(LOWEST)/.test: .ci/lowest.py pyproject.toml
@@ -65,8 +69,7 @@ test-lowest: $(LOWEST)/.test
 	$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow"
 
 # What takes a second or more each: audits of privacy, simulated rates, runs that are killed, processes of their own.
-test-thorough: $(VENV)/.test
-	$(BIN)/pairlearn warm-cache
+test-thorough: $(VENV)/.warm
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "thorough and not slow" tests
 
 test-slow: $(VENV)/.test

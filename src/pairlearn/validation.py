@@ -18,6 +18,7 @@ __all__ = [
     "check_labels",
     "check_positive",
     "check_scored",
+    "check_steps",
     "check_vector",
     "check_weights",
     "real_array",
@@ -163,3 +164,18 @@ def check_scored(
     if labels.dtype != np.bool_ and not np.isin(labels, (0, 1)).all():
         raise ValueError("is_positive must hold True and False (or 1 and 0); pass y == 1.")
     return found, labels
+
+
+def check_steps(n: int, n_steps: int | None, n_passes: float | None) -> int:
+    """Return the number of steps of a run on `n` examples, given as steps or as passes over them.
+
+    >>> check_steps(10, None, 2.5)
+    25
+    """
+    if n < 2:
+        raise ValueError(f"Pairs need at least 2 examples, got {n}.")
+    if n_steps is not None and n_passes is None:
+        return check_count("n_steps", n_steps, minimum=0)
+    if n_passes is None or n_steps is not None:
+        raise ValueError("Give one of n_steps and n_passes.")
+    return math.ceil(check_positive("n_passes", n_passes) * n)

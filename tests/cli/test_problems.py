@@ -186,7 +186,8 @@ def test_wrong_usage(arguments, message, ranked, capsys):
 
 def test_plots_are_for_auc(ranked, capsys):
     folder, *_ = ranked
-    call(capsys, "train", folder / "train.svm", "--problem", "ranking", "-o", folder / "m")
+    call(capsys, "train", folder / "train.svm", "--problem", "ranking", "--passes", 2,
+         "--step-size", 0.1, "-o", folder / "m")  # fmt: skip
     _, err = call(capsys, "evaluate", folder / "m", folder / "test.svm", "--plot", folder / "p",
                   status=2)  # fmt: skip
     assert "--plot is for AUC" in err
@@ -198,7 +199,7 @@ def test_plots_are_for_auc(ranked, capsys):
 @pytest.mark.parametrize("problem", ["ranking", "entropy", "metric"])
 def test_export(problem, ranked, capsys):
     folder, X, *_ = ranked
-    columns = ["--label", "grade", "--features", "a,b,c"]
+    columns = ["--label", "grade", "--features", "a,b,c", "--passes", 2, "--step-size", 0.1]
     call(capsys, "train", folder / "train.csv", "--problem", problem, *columns, "-o", folder / "m")
     fitted = load_model(folder / "m")
     if problem == "metric":

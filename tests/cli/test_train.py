@@ -123,7 +123,6 @@ def test_texts_and_categories(files, capsys):
 @pytest.mark.parametrize(
     "how",
     [
-        [],
         ["--fit", "stream"],
         ["--fit", "offline"],
         ["--passes", "3", "--single", "--fit", "stream"],

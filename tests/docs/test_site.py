@@ -15,16 +15,16 @@ import pairlearn
 from pairlearn.cli.program import program
 
 EXAMPLES = {
-    # program: whether it is too long for the default run
-    "plot_additive_shapes": False,
-    "plot_bounds": False,
-    "plot_drifting_stream": True,
-    "plot_error_entropy": True,
-    "plot_when_pairs_help": False,
-    "plot_metric_learning": True,
-    "plot_private_auc": True,
-    "plot_ranking": True,
-    "plot_step_size_grid": False,
+    # program: in which run it is tested, unless in the default one
+    "plot_additive_shapes": "thorough",
+    "plot_bounds": None,
+    "plot_drifting_stream": "slow",
+    "plot_error_entropy": "slow",
+    "plot_when_pairs_help": None,
+    "plot_metric_learning": "slow",
+    "plot_private_auc": "slow",
+    "plot_ranking": "slow",
+    "plot_step_size_grid": None,
 }
 
 
@@ -35,8 +35,8 @@ def test_every_program_of_the_gallery_is_tested(root):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if is_long else ())
-        for name, is_long in EXAMPLES.items()
+        pytest.param(name, marks=getattr(pytest.mark, run) if run else ())
+        for name, run in EXAMPLES.items()
     ],
 )
 def test_gallery(root, name, monkeypatch):

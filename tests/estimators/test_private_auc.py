@@ -158,7 +158,7 @@ def test_thresholds_and_probabilities_come_from_the_releases(tmp_path):
 def test_the_belief_about_rare_classes_helps_them_and_turns_round(flipped):
     # The bulk lies off the middle and the rare class nearer to it; 200 examples, one in 20 rare.
     aucs = {True: [], False: []}
-    for run in range(60):
+    for run in range(30):
         rng = np.random.default_rng(run)
         y = np.where(np.arange(200) < 10, 1.0, -1.0)
         Z = rng.normal(0.0, 0.4, (200, 4)) + np.where(y[:, None] > 0, 0.2, 0.8)

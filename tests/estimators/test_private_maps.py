@@ -65,8 +65,15 @@ def ring(n, seed=0):
     return X, y
 
 
-@pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize(
+    ("name", "neighbours"),
+    [
+        *((name, "replace") for name in MAPS),
+        *((name, "add_remove") for name in ("hats", "union", "own")),
+        *(pytest.param(name, "add_remove", marks=pytest.mark.thorough)
+          for name in ("fourier", "between", "frequencies")),
+    ],
+)  # fmt: skip
 def test_neighbours_of_mapped_rows_stay_within_what_is_stated(name, neighbours):
     model = PrivateAUCClassifier(
         1.0, 1e-3, bounds=(-2.0, 2.0), features=MAPS[name], neighbours=neighbours

@@ -113,7 +113,7 @@ def test_influence_is_the_derivative_by_the_weight(metric):
 
 @pytest.mark.parametrize("metric", TWO_CLASSES, ids=repr)
 @given(sample=samples())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_laws_of_all_metrics(metric, sample):
     y, a, weight = sample
     found = metric.interval(y, a, sample_weight=weight)

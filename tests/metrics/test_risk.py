@@ -93,7 +93,7 @@ def by_definition(loss, scores, y, weight=None):
 @st.composite
 def scored(draw, *, labels):
     """Return scores in eighths (exact; ties, and pairs just at the margin), labels and weights."""
-    n = draw(st.integers(2, 14))
+    n = draw(st.integers(2, 10))
     scores = draw(st.lists(st.integers(-24, 24), min_size=n, max_size=n))
     y = draw(st.lists(st.sampled_from(labels), min_size=n, max_size=n))
     weight = draw(st.lists(st.integers(0, 4), min_size=n - 2, max_size=n - 2))

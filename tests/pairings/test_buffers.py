@@ -176,7 +176,7 @@ def test_class_reservoirs_are_the_published_algorithm(sizes, weighting, zero_fil
 @pytest.mark.parametrize(("size", "n"), [(1, 12), (4, 12), (4, 5), (8, 20)])
 def test_reservoir_slots_are_independent_uniform_draws(size, n):
     """Chi-square over the joint law of the first two slots (or the only one)."""
-    n_runs, joint = 6_000, size > 1
+    n_runs, joint = 3_000, size > 1
     y = np.zeros(n)
     rng = np.random.default_rng(0)
     counts = np.zeros(n * n if joint else n)
@@ -192,7 +192,7 @@ def test_class_reservoirs_are_uniform_samples_without_replacement(size, n):
     y = np.concatenate([np.ones(n), -np.ones(2)])
     rng = np.random.default_rng(1)
     seen = {}
-    n_runs = 6_000
+    n_runs = 3_000
     for _ in range(n_runs):
         keep = ClassReservoirs(size, 2).online(rng).arrive(y).keep
         subset = tuple(sorted(keep[keep < n].tolist()))

@@ -34,7 +34,7 @@ def some_rows(rng, n, d):
 def test_sensitivity_of_the_counts(neighbours, with_users):
     rng = np.random.default_rng(0)
     reached = 0.0
-    for _ in range(1500):
+    for _ in range(400):
         d = int(rng.integers(1, 4))
         first, third = rng.choice([-1.5, -0.5, 0.0, 0.5, 1.5], size=(2, d))
         others = some_rows(rng, 5, d)

@@ -123,10 +123,10 @@ def test_a_late_change_leaves_the_function_as_it_is(start):
     [PreviousExample(), PreviousOpposite(), FifoBuffer(3), ClassReservoirs(4, 4)],
     ids=lambda pairing: type(pairing).__name__,
 )
-@given(cut=st.lists(st.integers(1, N), max_size=6).map(sorted))
+@given(cut=st.lists(st.integers(1, 150), max_size=6).map(sorted))
 @settings(max_examples=8)
 def test_chunks_of_any_sizes_give_the_same(storage, pairing, cut):
-    X, y = sample()
+    X, y = sample(150)
     dtype = np.float64
     if storage == "single":
         X, dtype = X.astype(np.float32), np.float32
@@ -136,7 +136,7 @@ def test_chunks_of_any_sizes_give_the_same(storage, pairing, cut):
     make = lambda: solver.start(HINGE, D, rng=0, dtype=dtype, scales=RunningScales(D))  # noqa: E731
     whole = make().learn_many(X, y)
     stream = make()
-    for k, (a, b) in enumerate(zip([0, *cut], [*cut, N], strict=True)):
+    for k, (a, b) in enumerate(zip([0, *cut], [*cut, 150], strict=True)):
         if k % 2 and storage != "sparse":
             for x, label in zip(X[a:b], y[a:b], strict=True):
                 stream.learn_one(x, label)

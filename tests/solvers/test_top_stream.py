@@ -44,7 +44,7 @@ def test_steps_are_those_of_the_reference(rng, radius):
 
 def test_the_sample_of_the_past_is_uniform_and_bounded():
     counts = np.zeros(40)
-    for seed in range(200):
+    for seed in range(100):
         stream = TopStream(Push(2.0), LOSS, 1, batch_size=4, memory=8, seed=seed)
         X = np.arange(40.0)[:, None]
         # All negative but the first: nothing is learned, the sample is kept.
@@ -56,19 +56,19 @@ def test_the_sample_of_the_past_is_uniform_and_bounded():
         kept = stream.state()["negatives"]["X"][:, 0].astype(int)
         assert len(set(kept)) == 8
         counts[kept] += 1
-    np.testing.assert_allclose(counts[1:], 200 * 8 / 39, atol=4.5 * np.sqrt(41))
+    np.testing.assert_allclose(counts[1:], 100 * 8 / 39, atol=4.5 * np.sqrt(20.5))
 
 
 @pytest.mark.parametrize("objective", [Push(8.0), PartialArea(0.3), SmoothPrecision()], ids=str)
 def test_weights_chunks_and_breaks(rng, objective):
-    X, y = sample(rng, 900)
-    weight = rng.uniform(0.5, 2.0, 900)
+    X, y = sample(rng, 400)
+    weight = rng.uniform(0.5, 2.0, 400)
 
     def learn(cuts, as_sparse=False, break_at=None):
         stream = TopStream(objective, LOSS, 3, batch_size=16, memory=50)
         data = scipy.sparse.csr_array(X) if as_sparse else X
         begin = 0
-        for stop in [*cuts, 900]:
+        for stop in [*cuts, 400]:
             part = slice(begin, stop)
             stream.learn(as_rows(data[part]), y[part], weight[part])
             begin = stop
@@ -81,9 +81,9 @@ def test_weights_chunks_and_breaks(rng, objective):
     whole = learn([])
     assert np.isfinite(whole.average).all()
     assert whole.average[0] > 0.0
-    for other in (learn([7, 8, 450]), learn([451], break_at=451)):
+    for other in (learn([7, 8, 200]), learn([201], break_at=201)):
         np.testing.assert_array_equal(other.average, whole.average)
-    sparse, broken = learn([], as_sparse=True), learn([451], as_sparse=True, break_at=451)
+    sparse, broken = learn([], as_sparse=True), learn([201], as_sparse=True, break_at=201)
     np.testing.assert_array_equal(broken.average, sparse.average)
     np.testing.assert_allclose(sparse.average, whole.average, rtol=1e-6)
 

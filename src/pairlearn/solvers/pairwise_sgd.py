@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +29,7 @@ from pairlearn.validation import (
     check_count,
     check_generator,
     check_labels,
-    check_positive,
+    check_steps,
     check_weights,
 )
 
@@ -139,14 +138,7 @@ class PairwiseSGD:
         rows = as_rows(X)
         y = check_labels(y, rows.shape[0])
         n = rows.shape[0]
-        if n < 2:
-            raise ValueError(f"Pairs need at least 2 examples, got {n}.")
-        if (n_steps is None) == (n_passes is None):
-            raise ValueError("Give one of n_steps and n_passes.")
-        if n_steps is None:
-            assert n_passes is not None
-            n_steps = math.ceil(check_positive("n_passes", n_passes) * n)
-        n_steps = check_count("n_steps", n_steps, minimum=0)
+        n_steps = check_steps(n, n_steps, n_passes)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
         if isinstance(rows, LaterRows) and n_steps > n:

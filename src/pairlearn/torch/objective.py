@@ -9,7 +9,6 @@ of Python: where f depends on one linear score, `PairwiseSGD` is thousands of ti
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +28,7 @@ from pairlearn.solvers.descent import BLOCK
 from pairlearn.solvers.localized import localized_stages
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Trace
-from pairlearn.validation import DivergenceError, check_count, check_generator, check_positive
+from pairlearn.validation import DivergenceError, check_count, check_generator, check_steps
 
 __all__ = ["ObjectiveSolution", "ObjectiveStream", "PairwiseObjective"]
 
@@ -144,14 +143,7 @@ class PairwiseObjective:
             warning, and returns what there is.
         """
         n = _check_examples(X, y)
-        if (n_steps is None) == (n_passes is None):
-            raise ValueError("Give one of n_steps and n_passes.")
-        if n_steps is None:
-            assert n_passes is not None
-            n_steps = math.ceil(check_positive("n_passes", n_passes) * n)
-        n_steps = check_count("n_steps", n_steps, minimum=0)
-        if n < 2:
-            raise ValueError(f"Pairs need at least 2 examples, got {n}.")
+        n_steps = check_steps(n, n_steps, n_passes)
         labels = y.detach().cpu().numpy().astype(np.float64)
         source = sound_source(self.pairing, n, check_generator(rng), labels)
         run = _Descent(self, w_start, X, horizon=n_steps)

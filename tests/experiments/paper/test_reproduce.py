@@ -152,7 +152,7 @@ def test_private_tables(tmp_path):
 
 def test_private_tables_take_the_methods_and_the_protocol_that_they_have(tmp_path):
     settings, shelf = setup(tmp_path, datasets=(), methods=("localized_sgd",), protocol="paper")
-    shelf._loaded = {"diabetes": fake("diabetes", 400)}
+    shelf._loaded = {"diabetes": fake("diabetes", 120)}
     (outcome,) = reproduce(["table-dp-diabetes"], settings, shelf)
     assert "here: Algorithm 3, exact noise" in outcome.text
     assert "here: statistics" not in outcome.text

@@ -205,7 +205,7 @@ def test_paper_calibration():
         )
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 30, 300, 5000])
+@pytest.mark.parametrize("n", [2, 3, 5, 30, 1000])
 @pytest.mark.parametrize("delta", [0.1, 1 / 256, 1e-8])
 @pytest.mark.parametrize("clip", [0.8, None])
 @pytest.mark.thorough
@@ -241,8 +241,8 @@ def test_learns_when_noise_is_small():
 
 
 def test_discrete_noise():
-    Z, signs = data(4000)
-    setting = make_setting(4000, epsilon=100.0)
+    Z, signs = data(1000)
+    setting = make_setting(1000, epsilon=100.0)
     fit = LocalizedPairSGD().fit(Z, signs, setting=setting, noise=NoiseSource(secure=True, seed=0))
     plain = LocalizedPairSGD().fit(
         Z, signs, setting=setting, noise=NoiseSource(secure=False, seed=0)
