@@ -8,6 +8,8 @@ import scipy.sparse
 from pairlearn import AUCClassifier, AveragePrecision, Hats, PartialAUC, SquaredHinge
 from pairlearn.estimators import exact
 from pairlearn.estimators.objectives import as_objective
+from pairlearn.solvers.batch import PairObjective
+from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.top import Push
 from pairlearn.validation import AssumptionWarning, DivergenceError
 
@@ -33,6 +35,16 @@ SETTINGS = [
 ]
 
 
+def anchor_of(model, X, y):
+    """What the ridge pulls towards: zero, or the minimiser for all pairs with scores far apart."""
+    if model.choice_.anchor_ridge is None:
+        assert model.objective != "average_precision"
+        return np.zeros(X.shape[1])
+    objective = PairObjective(DenseRows(X), np.where(y == 1, 1.0, -1.0), SquaredHinge())
+    w, _ = objective.minimise(model.choice_.anchor_ridge)
+    return 4.0 * w / (X @ w).std()
+
+
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_fit_minimises_what_it_names(settings):
     X, y = two_directions(300)
@@ -43,7 +55,7 @@ def test_fit_minimises_what_it_names(settings):
     }
     top = as_objective(settings["objective"], **named).top
     slopes = top.of_scores(SquaredHinge(), y == 1, None)(X @ model.coef_[0])[1]
-    gradient = slopes @ X + 0.02 * model.coef_[0]
+    gradient = slopes @ X + 0.02 * (model.coef_[0] - anchor_of(model, X, y))
     plain = AUCClassifier(ridge=0.01, scaling=None, random_state=0).fit(X, y).coef_[0]
     other = top.of_scores(SquaredHinge(), y == 1, None)(X @ plain)[1] @ X + 0.02 * plain
     assert np.abs(gradient).max() < 0.05 * np.abs(other).max()
@@ -78,6 +90,23 @@ def test_the_power_of_the_push_is_chosen_with_the_ridge(capsys):
     assert {tried.values["power"] for tried in given.choice_.tried} == {3.0}
     assert AUCClassifier(ridge=0.1, verbose=1, **settings).fit(X, y).choice_.top == Push(8.0)
     assert "Push(power=8.0) of SquaredHinge, ridge 0.1" in capsys.readouterr().err
+
+
+def test_precision_is_pulled_towards_the_minimiser_for_all_pairs():
+    X, y = two_directions(120)
+    settings = {"objective": "average_precision", "validation_fraction": 0.5, "scaling": None,
+                "random_state": 0}  # fmt: skip
+    close = AUCClassifier(ridge=1e4, **settings).fit(X, y)
+    anchor = anchor_of(close, X, y)
+    np.testing.assert_allclose(close.coef_[0], anchor, rtol=1e-2)
+    free = AUCClassifier(ridge=1e-3, **settings).fit(X, y)
+    assert np.abs(free.coef_[0] - anchor).max() > 0.1 * np.abs(anchor).max()
+    # What was chosen can be asked for.
+    chosen = AUCClassifier(**settings).fit(X, y)
+    asked = AUCClassifier(ridge=chosen.ridge_, **settings).fit(X, y)
+    assert asked.choice_.anchor_ridge == chosen.choice_.anchor_ridge
+    np.testing.assert_allclose(asked.coef_, chosen.coef_, rtol=1e-3)
+    assert asked.held_out_auc_ == pytest.approx(chosen.held_out_auc_, abs=0.01)
 
 
 def test_held_out_precision_is_that_of_the_share_of_positives(monkeypatch):

@@ -165,6 +165,25 @@ def test_minimisers_are_stationary_dense_and_sparse(objective):
     np.testing.assert_allclose(sparse, w, atol=2e-3)
 
 
+def test_a_ridge_about_an_anchor():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(150, 3))
+    y = np.where(X[:, 0] + rng.normal(size=150) > 0.8, 1.0, -1.0)
+    start = PairObjective(DenseRows(X), y, SquaredHinge()).minimise(0.01)[0]
+    objective = TopObjective(DenseRows(X), y, SquaredHinge(), None, SmoothPrecision(), start)
+    assert (X @ objective.anchor).std() == pytest.approx(4.0)
+    np.testing.assert_allclose(objective.anchor / start, (objective.anchor / start)[0])
+    for ridge in (0.01, 100.0):
+        w, _ = objective.minimise(ridge, tolerance=1e-13, max_iterations=2000)
+        _, slopes = SmoothPrecision().of_scores(SquaredHinge(), y > 0, None)(X @ w)
+        assert np.abs(slopes @ X + 2.0 * ridge * (w - objective.anchor)).max() < 2e-4
+        # The value that is searched is that of the distance to the anchor.
+        found, _ = objective._risk(w, ridge)
+        mean = SmoothPrecision().of_scores(SquaredHinge(), y > 0, None)(X @ w)[0]
+        away = w - objective.anchor
+        assert found + ridge * w @ w == pytest.approx(mean + ridge * away @ away)
+
+
 def test_separable_data_cost_nothing():
     positive = np.array([True, True, False])
     value, gradient = Push().of_scores(SquaredHinge(), positive, None)(np.array([5.0, 6.0, 0.0]))

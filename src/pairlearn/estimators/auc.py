@@ -203,7 +203,8 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
         What to be good at. The others look at the top of the list and need a loss that falls with
         the margin: "partial_auc" takes the pairs with the worst share `max_fpr` of negatives (and
         the worst share 1 - `min_tpr` of positives), "push" the p-norm of the losses of the
-        negatives, "average_precision" a smooth surrogate, started from the minimiser for "auc".
+        negatives, "average_precision" a smooth surrogate, whose ridge weighs the distance to the
+        minimiser for "auc" (with a ridge of its own, `choice_.anchor_ridge`) in place of zero.
         The exact solver is the default of `fit`; its ridge, and the step size of ``solver="sgd"``,
         are chosen by partial AUC or average precision. "sgd" and `partial_fit` learn batches
         together with a sample of the past, see `pairlearn.solvers.top_stream`; of the parameters of

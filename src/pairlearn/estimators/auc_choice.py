@@ -203,6 +203,8 @@ class Choice:
     features: FeatureChoice | None = None
     #: What an exact fit minimised for the top of the list; None for the mean over all pairs.
     top: TopOfList | None = None
+    #: The ridge of the minimiser for all pairs that the model is pulled towards, where it is.
+    anchor_ridge: float | None = None
 
     @property
     def auc(self) -> float | None:

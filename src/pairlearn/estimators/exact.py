@@ -5,7 +5,8 @@ Ridges from strong to weak are tried on stratified folds, three times over if th
 small: the choice on a handful of positives is noise, and repetition is the only cure. A fold starts
 from its own last model, never from one that has seen its held-out part. Two ridges without gain end
 the search. At most 2,000 examples of each class take part; the model is trained on all. Where an
-objective has rivals, each goes through the ridges, and the best of all wins.
+objective has rivals, each goes through the ridges, and the best of all wins. A non-convex objective
+is pulled towards the minimiser for all pairs (its anchor), whose ridge is chosen first.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,7 @@ def fit_exact(
     ridge : float, optional
         The ridge; by default the best of a grid by the metric of the objective on held-out
         training data. Of equals, the largest. Rivals of the objective are tried with it, but not
-        if it is given.
+        if it is given. The ridge of an anchor is chosen either way.
     weight : ndarray of shape (n,) or (0,)
         Weights of the examples; held-out pairs all count the same.
     validation_fraction : float
@@ -179,13 +180,17 @@ def fit_exact(
     rows = _ready(rows)
     start = None
     choice = Choice(ridge=ridge, top=objective.top)
-    if ridge is None:
+    if ridge is None or objective.anchored:
         choice, start = choose_ridge(
-            rows, y, loss, weight, validation_fraction, n_jobs, rng, objective
+            rows, y, loss, weight, validation_fraction, n_jobs, rng, objective, ridge
         )
     assert choice.ridge is not None
-    on_all = of_data(choice.top, rows, y, loss, weight if len(weight) else None)
-    w, n_evaluations = on_all.minimise(choice.ridge, start, tolerance=_effort(rows).fine)
+    data, fine = (rows, y, loss, weight if len(weight) else None), _effort(rows).fine
+    anchor = None
+    if choice.anchor_ridge is not None:
+        anchor, _ = of_data(None, *data).minimise(choice.anchor_ridge, tolerance=fine)
+    on_all = of_data(choice.top, *data, anchor)
+    w, n_evaluations = on_all.minimise(choice.ridge, start, tolerance=fine)
     n_positive = int(np.count_nonzero(y > 0))
     n_pairs = n_positive * (len(y) - n_positive)
     return ExactFit(w, choice, Trace(n_evaluations, n_evaluations * n_pairs))
@@ -211,10 +216,12 @@ def choose_ridge(
     n_jobs: int | None,
     rng: np.random.Generator,
     objective: Objective,
+    ridge: float | None = None,
 ) -> tuple[Choice, Vector]:
     """Return the ridge with the best held-out metric, and a model to start from.
 
-    The arguments are those of `fit_exact`.
+    The arguments are those of `fit_exact`. With an anchor, its ridge is chosen first, and a given
+    ridge is then the only one that is tried.
     """
     cap = _ALL_PAIRS_CAP if _visits_pairs(loss) else _CAP
     members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
@@ -245,18 +252,54 @@ def choose_ridge(
         weights = None if shares is None else shares[test]
         return objective.metric(part_y[test] > 0, held[k].scores(w), sample_weight=weights)
 
-    tried: list[Tried] = []
-    best, start = Choice(), np.zeros(rows.shape[1])
+    d = rows.shape[1]
+    anchors: list[Vector | None] = [None] * len(folds)
+    begun = None
     with threads(n_jobs) as run:
+        if objective.anchored:
+            pairs = [of_data(None, *one) for one in trained]
+            begun = _best(_path(pairs, _ridges(d), measure, effort, run), {})
+            anchors[:] = begun.models
+        found = []
         for top in (objective.top, *objective.rivals):
-            objectives = [of_data(top, *one) for one in trained]
-            ridges = _ridges(rows.shape[1], top)
-            for ridge, models, values in _path(objectives, ridges, measure, effort, run):
-                tried.append(Tried.of({"ridge": ridge, **_values_of(top)}, values))
-                if best.auc is None or tried[-1].auc > best.auc:
-                    best = Choice(ridge=ridge, evidence=tried[-1], top=top)
-                    start = np.mean(models, axis=0)
-    return replace(best, tried=tuple(tried)), start
+            objectives = [of_data(top, *one, w) for one, w in zip(trained, anchors, strict=True)]
+            ridges = _ridges(d, top) if ridge is None else [ridge]
+            values = {"power": top.power} if isinstance(top, Push) else {}
+            if begun is not None:
+                values["anchor_ridge"] = begun.evidence.values["ridge"]
+            found.append((_best(_path(objectives, ridges, measure, effort, run), values), top))
+    best, top = max(found, key=lambda one: one[0].evidence.auc)
+    choice = Choice(
+        ridge=best.evidence.values["ridge"],
+        evidence=best.evidence,
+        tried=tuple(tried for one, _ in found for tried in one.tried),
+        top=top,
+        anchor_ridge=None if begun is None else begun.evidence.values["ridge"],
+    )
+    return choice, np.mean(best.models, axis=0)
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The best of a path of ridges, the models of its folds, and all that was tried."""
+
+    evidence: Tried
+    models: list[Vector]
+    tried: list[Tried]
+
+
+def _best(
+    path: Iterator[tuple[float, list[Vector], list[float]]], values: dict[str, float]
+) -> _Best:
+    """Return the best of a path, of equals the first; `values` are what all on it share."""
+    tried: list[Tried] = []
+    best: tuple[Tried, list[Vector]] | None = None
+    for ridge, models, worth in path:
+        tried.append(Tried.of({"ridge": ridge, **values}, worth))
+        if best is None or tried[-1].auc > best[0].auc:
+            best = tried[-1], models
+    assert best is not None
+    return _Best(*best, tried)
 
 
 def _path(
@@ -282,11 +325,6 @@ def _path(
         best = max(best, worth)
         if without_gain == effort.patience:
             return
-
-
-def _values_of(top: TopOfList | None) -> dict[str, float]:
-    """Return what tells candidates apart besides the ridge."""
-    return {"power": top.power} if isinstance(top, Push) else {}
 
 
 def _effort(rows: Rows) -> _Effort:

@@ -48,6 +48,11 @@ class Objective:
     title: str
     rivals: tuple[TopOfList, ...] = ()
 
+    @property
+    def anchored(self) -> bool:
+        """Whether the ridge pulls towards the minimiser for all pairs, in place of zero."""
+        return self.top is not None and not self.top.convex
+
     def check_data(self, y: NDArray[np.float64]) -> None:
         """Warn where there are too few positives for what is asked."""
         n_positive = int(np.count_nonzero(y > 0))
@@ -66,11 +71,12 @@ def of_data(
     y: NDArray[np.float64],
     loss: PairLoss,
     weight: NDArray[np.float64] | None,
+    anchor: NDArray[np.float64] | None = None,
 ) -> PairObjective:
-    """Return the objective on a data set; None is the mean over all pairs."""
+    """Return the objective on a data set; None is the mean over all pairs, without an anchor."""
     if top is None:
         return PairObjective(rows, y, loss, weight)
-    return TopObjective(rows, y, loss, weight, top)
+    return TopObjective(rows, y, loss, weight, top, anchor)
 
 
 def as_objective(

@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -235,23 +235,23 @@ class PairObjective:
     def _descend(
         self, ridge: float, w_start: Vector | None, tolerance: float, max_iterations: int
     ) -> tuple[Vector, int, bool]:
-        moments, mean, products = self._moments, self._mean, self._products
-
-        def risk(w: Vector) -> tuple[float, Vector]:
-            value, slopes = mean(products.scores(w))
-            return value, products.combine(slopes)
-
+        moments = self._moments
         if w_start is None:
             d = self._rows.shape[1]
             w_start = np.zeros(d) if moments is None else moments.solve(ridge=ridge)
         return descend(
-            risk,
+            partial(self._risk, ridge=ridge),
             w_start,
             None if moments is None else moments.pair_scatter,
             ridge=ridge,
             tolerance=tolerance,
             max_iterations=max_iterations,
         )
+
+    def _risk(self, w: Vector, ridge: float) -> tuple[float, Vector]:
+        """Return what is minimised besides ridge ||w||^2, and its gradient."""
+        value, slopes = self._mean(self._products.scores(w))
+        return value, self._products.combine(slopes)
 
 
 def descend(
