@@ -73,7 +73,11 @@ class MahalanobisDescent(Descent):
         norm = float(np.linalg.norm(w))
         return w if norm <= radius else w * (radius / norm)
 
-    def _after_rescaling(self) -> None:
+    def rescale(self, change: Vector) -> None:
+        """Change the parameter for columns that are divided by the numbers `change` from now on."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
+                self._score.in_units(vector, change)
         if self._score.parameterization == "full" and not self._projects_every:
             self.state[1] = self._least_eigenvalue()
 
@@ -83,7 +87,7 @@ class MahalanobisDescent(Descent):
 
     def step_nothing(self) -> None:
         """Take one step whose pair is inactive."""
-        self._open_block()
+        self._open_block(self.position + 1)
         self._moved_last = self._projects_every and (self.n_steps + 1) % self._domain.period == 0
         if self._moved_last:
             self._project_at(float(self._paid[self.position]), moved=False)
