@@ -37,7 +37,7 @@ def run(effort: Effort) -> list[Row]:
 
     looks = [(rows, "_check_finite"), (rows, "_check_compressed")]
     looks += [(validation, "_assert_all_finite")]
-    digests: list[tuple[Any, str]] = [(Consumed, "take"), (Consumed, "place")]
+    digests: list[tuple[Any, str]] = [(Consumed, "take_at"), (Consumed, "place")]
     given: dict[str, Any] = {"step_size": 0.1, "radius": 10.0, "n_passes": 1, "random_state": 0}
     dense = samples.dense(effort.pick(50_000, 200_000), 22, positives=samples.DENSE[22])
     text = samples.text("rcv1-like", effort.pick(5_000, 20_000))

@@ -175,6 +175,26 @@ def test_the_digest_sees_every_byte_and_no_border(rng):
     assert value(swapped) != whole
 
 
+def test_a_digest_is_that_of_positions_saved_before():
+    data = (np.arange(5500) * 7919 % 251).astype(np.uint8)
+    running = Consumed()
+    running.take(data[:5000])
+    assert running.value() == "24405c68d7fdb7eb"
+    running.take(data[5000:])
+    assert running.value() == "6ebe15e3889734ca"
+
+
+def test_an_array_that_is_cut_short_on_the_way_is_refused(tmp_path):
+    path = tmp_path / "X.npy"
+    np.save(path, np.ones((100, 3)))
+    chunks = iter(NpyReader(path, np.ones(100), chunk_rows=10))
+    next(chunks)
+    with open(path, "r+b") as file:
+        file.truncate(1000)
+    with pytest.raises(ReadError, match=r"X\.npy was cut short while it was read; write it again"):
+        list(chunks)
+
+
 def test_there_are_never_many_marks():
     running = Consumed()
     block = np.zeros(1 << 20, dtype=np.uint8)

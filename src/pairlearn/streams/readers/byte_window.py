@@ -22,8 +22,9 @@ __all__ = ["MAX_LINE_BYTES", "Blocks", "TextReader", "too_long"]
 
 MAX_LINE_BYTES = 1 << 25
 GUARD = 32
-#: Bytes that are read at once: a piece costs some 20 microseconds beyond its bytes.
-BLOCK = 1 << 20
+#: Bytes that are read at once. Parsed, they are still in the cache of a processor when the digest
+#: takes them; a piece costs some 20 microseconds beyond its bytes.
+BLOCK = 1 << 18
 NEWLINE = 10
 #: So often a line may be read again in vain before it waits for more.
 PATIENCE = 8
@@ -74,7 +75,7 @@ class Blocks:
     def _digest(self) -> None:
         """Take what has been parsed into the digest."""
         if self.start > self._digested:
-            self._consumed.take(self.buffer[self._digested : self.start])
+            self._consumed.take_at(self.address + self._digested, self.start - self._digested)
             self._digested = self.start
 
     def consumed(self) -> str:

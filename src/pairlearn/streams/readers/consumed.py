@@ -34,50 +34,42 @@ class Consumed:
     """
 
     def __init__(self) -> None:
-        from pairlearn.kernels.parsing.running_digest import BLOCK, digest_blocks
+        from pairlearn.kernels.parsing.running_digest import BLOCK, LANES, digest_bytes
 
-        self._digest_blocks, self._block = digest_blocks, BLOCK
-        self._lanes = np.arange(1, 9, dtype=np.uint64)
-        #: The bytes that do not fill a block yet.
-        self._rest, self._held = np.empty(BLOCK, dtype=np.uint8), 0
-        self._addresses = self._lanes.ctypes.data, self._rest.ctypes.data
+        self._digest_bytes, self._block = digest_bytes, BLOCK
+        #: The lanes, and behind them the bytes that do not fill a block yet.
+        self._state = np.zeros(LANES + BLOCK // 8, dtype=np.uint64)
+        self._state[:LANES] = np.arange(1, LANES + 1)
+        self._address = self._state.ctypes.data
+        self._view = memoryview(self._state).cast("B")  # type: ignore[arg-type]
+        self._lanes = 8 * LANES
         self.n_bytes = 0
-        self._marks: list[tuple[int, str]] = []
+        self._marks: list[str] = []
         self._spacing = _SPACING
         self._marked_at = 0
 
     def take(self, data: NDArray[Any]) -> None:
         """Take in the bytes of a contiguous array."""
-        flat = data.reshape(-1).view(np.uint8)
-        size, begin = len(flat), 0
-        lanes, rest = self._addresses
+        self.take_at(data.ctypes.data, data.nbytes)
+
+    def take_at(self, address: int, size: int) -> None:
+        """Take in the bytes at an address, which the caller keeps."""
+        self._digest_bytes(address, size, self._address, self.n_bytes % self._block)
         self.n_bytes += size
-        if self._held:
-            begin = min(self._block - self._held, size)
-            self._rest[self._held : self._held + begin] = flat[:begin]
-            self._held += begin
-            if self._held < self._block:
-                return
-            self._digest_blocks(rest, 1, lanes)
-        n = (size - begin) // self._block
-        # Much quicker than `ctypes.data`, and a text comes in many pieces.
-        self._digest_blocks(flat.__array_interface__["data"][0] + begin, n, lanes)
-        begin += n * self._block
-        self._held = size - begin
-        self._rest[: self._held] = flat[begin:]
 
     def value(self) -> str:
         """Return the digest of all bytes so far."""
-        rest = self._rest[: self._held].tobytes()
-        return digest(self._lanes.tobytes(), rest, self.n_bytes)[:16]
+        behind = self._lanes + self.n_bytes % self._block
+        lanes, rest = self._view[: self._lanes], self._view[self._lanes : behind]
+        return digest(bytes(lanes), bytes(rest), self.n_bytes)[:16]
 
     def place(self, offset: int) -> str:
         """Return the marks so far and that of the present place, which is `offset` for the reader.
 
         Each is ``OFFSET:DIGEST``, with spaces between them.
         """
-        here = (offset, self.value())
-        text = " ".join(f"{place}:{value}" for place, value in (*self._marks, here))
+        here = f"{offset}:{self.value()}"
+        text = " ".join((*self._marks, here))
         if self.n_bytes - self._marked_at >= self._spacing:
             self._marks.append(here)
             self._marked_at = self.n_bytes

@@ -24,6 +24,8 @@ __all__ = ["NpyReader"]
 
 #: As numpy has it; it writes 128.
 MAX_HEADER_BYTES = 10_000
+#: Bytes that are read at once, which the cache of a processor holds.
+_PIECE = 1 << 18
 _PLAIN_TYPE = re.compile(r"[<>|=]?[fiub](1|2|4|8|16)|[?]")
 
 
@@ -71,15 +73,23 @@ class _Array:
                 "it with numpy.save(path, numpy.ascontiguousarray(X))."
             )
 
-    def rows(self, begin: int, stop: int) -> NDArray[Any]:
-        """Return rows ``begin:stop`` as an array of their own (a mapping would stay resident)."""
-        count = (stop - begin) * self._row_bytes // self._dtype.itemsize
-        flat = np.fromfile(
-            self.path, self._dtype, count, offset=self._offset + begin * self._row_bytes
-        )
-        if len(flat) != count:
-            raise ReadError(f"{self.path} was cut short while it was read; write it again.")
-        return flat.reshape(stop - begin, *self.shape[1:])
+    def rows(self, begin: int, stop: int, consumed: Consumed) -> NDArray[Any]:
+        """Return rows ``begin:stop`` as an array of their own (a mapping would stay resident).
+
+        Each piece of them goes into the digest as it comes, while it is in the cache.
+        """
+        rows = np.empty((stop - begin, *self.shape[1:]), dtype=self._dtype)
+        view = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        address, at = rows.ctypes.data, 0
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(self._offset + begin * self._row_bytes)
+            while at < len(view):
+                size = file.readinto(view[at : at + _PIECE])
+                if not size:
+                    raise ReadError(f"{self.path} was cut short while it was read; write it again.")
+                consumed.take_at(address + at, size)
+                at += size
+        return rows
 
     def head(self) -> bytes:
         with open(self.path, "rb") as file:
@@ -199,31 +209,29 @@ class NpyReader(Reader):
             before = at
             while at < mark[0]:
                 begin, at = at, min(mark[0], at + self.chunk_rows)
-                self._take(self._X.rows(begin, at), self._labels_as_read(begin, at))
+                self._read(begin, at)
             self._consumed.check(str(self._X.path), "row", mark, before)
         if at != position.offset:
             raise ReadError("the saved position has no digest of its place; start again.")
         self.position = position
 
-    def _take(self, part: NDArray[Any], labels: NDArray[Any] | None) -> None:
-        """Take rows and their labels into the digest."""
-        for array in (part, labels):
-            if array is not None:
-                self._consumed.take(array)
-
-    def _labels_as_read(self, begin: int, stop: int) -> NDArray[Any] | None:
+    def _read(self, begin: int, stop: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return rows and their labels, if there are any, and take them into the digest."""
+        rows = self._X.rows(begin, stop, self._consumed)
+        if self._y is None:
+            return rows, None
         if isinstance(self._y, _Array):
-            return self._y.rows(begin, stop)
-        return None if self._y is None else np.ascontiguousarray(self._y[begin:stop])
+            return rows, self._y.rows(begin, stop, self._consumed)
+        labels = np.ascontiguousarray(self._y[begin:stop])
+        self._consumed.take(labels)
+        return rows, labels
 
     def __iter__(self) -> Iterator[Chunk]:
         n = self._X.shape[0]
         while self.position.offset < n:
             begin = self.position.offset
             stop = min(n, begin + self.chunk_rows)
-            part = self._X.rows(begin, stop)
-            labels = self._labels_as_read(begin, stop)
-            self._take(part, labels)
+            part, labels = self._read(begin, stop)
             # What is too large for a type, or a NaN that signals, is refused below.
             with np.errstate(over="ignore", invalid="ignore"):
                 y = None if labels is None else np.array(labels, dtype=np.float64)
