@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ordered grades, one score."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,6 +11,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from pairlearn import OrdinalAUCClassifier, pair_accuracy, roc_auc
 from pairlearn.estimators.ordinal import fit_cuts, share_in_order
+from pairlearn.models import ModelFileError
 
 
 @pytest.fixture
@@ -140,3 +143,26 @@ def test_scikit_learns_checks():
                 check(model)
         else:
             check(model)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classes": []}, "its 0 grades do not have 3 cuts"),
+        ({"classes": [0, 1, 2]}, "its 3 grades do not have 3 cuts"),
+        ({"classes": None}, "its 0 grades do not have 3 cuts"),
+        ({"arrays": {"slope": np.array(0.0)}}, "the slope is 0"),
+    ],
+)
+def test_a_record_has_a_cut_between_any_two_grades(change, message, graded):
+    record = OrdinalAUCClassifier(ridge=0.1).fit(*graded).to_record()
+    change = {k: {**record.arrays, **v} if k == "arrays" else v for k, v in change.items()}
+    with pytest.raises(ModelFileError, match=message):
+        OrdinalAUCClassifier.from_record(replace(record, **change))
+
+
+def test_scores_near_the_largest_number_have_probabilities(graded):
+    X, y = graded
+    model = OrdinalAUCClassifier(ridge=0.1).fit(X, y)
+    p = model.predict_proba(np.full((1, 4), 1e307) * np.sign(model.coef_))
+    np.testing.assert_allclose(p, [[0.0, 0.0, 0.0, 1.0]])

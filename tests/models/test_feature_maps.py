@@ -93,3 +93,38 @@ def test_a_damaged_description_is_refused(tmp_path):
         wrong = replace(record, arrays={**record.arrays, **change})
         with pytest.raises(ModelFileError):
             AUCClassifier.from_record(wrong)
+
+
+@pytest.mark.parametrize(
+    ("features", "field", "value", "message"),
+    [
+        (Hats(n_knots=3), "cumulative", 2**31, "cumulative must be True or False, got 2147483648"),
+        (Hats(n_knots=3), "cumulative", [[]], "cumulative must be True or False"),
+        (Hats(n_knots=3), "n_knots", "9" * 5000, r"n_knots must be a whole number, got '9*\.\.\."),
+        (Nystroem(5), "gamma", "9" * 5000, r"gamma must be .*number, got '9*\.\.\."),
+    ],
+)
+def test_fields_of_other_types_are_refused_in_one_short_line(features, field, value, message):
+    description, values = pack_map(features.fit(X))
+    description["fields"][field] = value
+    with pytest.raises(ModelFileError, match=message) as error:
+        unpack_map(description, values)
+    assert len(str(error.value)) < 400
+
+
+def test_landmarks_that_no_example_reaches_are_refused():
+    state = Nystroem(5).fit(X).state()
+    for name, message in (("points", "landmark is beyond"), ("root", "kernel matrix is beyond")):
+        learned = {**state["learned"], name: np.full_like(state["learned"][name], 1e200)}
+        with pytest.raises(ValueError, match=message):
+            Nystroem.from_state({**state, "learned": learned})
+
+
+@pytest.mark.parametrize("features", [Hats(n_knots=3), Nystroem(5), RandomFourier(8)], ids=repr)
+def test_scores_of_mapped_rows_beyond_all_numbers_are_refused(features):
+    model = model_of(features)
+    largest = np.finfo(np.float64).max
+    assert np.isfinite(model.decision_function(np.full((2, 3), largest))).all()
+    model.coef_ = np.full_like(model.coef_, largest)
+    with pytest.raises(ValueError, match="is too large for a number"):
+        model.predict_proba(X)

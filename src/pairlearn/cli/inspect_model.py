@@ -84,12 +84,13 @@ def _columns(table: Any) -> list[str]:
     if table is None:
         return []
     from pairlearn.models import ModelFileError
+    from pairlearn.models.record import reason
     from pairlearn.tables import TableEncoder
 
     try:
         encoder = TableEncoder.from_state(table)
     except ValueError as error:
-        raise ModelFileError(f"its columns cannot be restored: {error}") from None
+        raise ModelFileError(f"its columns cannot be restored: {reason(error)}") from None
     lines = ["columns:"]
     for column in encoder.columns:
         said = "; ".join(part for part in (column.describe, column.describe_gaps) if part)

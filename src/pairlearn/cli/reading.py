@@ -283,6 +283,7 @@ def schema_to_plain(schema: Schema, columns: Sequence[str | int] | None) -> dict
 
 def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
     """Return the schema that a model was trained with."""
+    from pairlearn.models.record import reason
     from pairlearn.streams import ReadError, Schema
 
     try:
@@ -294,7 +295,9 @@ def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
                 values[name] = tuple(values[name])
         return Schema(**values)
     except TypeError as error:
-        raise ReadError(f"the model says nothing usable about its columns ({error}).") from None
+        raise ReadError(
+            f"the model says nothing usable about its columns ({reason(error)})."
+        ) from None
 
 
 def size_of(data: Sequence[str]) -> int | None:

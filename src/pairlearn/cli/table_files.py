@@ -234,6 +234,7 @@ def _cut(text: str, width: int) -> str:
 def encoder_of(model: Any) -> TableEncoder | None:
     """Return the encoder that a model was trained through, or None."""
     from pairlearn.models import ModelFileError
+    from pairlearn.models.record import reason
     from pairlearn.tables import TableEncoder
 
     state = getattr(model, "provenance_", {}).get("table")
@@ -242,7 +243,9 @@ def encoder_of(model: Any) -> TableEncoder | None:
     try:
         encoder = TableEncoder.from_state(state)
     except ValueError as error:
-        raise ModelFileError(f"the model says nothing usable about its columns: {error}") from None
+        raise ModelFileError(
+            f"the model says nothing usable about its columns: {reason(error)}"
+        ) from None
     width = int(model.n_features_in_)
     if encoder.n_features != width:
         raise ModelFileError(

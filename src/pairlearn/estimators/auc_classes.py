@@ -23,7 +23,7 @@ from pairlearn.estimators.auc_pair_streams import PairStreams
 from pairlearn.estimators.auc_stream import AUCStream
 from pairlearn.estimators.calibration import Sigmoid
 from pairlearn.estimators.decisions import StoredDecisions
-from pairlearn.estimators.examples import product, validate_data
+from pairlearn.estimators.examples import mapped_product, validate_data
 from pairlearn.estimators.features_seen import see_features, seen_features
 from pairlearn.estimators.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.published import DEFERRED, publish
@@ -36,7 +36,6 @@ from pairlearn.models.provenance import data_fingerprint
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.restored import restored_count
-from pairlearn.solvers.mapped_moments import score_mapped
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
@@ -378,10 +377,7 @@ class AUCClasses(AUCStream):
 
     def _pair_scores(self, X: Any, model: Mapping[str, Any]) -> Vector:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        features, coef = model.get("features_"), model["coef_"].T
-        if features is None or isinstance(features, Identity):
-            return product(X, coef)
-        return score_mapped(features, as_rows(X, finite=True), coef)
+        return mapped_product(model.get("features_"), X, model["coef_"].T)
 
     def decision_function(self, X: Any) -> Vector:
         """Return what `predict` goes by.

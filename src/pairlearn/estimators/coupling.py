@@ -76,8 +76,10 @@ def raise_to(probabilities: Vector, power: float) -> Vector:
     >>> raise_to(np.array([[0.5, 0.25, 0.25]]), 2.0).round(4)
     array([[0.6667, 0.1667, 0.1667]])
     """
-    logs = power * np.log(probabilities)
+    logs = np.log(probabilities)
     logs -= logs.max(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        logs *= power  # a probability of almost nothing, raised to a large power
     raised = np.maximum(np.exp(logs), 1e-12)
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 

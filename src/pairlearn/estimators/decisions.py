@@ -18,7 +18,7 @@ from pairlearn.estimators.calibration import (
     fit_isotonic,
     fit_sigmoid,
 )
-from pairlearn.estimators.examples import product, validate_data
+from pairlearn.estimators.examples import mapped_product, validate_data
 from pairlearn.estimators.published import Part, publish, published
 from pairlearn.estimators.storage import Storable
 from pairlearn.features import Identity
@@ -27,7 +27,7 @@ from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.restored import restored_array
 from pairlearn.solvers.mapped_moments import score_mapped
-from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.validation import check_positive
 
@@ -326,10 +326,7 @@ class ScoreDecisions:
 
     def _scores(self, X: Any, model: Mapping[str, Any]) -> NDArray[np.float64]:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        features = model.get("features_")
-        if features is None or isinstance(features, Identity):
-            return product(X, model["coef_"][0])
-        return score_mapped(features, as_rows(X, finite=True), model["coef_"][0])
+        return mapped_product(model.get("features_"), X, model["coef_"][0])
 
     def _scores_of(self, rows: Rows, model: Mapping[str, Any]) -> NDArray[np.float64]:
         """Return the scores of training rows."""

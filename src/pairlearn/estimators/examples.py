@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import validation
 
-from pairlearn.solvers.rows import check_sparse, is_sparse
+from pairlearn.features import Identity
+from pairlearn.solvers.mapped_moments import score_mapped
+from pairlearn.solvers.rows import as_rows, check_sparse, is_sparse
 
 __all__ = [
     "check_labels",
+    "mapped_product",
     "product",
     "refuse_collections",
     "refuse_overflow",
@@ -148,6 +151,13 @@ def product(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ``X @ coef`` for checked examples; refuse one that is too large for float64."""
     with np.errstate(over="ignore", invalid="ignore"):
         return refuse_overflow(np.asarray(X @ coef, dtype=np.float64), coef)
+
+
+def mapped_product(features: Any, X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what `product` does, for examples that a feature map maps first."""
+    if features is None or isinstance(features, Identity):
+        return product(X, coef)
+    return refuse_overflow(score_mapped(features, as_rows(X, finite=True), coef), coef)
 
 
 def refuse_overflow(found: NDArray[np.float64], coef: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.auc_features import as_map, check_named, fit_map, is_linear, map_rows
-from pairlearn.estimators.examples import product
+from pairlearn.estimators.examples import mapped_product
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.solvers.mapped_moments import score_mapped
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.validation import check_generator, check_positive
 
@@ -85,6 +84,4 @@ class MapsFeatures:
         self, X: Any, coef: NDArray[np.float64], features: FeatureMap | None
     ) -> NDArray[np.float64]:
         """Return the scores of checked examples."""
-        if features is None or isinstance(features, Identity):
-            return product(X, coef)
-        return score_mapped(features, as_rows(X, finite=True), coef)
+        return mapped_product(features, X, coef)

@@ -41,6 +41,7 @@ from pairlearn.estimators.scaling import scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
 from pairlearn.estimators.weights import chunk_weights
 from pairlearn.metrics import roc_auc
+from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import as_rows
 from pairlearn.validation import check_fraction, check_generator, check_weights
@@ -252,6 +253,14 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         probabilities = self.predict_proba(X)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
+    def _unpack(self, record: ModelRecord) -> None:
+        super()._unpack(record)
+        k = 0 if record.classes is None else len(record.classes)
+        if k < 2 or len(self.cuts_) != k - 1:
+            raise ModelFileError(f"its {k} grades do not have {len(self.cuts_)} cuts.")
+        if self.slope_ == 0.0:
+            raise ModelFileError("its score does not tell grades apart: the slope is 0.")
+
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of pairs of different grades in the right order; a tie is half a pair.
 
@@ -384,7 +393,8 @@ def fit_cuts(scores: Vector, codes: NDArray[np.intp], weight: Vector) -> tuple[f
 
 def _above(slope: float, cuts: Vector, scores: Vector) -> Vector:
     """Return the probabilities of more than each grade, of shape (n, n_grades - 1)."""
-    t = np.clip(slope * scores[:, None] - cuts, -700.0, 700.0)
+    with np.errstate(over="ignore"):
+        t = np.clip(slope * scores[:, None] - cuts, -700.0, 700.0)
     return np.asarray(1.0 / (1.0 + np.exp(-t)))
 
 

@@ -29,7 +29,7 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.file import read_model, write_model
 from pairlearn.models.maps import pack_map, unpack_map
 from pairlearn.models.parts import decode, encode
-from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.record import ModelFileError, ModelRecord, reason
 from pairlearn.models.registry import ArraySpec, ModelSpec, check_record, register_model
 from pairlearn.restored import restored_labels
 
@@ -132,7 +132,7 @@ class Storable:
         except ModelFileError:
             raise
         except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
-            raise ModelFileError(f"it is no complete {cls.__name__}: {error}.") from None
+            raise ModelFileError(f"it is no complete {cls.__name__}: {reason(error)}.") from None
         model.provenance_ = dict(record.provenance)  # type: ignore[attr-defined]
         return model
 
@@ -195,7 +195,7 @@ def _classes(record: ModelRecord) -> NDArray[Any]:
     try:
         classes = restored_labels(known, kind)
     except ValueError as error:
-        raise ModelFileError(f"its classes cannot be restored: {error}") from None
+        raise ModelFileError(f"its classes cannot be restored: {reason(error)}") from None
     if classes.tolist() != known:
         raise ModelFileError(f"its classes do not fit the type {str(kind)[:40]!r}.")
     return classes

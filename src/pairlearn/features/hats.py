@@ -73,6 +73,8 @@ class Hats(FeatureMap):
 
     def __post_init__(self) -> None:
         check_count("n_knots", self.n_knots, minimum=2)
+        if not isinstance(self.cumulative, (bool, np.bool_)):
+            raise ValueError(f"cumulative must be True or False, got {self.cumulative!r}.")
         if self.knots is not None:
             given = tuple(tuple(float(v) for v in own) for own in self.knots)
             for k, own in enumerate(given):

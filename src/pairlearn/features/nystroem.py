@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pairlearn.features.base import Bounds, FeatureMap, dense
 from pairlearn.features.columns import sample_of, spreads_of
 from pairlearn.features.fourier import LIMIT, median_gamma
+from pairlearn.restored import check_sane
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["Nystroem"]
@@ -111,6 +112,10 @@ class Nystroem(FeatureMap):
             or len(root) != len(points)
         ):
             raise ValueError(f"the saved arrays are no Nystroem of {n_inputs} features.")
+        # Standardised examples are cut off there, and so are means of them.
+        if (np.abs(points) > LIMIT).any():
+            raise ValueError(f"a saved landmark is beyond {LIMIT:g}.")
+        check_sane("root of the kernel matrix", root)
 
     def _width(self, example: Any) -> int:
         return int(self.learned["root"].shape[1])
@@ -148,7 +153,9 @@ class Nystroem(FeatureMap):
 
 
 def _standard(X: NDArray[Any], centre: Vector, factor: Vector) -> Vector:
-    return np.clip((X - centre) * factor, -LIMIT, LIMIT)
+    # What is too large for a number is cut off as well.
+    with np.errstate(over="ignore"):
+        return np.clip((X - centre) * factor, -LIMIT, LIMIT)
 
 
 def _kernel(A: Vector, B: Vector, gamma: float) -> Vector:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pairlearn.features import FeatureMap
 from pairlearn.features.restore import restored_map
 from pairlearn.models.parts import decode, encode, own_parts
-from pairlearn.models.record import ModelFileError
+from pairlearn.models.record import ModelFileError, reason
 
 __all__ = ["pack_map", "plain_map", "unpack_map"]
 
@@ -69,7 +69,7 @@ def unpack_map(description: Any, values: Vector) -> FeatureMap:
         known = [one for one in own_parts() if issubclass(one, FeatureMap)]
         return restored_map(state, known=known)
     except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
-        raise ModelFileError(f"its feature map cannot be restored: {error}") from None
+        raise ModelFileError(f"its feature map cannot be restored: {reason(error)}") from None
 
 
 def _state(description: Any, values: Vector, rest: list[int], depth: int = 0) -> dict[str, Any]:

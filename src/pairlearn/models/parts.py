@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.models.record import ModelFileError
+from pairlearn.models.record import ModelFileError, reason
 
 __all__ = ["decode", "encode", "own_parts", "register_part"]
 
@@ -135,7 +135,7 @@ def decode(value: Any, where: str) -> Any:
         if part is not None:
             return part(**{k: decode(v, where) for k, v in rest.items()})
     except (TypeError, ValueError) as error:
-        raise ModelFileError(f"{where} cannot be restored: {error}") from None
+        raise ModelFileError(f"{where} cannot be restored: {reason(error)}") from None
     raise ModelFileError(
         f"{where} names the part {str(name)[:60]!r}, which is not known here; upgrade pairlearn, "
         "or make your class known with pairlearn.models.register_part."

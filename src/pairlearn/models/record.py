@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_NAME", "ModelFileError", "ModelRecord", "check_plain"]
+__all__ = ["MAX_NAME", "ModelFileError", "ModelRecord", "check_plain", "reason"]
 
 MAX_NAME = 200
 MAX_DEPTH = 12
@@ -22,6 +22,18 @@ _KINDS = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
 
 class ModelFileError(ValueError):
     """A model file cannot be written or read; the message is one line and names the cure."""
+
+
+def reason(error: Exception) -> str:
+    """Return why a part of the library refused what is in a file, in one line.
+
+    It may repeat a value of the file, which can be long.
+
+    >>> len(reason(ValueError("gamma must be a number, got " + "9" * 5000 + ".")))
+    203
+    """
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 def check_plain(value: Any, where: str) -> Any:

@@ -55,13 +55,18 @@ def block_of(rows: Rows, start: int, stop: int) -> Any:
 def score_mapped(
     features: FeatureMap, rows: Rows, coef: NDArray[Any], *, dtype: Any = np.float64
 ) -> Vector:
-    """Return the scores of rows, a block at a time, for one model or for several in columns."""
+    """Return the scores of rows, a block at a time, for one model or for several in columns.
+
+    What is too large for a number becomes infinity, or NaN where two of these meet.
+    """
     n = rows.shape[0]
     scores = np.empty((n, *coef.shape[1:]))
     coef = coef.astype(dtype, copy=False)
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
-        scores[start:stop] = features.transform(block_of(rows, start, stop), dtype=dtype) @ coef
+        block = features.transform(block_of(rows, start, stop), dtype=dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores[start:stop] = block @ coef
     return scores
 
 
