@@ -9,9 +9,10 @@ import signal
 import pytest
 
 import pairlearn.models
-from pairlearn.cli import train
+from pairlearn.cli import main, running, stopping, train
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
+from pairlearn.cli.stopping import Stopping
 from pairlearn.streams import OnlineLearner
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
@@ -118,3 +119,55 @@ def test_a_fit_in_memory_that_is_stopped_writes_nothing(folder, monkeypatch, cap
     assert status == 128 + number
     assert capsys.readouterr().err == "pairlearn: interrupted; nothing was written\n"
     assert [path.name for path in folder.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_second_signal_does_not_disturb_the_end_by_the_first(folder, monkeypatch, capsys, number):
+    def opened(*arguments):
+        try:
+            signal.raise_signal(number)
+        finally:
+            signal.raise_signal(number)
+
+    def say(message, true_say=running._say):
+        signal.raise_signal(number)
+        true_say(message)
+
+    monkeypatch.setattr(train, "_opened", opened)
+    monkeypatch.setattr(running, "_say", say)
+    assert run(program, [*ARGUMENTS, "-o", "m"]) == 128 + number
+    assert capsys.readouterr().err.strip() == "pairlearn: interrupted"
+
+
+def test_a_later_signal_ends_what_the_first_did_not(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(stopping.time, "monotonic", lambda: now[0])
+    with Stopping(always=True) as stop:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        now[0] = 2.0
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert stop.status == 143
+
+
+def test_a_program_that_leaves_is_not_disturbed(monkeypatch, capsys):
+    before = [signal.getsignal(number) for number in SIGNALS]
+    left = []
+    monkeypatch.setattr(stopping.os, "_exit", left.append)
+    monkeypatch.setattr("sys.argv", ["pairlearn", "--version"])
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 0
+        for number in SIGNALS:
+            signal.raise_signal(number)
+        stopping.leave_by(None)
+        for number in SIGNALS:
+            signal.raise_signal(number)
+    finally:
+        for number, handler in zip(SIGNALS, before, strict=True):
+            signal.signal(number, handler)
+    assert left == [0, 0, 130, 143]
+    assert capsys.readouterr().out.startswith("pairlearn ")

@@ -10,7 +10,12 @@ def main() -> None:
     """Run the program with the arguments of the process and exit with its status."""
     import sys
 
+    from pairlearn.cli.stopping import leave_by
+
+    leave_by(None)
     from pairlearn.cli.program import program
     from pairlearn.cli.running import run
 
-    sys.exit(run(program, sys.argv[1:]))
+    status = run(program, sys.argv[1:])
+    leave_by(status)
+    sys.exit(status)

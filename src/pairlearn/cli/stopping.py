@@ -3,14 +3,39 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Stopping"]
+__all__ = ["Stopping", "leave_by"]
+
+#: Seconds in which a second signal is the same wish: a key is pressed twice, or a shell and a
+#: wrapper both pass it on. Later ones end what did not end by the first.
+_SAME = 1.0
+
+
+def leave_by(status: int | None) -> None:
+    """Let both signals end the process at once, with `status`; None is the status of the signal.
+
+    For the time before and after a command, when there is nothing to put in order: otherwise a
+    second Ctrl-C ends the program with a traceback while it is leaving.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        with suppress(Exception):
+            sys.stdout.flush()
+        os._exit(128 + number if status is None else status)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # a program in the background of a shell that knows no jobs ignores Ctrl-C
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, leave)
 
 
 class Stopping(AbstractContextManager["Stopping"]):
@@ -18,9 +43,9 @@ class Stopping(AbstractContextManager["Stopping"]):
 
     A signal that comes while it is not open waits for the next opening; each opening is ended by
     one signal, so that a second one does not disturb what the first has set going. With `always`
-    every signal raises. SIGTERM does whatever Ctrl-C does: where Ctrl-C is held back
-    (`deferred_interrupt`), so is SIGTERM. Only the main thread can receive signals; elsewhere the
-    block changes nothing.
+    every signal raises, but for one that comes within a second of another. SIGTERM does whatever
+    Ctrl-C does: where Ctrl-C is held back (`deferred_interrupt`), so is SIGTERM. Only
+    the main thread can receive signals; elsewhere the block changes nothing.
     """
 
     def __init__(self, *, always: bool = False) -> None:
@@ -28,6 +53,7 @@ class Stopping(AbstractContextManager["Stopping"]):
         self._always = always
         #: The first signal received.
         self.received: int | None = None
+        self._raised_at = -float("inf")
         self._before: dict[int, Any] = {}
         self._ignored = False
 
@@ -50,6 +76,7 @@ class Stopping(AbstractContextManager["Stopping"]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.open = self._always = False
         for number, handler in self._before.items():
             # None: installed by C, and Python cannot put it back
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
@@ -63,8 +90,9 @@ class Stopping(AbstractContextManager["Stopping"]):
             return
         if self.received is None:
             self.received = number
-        if self.open:
+        if self.open and time.monotonic() - self._raised_at > _SAME:
             self.open = self._always
+            self._raised_at = time.monotonic() if self._always else self._raised_at
             raise KeyboardInterrupt
 
     @contextmanager
