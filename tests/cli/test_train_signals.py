@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import signal
 
@@ -166,7 +167,11 @@ def test_a_program_that_leaves_is_not_disturbed(monkeypatch, capsys):
         stopping.leave_by(None)
         for number in SIGNALS:
             signal.raise_signal(number)
+        stopping.ignore()
+        for number in SIGNALS:
+            signal.raise_signal(number)
     finally:
+        atexit.unregister(stopping.ignore)
         for number, handler in zip(SIGNALS, before, strict=True):
             signal.signal(number, handler)
     assert left == [0, 0, 130, 143]

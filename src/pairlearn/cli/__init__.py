@@ -8,11 +8,13 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the program with the arguments of the process and exit with its status."""
+    import atexit
     import sys
 
-    from pairlearn.cli.stopping import leave_by
+    from pairlearn.cli.stopping import ignore, leave_by
 
     leave_by(None)
+    atexit.register(ignore)  # what is registered first is done last
     from pairlearn.cli.program import program
     from pairlearn.cli.running import run
 

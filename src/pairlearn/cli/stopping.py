@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Stopping", "leave_by"]
+__all__ = ["Stopping", "ignore", "leave_by"]
 
 #: Seconds in which a second signal is the same wish: a key is pressed twice, or a shell and a
 #: wrapper both pass it on. Later ones end what did not end by the first.
@@ -36,6 +36,12 @@ def leave_by(status: int | None) -> None:
         # a program in the background of a shell that knows no jobs ignores Ctrl-C
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, leave)
+
+
+def ignore() -> None:
+    """Ignore both signals: at its very end Python forgets handlers, and the status with them."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Stopping(AbstractContextManager["Stopping"]):
