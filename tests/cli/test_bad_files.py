@@ -45,6 +45,8 @@ def train(folder, capsys, name="d.csv", *more):
         (b"a,b,y\n1,2,no\n3,4,yes\n5,6,perhaps\n", "two are needed; name two with --classes"),
         (b"a,b,y\n" + b"1" * 10_000_000 + b"\n", "no usable row: 1 row refused"),
         (b"\x1f\x8b\x08\x00garbage", "it is damaged or cut short"),
+        (b"%PDF-1.4\n\x00", "is a PDF file, not text; save its table as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "is a workbook (xls) file, not text; save its sheet as CSV"),
         (b"PK\x03\x04 zip", "is a zip file, not text; unpack"),
     ],
 )

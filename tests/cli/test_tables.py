@@ -139,6 +139,41 @@ def test_german_by_default(data_folder, tmp_path, capsys):
 # ------------------------------------------------------------------------------------- options
 
 
+def test_what_is_said_of_columns_with_words_and_units(tmp_path, capsys):
+    file, label = real_files.FILES["hospital"](tmp_path, np.random.default_rng(7))
+    out, err = call(capsys, "train", file, "--label", label)
+    assert re.search(r"^Nº +id ", out, re.MULTILINE)
+    assert re.search(r"^Glucosa +number .*'mg/dl', 's/d' are no value; gaps", out, re.MULTILINE)
+    assert re.search(r"^Peso +number .*unit kg", out, re.MULTILINE)
+    assert re.search(r"^Provincia +category .*leading zeros", out, re.MULTILINE)
+    assert "2 rows refused; first: hospital.csv:2: the label is missing" in err
+    file, label = real_files.FILES["orders"](tmp_path, np.random.default_rng(7))
+    out, err = call(capsys, "train", file, "--label", label, "--dry-run")
+    assert re.search(r"^weight +number .*unit kg, g converted", out, re.MULTILINE)
+    assert re.search(r"^picked +number .*1:30 is 1.5", out, re.MULTILINE)
+    assert re.search(r"^quarter +date ", out, re.MULTILINE)
+    assert re.search(r"^phone +id ", out, re.MULTILINE)
+    assert "label 'returned': yes (positive) against no; 'unknown' is no class, and left out" in out
+    assert "note: 1 line above the header left out" in out
+
+
+def test_many_columns_and_many_classes(tmp_path, capsys):
+    names = ["id", *(f"s{k}" for k in range(60)), "kind"]
+    rows = [[f"r{i}", *(f"{(i * k) % 97}.5" for k in range(60)), "abc"[i % 3]] for i in range(60)]
+    for row in rows[::3]:
+        row[31] = ""
+    (tmp_path / "wide.csv").write_text("\n".join(",".join(row) for row in [names, *rows]))
+    arguments = ["train", "wide.csv", "--label", "kind"]
+    out, _ = call(capsys, *arguments, "--problem", "classes", "--dry-run")
+    assert len(out.splitlines()) == 8
+    assert re.search(r"^s1 to s29 +number +29  29 columns$", out, re.MULTILINE)
+    assert re.search(r"^s30 +number +33.3 % +2 ", out, re.MULTILINE)
+    assert "label 'kind': 3 classes (a, b, c)" in out
+    for command in ("train", "compare"):
+        _, err = call(capsys, command, "wide.csv", "--label", "kind", status=1)
+        assert "train with --problem classes" in err
+
+
 def test_dry_run_and_overrides(tmp_path, capsys):
     file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
     out, _ = call(capsys, "train", file, "--label", label, "--dry-run")

@@ -43,6 +43,16 @@ from pairlearn.tables.labels import query_numbers
         ("when", ["Apr-2010", "Dec-2011"], "date"),
         ("when", ["2024-01-31", "02/29/2024", "Feb 3, 2024"], "date"),
         ("when", ["01/31/2024", "31/01/2024"] * 9, "excluded"),
+        ("when", ["2021Q1", "2021Q4", "Q2 2022"], "date"),
+        ("zip", ["02139", "10115"] * 20 + ["unknown"], "category"),
+        ("phone", [f"+1 (555) 010-{k:04d}" for k in range(30)], "id"),
+        ("commute", [f"{k % 3}:{k:02d}" for k in range(30)], "number"),
+        ("ratio", ["16:9", "4:3"] * 9, "category"),
+        ("weight", [f"{k}.5 kg" for k in range(20)] + ["800 g"] * 9, "number"),
+        ("weight", [f"{k}.5" for k in range(30)] + ["not weighed"] * 9, "number"),
+        ("weight", [f"{k}.5" for k in range(30)] + ["10+"] * 9, "category"),
+        ("rating", ["1", "2", "3", "4", "none given"] * 9, "category"),
+        ("part_id", [f"{k}.5" for k in range(30)] + ["lost"] * 29, "category"),
     ],
 )
 def test_kinds(name, values, kind):
@@ -68,6 +78,14 @@ def test_numbers_that_stand_for_none():
     assert (
         decide("temperature", [f"{v} °C" if v[0] != "-" else v for v in values]).nothing == -999.0
     )
+
+
+def test_what_is_said_of_numbers_with_words():
+    values = [f"{k},5" for k in range(30)] + ["s/d"] * 5
+    assert decide("n", values, commas="european").note == "1.234,5 is 1234.5; 's/d' is no value"
+    decision = decide("n", [f"{k} cm" for k in range(30)] + ["1 m", "2 m"])
+    assert (decision.unit, decision.note) == ("cm", "unit cm, m converted")
+    assert decide("t", ["0:30", "12:15", "7:05 pm"]).note == "1:30 is 1.5"
 
 
 def two(*texts, given=None):
@@ -99,6 +117,16 @@ def test_two_classes(texts, values):
     assert LabelRule.from_state(rule.state()) == LabelRule(
         rule.column, rule.kind, rule.values, dict(rule.codes), rule.style
     )
+
+
+def test_a_word_for_unknown_is_no_class():
+    rule = two("no", "yes", "Unknown", "no", "pending")
+    assert rule.values == ("no", "yes")
+    assert "'Unknown', 'pending' are no class, and left out" in rule.note
+    assert list(rule.apply(["yes", "unknown"])[1]) == [1]
+    # of two it is one
+    assert two("known", "unknown", "known").values == ("known", "unknown")
+    assert two("Y", "N", "yes", "unknown").values == ("N", "Y")
 
 
 def test_classes_that_are_given():

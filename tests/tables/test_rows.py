@@ -87,6 +87,7 @@ def test_utf16(coding, packed):
         ("Sales of 2024\nwritten, by: nobody\n", ";", ("2 lines above the header left out",)),
         ("Sales;;\n\n", ";", ("2 lines above the header left out",)),
         ("Sales\n", ",", ("1 line above the header left out",)),
+        ("Sales;;\nGroup;;\n", ";", ("2 lines above the header left out",)),
     ],
 )
 def test_lines_above_the_header(above, delimiter, note):
@@ -109,6 +110,34 @@ def test_decimal_commas_are_no_lines_above_the_header():
     assert (table.names, table.delimiter, table.notes) == (("a", "b", "c"), ";", ())
     assert len(rows) == 9
     assert rows_of(b"Sales, 2024\n\n" + content)[0].names == ("a", "b", "c")
+
+
+def test_names_of_groups_of_columns():
+    content = b"Patient,,,Lab,\nid,age,sex,bmi,died\n1,50,m,21.5,0\n2,60,f,,1\n"
+    table, rows, _ = rows_of(content)
+    assert table.names == ("id", "age", "sex", "bmi", "died")
+    assert table.notes == ("1 line above the header left out",)
+    assert len(rows) == 2
+    assert rows_of(content.replace(b"Patient,,,Lab,", b"a,b,c,d,"))[0].names == tuple("abcd")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_last_line_of_totals(size):
+    def read(content):
+        refused = []
+        table = TextTable(io.BytesIO(content))
+        blocks = list(table.blocks(lambda *entry: refused.append(entry[1:]), size=size))
+        return [line for block in blocks for line in block.lines.tolist()], refused
+
+    lines, refused = read(b"shop,area,sold\na,7,1\nb,8,2\nTotal:,,3\n")
+    assert lines == [2, 3]
+    assert refused == [(4, "it adds up the lines above it ('Total:')")]
+    for content in (
+        b"shop,area,sold\na,7,1\nTotal,,3\nb,8,2\n",  # not the last one
+        b"shop,area,sold\na,7,1\nTotal,8,3\n",  # nothing is left out of it
+        b"shop,area,sold\na,7,1\nb,,3\n",
+    ):
+        assert read(content)[1] == []
 
 
 def test_a_header_with_one_name():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pairlearn.tables.dates import date_order, parse_date, parse_dates
-from pairlearn.tables.units import MULTIPLIED, unit_of
+from pairlearn.tables.units import CLOCK, MULTIPLIED, unit_of
 from pairlearn.tables.values import (
     file_style,
     is_missing,
@@ -62,14 +62,21 @@ def test_numbers(text, style, number):
 
 
 def test_numbers_with_a_unit():
-    found, wrong = parse_numbers(["36 months", "1 Month", "7", "", "2 years"], "plain", "month")
-    assert found[:3].tolist() == [36.0, 1.0, 7.0]
-    assert wrong == [4]
+    texts = ["36 months", "1 Month", "7", "", "2 years", "2 kg"]
+    found, wrong = parse_numbers(texts, "plain", "month")
+    assert found[[0, 1, 2, 4]].tolist() == [36.0, 1.0, 7.0, 24.0]
+    assert wrong == [5]
     assert parse_number("1.2M", "plain", MULTIPLIED) == 1.2e6
     assert parse_number("950", "plain", MULTIPLIED) == 950.0
     assert parse_number("-3,5 °C", "european", "°c") == -3.5
     assert unit_of({"5 m": 3, "7 m": 2}) == "m"
-    assert unit_of({"5 kg": 3, "7 lb": 3, "9 oz": 3}) == ""
+    assert parse_number("800 g", "plain", "kg") == 0.8
+    assert parse_number("1,5 t", "european", "kg") == 1500.0
+    assert parse_number("5", "plain", CLOCK) is None
+    assert parse_number("12:30 am", "plain", CLOCK) == 0.5
+    assert parse_number("13:30 pm", "plain", CLOCK) is None
+    assert parse_number("100:00:36", "plain", CLOCK) == 100.01
+    assert unit_of({"5 kg": 3, "7 °C": 3, "9 pieces": 3}) == ""
     assert unit_of({"1st": 3, "2nd": 3, "3rd": 3, "4th": 1}) == ""
 
 

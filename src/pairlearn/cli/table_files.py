@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,10 @@ _LABELS = {"auc": "classes", "classes": "groups", "ranking": "numbers", "entropy
 _EXPANDED = 5
 #: A quarter of the columns of a terminal, for names and for notes.
 _NAME = 28
+#: Classes that are listed.
+_CLASSES = 6
+#: From so many columns on, neighbours of which the same is said, of so many, share a line.
+_WIDE, _ALIKE = 40, 4
 
 
 def is_table(data: Sequence[str], reading: Reading) -> bool:
@@ -200,12 +205,14 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
     label = plan.encoder.label
     assert label is not None
     entries = decided_values(plan)
-    cells = [("column", "kind", "missing", "features", "")]
+    cells: list[tuple[str, ...]] = [("column", "kind", "missing", "features", "")]
     for entry in entries:
         share = 100.0 * entry["missing"]
         missing = "" if share == 0 else "<0.1 %" if share < 0.1 else f"{share:.1f} %"
         cells.append((_cut(entry["column"], _NAME), entry["kind"], missing,
                       str(entry["features"] or ""), _cut(entry["note"], 72)))  # fmt: skip
+    if len(entries) >= _WIDE:
+        cells = _folded(cells)
     widths = [max(len(row[k]) for row in cells) for k in range(4)]
     lines = [
         f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()
@@ -214,6 +221,9 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
     said = f"label {label.column!r}"
     if label.kind == "classes":
         said += f": {label.values[1]} (positive) against {label.values[0]}"
+    elif label.kind == "groups":
+        shown = ", ".join(map(str, label.values[:_CLASSES]))
+        said += f": {len(label.values)} classes ({shown}{', ...' * (len(label.values) > _CLASSES)})"
     if label.note:
         said += f"; {label.note}"
     if plan.encoder.qid is not None:
@@ -222,6 +232,22 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
     return [*lines, said, *(f"note: {note}" for note in plan.notes),
             f"{counted}{len(plan.encoder.columns)} columns give {plan.encoder.n_features} "
             "features"]  # fmt: skip
+
+
+def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the lines of a table, those of neighbours of which the same is said as one."""
+    found: list[tuple[str, ...]] = []
+    for said, group in itertools.groupby(cells, key=lambda row: row[1:]):
+        rows = list(group)
+        if len(rows) < _ALIKE:
+            found += rows
+            continue
+        kind, missing, features, note = said
+        between = f"{_cut(rows[0][0], _NAME // 2)} to {_cut(rows[-1][0], _NAME // 2)}"
+        total = str(int(features) * len(rows)) if features else ""
+        note = "; ".join(part for part in (f"{len(rows)} columns", note) if part)
+        found.append((between, kind, missing, total, note))
+    return found
 
 
 def _cut(text: str, width: int) -> str:

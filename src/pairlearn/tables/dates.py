@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Dates and times as people write them: which order they have, and days since 1970.
 
-Years that come first (2024-03-31, 20240331, 2024-03) and months that have a name (31 Mar 2024,
-Mar 31, 2024, Mar-2024) say themselves what they are. Numbers that end with the year have an order,
-"dmy" (31.03.2024) or "mdy" (03/31/2024); in the order "ymd" they are no dates. Each may be followed
-by a time, half of the day and an offset from UTC. A month without a day is its first.
+Years that come first (2024-03-31, 20240331, 2024-03, 2024Q1) and months that have a name (31 Mar
+2024, Mar 31, 2024, Mar-2024) say themselves what they are. Numbers that end with the year have an
+order, "dmy" (31.03.2024) or "mdy" (03/31/2024); in the order "ymd" they are no dates. Each may be
+followed by a time, half of the day and an offset from UTC. A month without a day is its first, a
+quarter its first month.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _PLAIN = (
     re.compile(r"(?P<c>(?:19|20)\d{2})(?P<b>\d{2})(?P<a>\d{2})"),
     re.compile(r"(?P<c>(?:19|20)\d{2})[-/](?P<b>\d{1,2})"),
     re.compile(r"(?P<b>\d{1,2})/(?P<c>(?:19|20)\d{2})"),
+    re.compile(r"(?P<c>(?:19|20)\d{2})[-/ ]?[Qq](?P<q>[1-4])"),
+    re.compile(r"[Qq](?P<q>[1-4])[-/ ]?(?P<c>(?:19|20)\d{2})"),
     re.compile(rf"(?:{_WEEKDAY})?(?P<a>\d{{1,2}})[ .-]+{_NAMED}[ .,-]+{_YEAR}{_TIME}"),
     re.compile(rf"(?:{_WEEKDAY})?{_NAMED}[ .-]+(?P<a>\d{{1,2}}),?[ -]+(?P<c>\d{{4}}){_TIME}"),
     re.compile(rf"{_NAMED}[ .-]+(?P<c>(?:19|20)\d{{2}})"),
@@ -66,7 +69,9 @@ def _fields(text: str, order: str) -> tuple[int, int, int, dict[str, str | None]
     if match is None:
         return None
     parts = match.groupdict()
-    return _year(match["c"]), _month(match["b"]), int(parts.get("a") or 1), parts
+    quarter = parts.get("q")
+    month = 3 * int(quarter) - 2 if quarter else _month(match["b"])
+    return _year(match["c"]), month, int(parts.get("a") or 1), parts
 
 
 def _year(text: str) -> int:

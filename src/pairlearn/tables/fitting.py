@@ -7,7 +7,6 @@ ones); labels, levels and medians come from all rows that are in memory.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,8 +23,8 @@ from pairlearn.tables.encoding import TableEncoder
 from pairlearn.tables.kinds import UNUSED, Decision, decide
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.reader import OddFields, labelled_rows
-from pairlearn.tables.rows import Block, open_table
-from pairlearn.tables.values import file_style, is_missing, parse_number
+from pairlearn.tables.rows import Block, no_column, open_table
+from pairlearn.tables.values import file_style, is_missing, parse_numbers
 
 __all__ = ["FittedTable", "Plan", "TableOptions", "load_table", "plan_table"]
 
@@ -137,6 +136,15 @@ class _Refused:
         self.refusals = self.refusals.add(refusal)
 
 
+def _together(one: Refusals, other: Refusals, sources: Sequence[str]) -> Refusals:
+    """Return the refused rows of two rounds, the first ones in the order of the files."""
+    first = sorted(
+        (*one.first, *other.first),
+        key=lambda refusal: (sources.index(refusal.source), refusal.line),
+    )
+    return Refusals(one.count + other.count, tuple(first[: Refusals.KEPT]))
+
+
 class _Files:
     """The rows of some files, and what their beginnings tell."""
 
@@ -149,6 +157,8 @@ class _Files:
         self.notes: tuple[str, ...] = self._first.notes
         self.repeated: tuple[str, ...] = self._first.repeated
         self.plain_header: bool = self._first.plain_header
+        #: The names of the files that have been opened.
+        self.opened = [self.name]
 
     def _open(self, source: Any) -> Any:
         options = self._options
@@ -161,6 +171,8 @@ class _Files:
         """Yield all rows; the files after the first are found by the names of the first."""
         for index, source in enumerate(self._sources):
             table = self._first if index == 0 else self._open(source)
+            if index:
+                self.opened.append(table.name)
             odd = [name for name in self.names if name not in table.names]
             if odd:
                 raise ReadError(
@@ -176,21 +188,7 @@ def _column(name: str, names: Sequence[str], source: str, what: str, header: boo
         return name
     if not header and name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
         return names[int(name)]
-    near = _near(name.strip().casefold(), {known.casefold(): known for known in reversed(names)})
-    hint = f" (did you mean {near!r}?)" if near else ""
-    raise ReadError(f"{source} has no {what} column {name!r}{hint}; its columns: {listed(names)}.")
-
-
-def _near(folded: str, names: Mapping[str, str]) -> str | None:
-    """Return the name that comes nearest to one without the size of its letters, if one does.
-
-    >>> _near("churn", {"age": "Age", "churn?": "Churn?"}), _near("x", {"age": "Age"})
-    ('Churn?', None)
-    """
-    close = difflib.get_close_matches(folded, names, n=1)
-    if not close and len(folded) > 2:
-        close = [known for known in names if folded in known]
-    return names[close[0]] if close else None
+    raise no_column(name, names, source, what)
 
 
 def _spread(blocks: Sequence[Block], names: Sequence[str]) -> dict[str, list[str]]:
@@ -354,10 +352,13 @@ def _plan(
 
 def _absent(decision: Decision, values: Sequence[str]) -> float:
     """Return the share of fields without a value."""
-    none = sum(map(is_missing, values))
-    if decision.nothing is not None:
-        found = [parse_number(value, decision.form, decision.unit) for value in values]
-        none += found.count(decision.nothing)
+    if decision.kind == "number":
+        numbers, _ = parse_numbers(values, decision.form, decision.unit)
+        none = int(np.isnan(numbers).sum())
+        if decision.nothing is not None:
+            none += int((numbers == decision.nothing).sum())
+    else:
+        none = sum(map(is_missing, values))
     return none / max(len(values), 1)
 
 
@@ -376,12 +377,12 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
     FittedTable
         Features, labels, and what was decided.
     """
-    refuse, odd = _Refused(options.strict), OddFields()
-    files = _Files(sources, options, refuse)
+    read, refuse, odd = _Refused(options.strict), _Refused(options.strict), OddFields()
+    files = _Files(sources, options, read)
     label, qid = _checked(files.names, files, options)
     blocks = list(files.blocks())
     if not blocks:
-        raise _nothing(files, refuse.refusals)
+        raise _nothing(files, read.refusals)
     labels = itertools.chain.from_iterable(block.columns[label] for block in blocks)
     plan = _plan(files, [], labels, label, qid, options, _spread(blocks, files.names))
     encoder = plan.encoder
@@ -415,8 +416,9 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
             ys.append(y)
             queries.append(query)
         blocks[index] = _EMPTY  # its texts are not needed any more
+    refusals = _together(read.refusals, refuse.refusals, files.opened)
     if not parts:
-        raise ReadError(f"{files.name} has no usable row: {refuse.refusals}")
+        raise ReadError(f"{files.name} has no usable row: {refusals}")
     encoder.fit(parts, whole=True)
     if not encoder.n_features:
         texts = listed([column.name for column in encoder.columns])
@@ -433,7 +435,7 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
         X = np.concatenate(X)
     return FittedTable(
         plan, X, np.concatenate(ys), None if qid is None else np.concatenate(queries),
-        refuse.refusals, odd,
+        refusals, odd,
     )  # fmt: skip
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.tables.dates import date_order, parse_date
-from pairlearn.tables.units import MULTIPLIED, unit_of, without_unit
+from pairlearn.tables.units import CLOCK, MULTIPLIED, converted, unit_of, without_unit
 from pairlearn.tables.values import is_missing, parse_number, parse_numbers, style_of, yes_or_no
 
 __all__ = ["KINDS", "UNUSED", "Decision", "decide"]
@@ -33,11 +33,15 @@ _DISTINCT = 0.9
 _GROUPS = 100
 #: Words in a value, on average, from which it is a text: for all different values, and for others.
 _WORDS, _MANY_WORDS = 3, 4
+#: Beside so many different numbers so many different words say that there is no value.
+_NUMBERS, _NOTHINGS = 20, 3
 
 _ID_NAME = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|hash)$)|(?<=[a-z])(?:Id|ID|Uuid|UUID)$"
 )
 _CODE = re.compile(r"0\d+")
+#: Units that need an example.
+_SHOWN = {MULTIPLIED: "1.5k is 1500", CLOCK: "1:30 is 1.5"}
 #: Numbers that stand for no value, where they lie far from all others: -999, 9999, ...
 _NINES = re.compile(r"-?9{3,}(?:\.0*)?")
 
@@ -115,11 +119,12 @@ def decide(
         yes_or_no(value) is not None for value in counts
     ):
         return Decision(name, "yes/no")
-    if all(value.isdigit() for value in counts):
-        if any(map(_CODE.fullmatch, counts)):
-            return _named(name, present, counts, "codes with leading zeros")
-        if all(len(value) == 8 and parse_date(value, "ymd") is not None for value in counts):
-            return Decision(name, "date", "ymd", "year first")
+    digits = sum(n for value, n in counts.items() if value.isdigit())
+    if digits >= _ENOUGH * len(present) and any(map(_CODE.fullmatch, counts)):
+        return _named(name, present, counts, "codes with leading zeros")
+    eight = digits == len(present) and all(len(value) == 8 for value in counts)
+    if eight and all(parse_date(value, "ymd") is not None for value in counts):
+        return Decision(name, "date", "ymd", "year first")
     style, share = style_of(list(counts), commas)
     if _weighted(counts, style) >= _ENOUGH and share > 0.5:
         return _number(name, present, counts, style)
@@ -135,7 +140,7 @@ def decide(
     unit, style = _unit(counts, commas)
     if unit and _ID_NAME.search(name) is None and _weighted(counts, style, unit) >= _ENOUGH:
         return _measured(name, counts, style, unit)
-    return _words(name, present, counts)
+    return _with_words(name, counts, style, unit) or _words(name, present, counts)
 
 
 def _weighted(counts: Mapping[str, int], style: str, unit: str = "") -> float:
@@ -148,6 +153,8 @@ def _weighted(counts: Mapping[str, int], style: str, unit: str = "") -> float:
 def _unit(counts: Mapping[str, int], commas: str) -> tuple[str, str]:
     """Return the unit of a column, if it has one, and the style of what stands before it."""
     unit = unit_of(counts)
+    if unit == CLOCK:
+        return unit, "plain"
     return unit, style_of([without_unit(text, unit)[0] for text in counts], commas)[0]
 
 
@@ -178,7 +185,7 @@ def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decisio
     return Decision(name, kind, given=True)
 
 
-def _number_note(texts: Iterable[str], style: str, unit: str) -> str:
+def _number_note(texts: Collection[str], style: str, unit: str) -> str:
     """Return how numbers are read, where that is not plain."""
     marks = set("".join(texts))
     notes = []
@@ -190,8 +197,11 @@ def _number_note(texts: Iterable[str], style: str, unit: str) -> str:
         notes.append("(5) is -5")
     if "%" in marks:
         notes.append("per cent")
-    if unit:
-        notes.append("1.5k is 1500" if unit == MULTIPLIED else f"unit {unit}")
+    if unit in _SHOWN:
+        notes.append(_SHOWN[unit])
+    elif unit:
+        others = ", ".join(converted(texts, unit))
+        notes.append(f"unit {unit}, {others} converted" if others else f"unit {unit}")
     return "; ".join(notes)
 
 
@@ -227,6 +237,25 @@ def _measured(name: str, counts: Mapping[str, int], style: str, unit: str) -> De
     return Decision(name, "number", style, note, unit=unit, nothing=nothing)
 
 
+def _with_words(name: str, counts: Mapping[str, int], style: str, unit: str) -> Decision | None:
+    """Return a number if most values are, many different ones, and few words are not.
+
+    >>> _with_words("weight", {**{str(k): 1 for k in range(40)}, "n.d.": 9}, "plain", "").note
+    "'n.d.' is no value"
+    >>> _with_words("grade", {"1": 9, "2": 8, "3": 7, "none given": 9}, "plain", "") is None
+    True
+    """
+    words = [text for text in counts if parse_number(text, style, unit) is None]
+    share = 1 - sum(counts[word] for word in words) / sum(counts.values())
+    few = 0 < len(words) <= _NOTHINGS and not any(c.isdigit() for c in "".join(words))
+    if not few or share < 0.5 or len(counts) - len(words) < _NUMBERS or _ID_NAME.search(name):
+        return None
+    measured = _measured(name, counts, style, unit)
+    shown = ", ".join(repr(_cut(word)) for word in sorted(words))
+    said = f"{shown} {'is' if len(words) == 1 else 'are'} no value"
+    return replace(measured, note=f"{measured.note}; {said}" if measured.note else said)
+
+
 def _nothing(counts: Mapping[str, int], style: str, unit: str = "") -> float | None:
     """Return the number of nines only that lies far from all others and comes more than once.
 
@@ -259,7 +288,9 @@ def _named(name: str, present: Sequence[str], counts: Mapping[str, int], note: s
 
 def _words(name: str, present: Sequence[str], counts: Mapping[str, int]) -> Decision:
     distinct = len(counts) / len(present)
-    words = sum(len(value.split()) for value in counts) / len(counts)
+    # the parts of a telephone number are no words
+    parts = (part for value in counts for part in value.split())
+    words = sum(any(map(str.isalpha, part)) for part in parts) / len(counts)
     if len(present) >= _FEW and distinct >= _DISTINCT:
         if words >= _WORDS:
             return Decision(name, "text", note=f"{words:.0f} words on average")

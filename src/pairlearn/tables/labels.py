@@ -3,7 +3,8 @@
 
 Two classes are compared without spaces around them and without the size of their letters: "Yes",
 "yes " and "YES" are one. Where that leaves more than two, and all of them say yes or no in some
-way ("Y", "yes", "N", "no"), these are the classes.
+way ("Y", "yes", "N", "no"), these are the classes. A third word that says that nobody knows
+("unknown") is no class, and its rows are left out.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ _POSITIVE = frozenset(
     ("yes", "y", "true", "t", "on", "1", "ja", "oui", "sí", "si", "sim", "positive", "pos", "good",
      "success", "won", "fraud", "spam", "churn", "churned", "default", "bad", "malignant", "sick",
      "ill", "fail", "failed", "failure")
+)  # fmt: skip
+#: Texts that are no class beside two others.
+_UNKNOWN = frozenset(
+    ("unknown", "unk", "not known", "n.a.", "n/k", "not available", "missing", "undetermined",
+     "undefined", "unspecified", "not specified", "don't know", "pending", "unbekannt", "inconnu",
+     "desconocido", "sconosciuto", "k.a.", "s/d")
 )  # fmt: skip
 _SHOWN = 6
 
@@ -81,10 +88,13 @@ class LabelRule:
         for text in counts:
             number = parse_number(text)
             groups.setdefault(_fold(text) if number is None else f"{number:g}", []).append(text)
-        merged = None
+        left_out: list[str] = []
         if len(groups) > 2:
-            merged = _yes_and_no(groups)
-            groups = merged or groups
+            known = {key: texts for key, texts in groups.items() if key not in _UNKNOWN}
+            known = (len(known) > 2 and _yes_and_no(known)) or known
+            if len(known) == 2:
+                left_out = [t for key in groups if key in _UNKNOWN for t in groups[key]]
+                groups = known
         if len(groups) != 2:
             raise _not_two(column, counts, groups, source)
         sizes = {key: sum(counts[t] for t in spellings) for key, spellings in groups.items()}
@@ -94,6 +104,9 @@ class LabelRule:
         shown = tuple(_shown(groups[key], counts) for key in (negative, positive))
         notes = [f"{', '.join(map(repr, sorted(group)))} are one class"
                  for group in groups.values() if len(group) > 1]  # fmt: skip
+        if left_out:
+            are = "is" if len(left_out) == 1 else "are"
+            notes.append(f"{', '.join(map(repr, sorted(left_out)))} {are} no class, and left out")
         return cls(column, "classes", _as_numbers(shown), codes, note="; ".join([*notes, *why]))
 
     @classmethod
@@ -270,13 +283,13 @@ def _not_two(
     start = f"{source}: {column!r} has the label{plural} {shown or '(none)'}, and two are needed"
     if len(groups) > 20 and all(parse_number(text) is not None for text in order[:100]):
         return ReadError(
-            f"{start}; --problem entropy learns a target of many values (regression); otherwise "
-            "check --label."
+            f"{start}; for a target of many values (regression) train with --problem entropy; "
+            "otherwise check --label."
         )
     if len(groups) > 2:
         return ReadError(
             f"{start}; name two with --classes NEGATIVE,POSITIVE (rows of others are left out), "
-            "pass --problem classes, or check --label."
+            "train with --problem classes, or check --label."
         )
     return ReadError(f"{start}; check --label.")
 

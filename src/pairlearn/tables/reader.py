@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
 from pairlearn.tables.encoding import TableEncoder
 from pairlearn.tables.labels import query_numbers
-from pairlearn.tables.rows import BLOCK_ROWS, Block, open_table
+from pairlearn.tables.rows import BLOCK_ROWS, Block, no_column, open_table
 
 __all__ = ["OddFields", "TableReader"]
 
@@ -114,13 +114,8 @@ class TableReader(Reader):
             wanted += [self.encoder.label.column, *([self.encoder.qid] if self.encoder.qid else [])]
         for name in wanted:
             if name not in table.names:
-                from pairlearn.streams.readers.schema import listed
-
                 what = "label" if wanted.index(name) >= len(self.encoder.columns) else "feature"
-                raise ReadError(
-                    f"{table.name} has no {what} column {name!r}; its columns: "
-                    f"{listed(table.names)}."
-                )
+                raise no_column(name, table.names, table.name, what)
         return table
 
     def restore(self, position: Position) -> None:

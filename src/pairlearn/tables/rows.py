@@ -23,7 +23,7 @@ from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.byte_source import ByteSource
 from pairlearn.streams.readers.schema import listed, shown_kind
 
-__all__ = ["BLOCK_ROWS", "ArrowTable", "Block", "TextTable", "open_table"]
+__all__ = ["BLOCK_ROWS", "ArrowTable", "Block", "TextTable", "no_column", "open_table"]
 
 BLOCK_ROWS = 16_384
 #: Bytes read at once, and the longest line.
@@ -33,6 +33,11 @@ _LOOKED_AT = 50
 _DELIMITERS = ",;\t|"
 #: What a spreadsheet may say of the delimiter in the first line.
 _SAID = re.compile(r"sep=(.)\r?\n?")
+#: The first field of a last line that adds up the others, without the size of its letters.
+_TOTALS = frozenset(
+    ("total", "totals", "grand total", "total general", "sum", "summe", "gesamt", "gesamtsumme",
+     "somme", "suma", "totale", "average", "mean")
+)  # fmt: skip
 #: So often the lines after an open quote are read again; a file with more of them is refused.
 _MOST_OPEN = 100
 
@@ -117,6 +122,12 @@ class _Lines:
         self.offset += len(raw)
         self.line += 1
         return _decoded(raw)
+
+    def is_over(self) -> bool:
+        """Whether no line is left."""
+        if not self._ready:
+            self._fill()
+        return not self._ready
 
     def put_back(self, lines: Sequence[bytes]) -> None:
         """Deliver lines once more."""
@@ -301,6 +312,9 @@ class TextTable:
                 else:
                     refuse(self.name, line, f"it has {len(row)} fields where {width} are expected")
             if len(rows) == size or row is None:
+                if _is_total(rows) and (row is None or lines.is_over()):
+                    refuse(self.name, numbers.pop(), "it adds up the lines above it "
+                           f"({_first(rows.pop())!r})")  # fmt: skip
                 self._digest.update(b"".join(raw))
                 raw.clear()
                 if rows:
@@ -318,7 +332,7 @@ def _above(lines: Sequence[str], delimiter: str | None) -> int:
     """Return the number of lines above the header: a title, a date, nothing.
 
     Such a line has at most one field with something in it, where most lines have two or more. Of
-    two columns the first may have no name.
+    two columns the first may have no name. A line of names of groups of columns is above it too.
 
     >>> _above(["Sales 2024", "", "a,b", "1,2", "3,4"], None), _above(["a", "1", "2"], None)
     (2, 0)
@@ -342,7 +356,48 @@ def _above(lines: Sequence[str], delimiter: str | None) -> int:
         title = any(len(row) != 2 for row in rows[:first])
         best = n_alike, width
         found = first if title and n_alike > max(2, 0.6 * (len(rows) - first)) else 0
+        found += _is_of_groups(rows[found : found + 3])
     return found
+
+
+def _is_of_groups(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first of three lines names groups of columns, and the second the columns.
+
+    >>> _is_of_groups([["Patient", "", ""], ["id", "age", "sex"], ["1", "2", "m"]])
+    True
+    >>> _is_of_groups([["", "age", "sex"], ["1", "2", "m"], ["2", "3", "f"]])
+    False
+    """
+    if len(rows) < 3 or len({len(row) for row in rows}) > 1:
+        return False
+    names = [field.strip() for field in rows[1]]
+    n_empty = sum(not field.strip() for field in rows[0])
+    return (
+        n_empty >= max(2, len(names) / 3)
+        and all(names)
+        and not any(map(_is_number, names))
+        and any(map(_is_number, rows[2]))
+    )
+
+
+def _first(row: Sequence[str]) -> str:
+    """Return the first field with something in it."""
+    return next((field.strip() for field in row if field.strip()), "")
+
+
+def _is_total(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the last row adds up the others: it says so in its first field and has empty ones.
+
+    >>> _is_total([["1", "a", "7"], ["Total", "", "7"]])
+    True
+    >>> _is_total([["total", "a", ""], ["Total", "", "7"]])
+    False
+    """
+    if not rows or all(field.strip() for field in rows[-1]):
+        return False
+    said = _first(rows[-1]).rstrip(":").casefold()
+    # where other rows say so too it is a category
+    return said in _TOTALS and not any(said == _first(row).casefold() for row in rows[:-1])
 
 
 def _repeated(names: Sequence[str]) -> tuple[str, ...]:
@@ -507,6 +562,23 @@ class ArrowTable:
         if not self._pa.types.is_string(array.type):
             array = array.cast(self._pa.string(), safe=False)
         return array.fill_null("").to_pylist()  # type: ignore[no-any-return]
+
+
+def no_column(name: str, names: Sequence[str], source: str, what: str) -> ReadError:
+    """Return what to say of a column that a file does not have, with the name that comes nearest.
+
+    >>> no_column("churn", ["Age", "Churn?"], "a.csv", "label")
+    ReadError("a.csv has no label column 'churn' (did you mean 'Churn?'?); its columns: 'Age', \
+'Churn?'.")
+    """
+    import difflib
+
+    wanted, known = name.strip().casefold(), {one.casefold(): one for one in reversed(names)}
+    close = difflib.get_close_matches(wanted, known, n=1)
+    if not close and len(wanted) > 2:
+        close = [one for one in known if wanted in one]
+    hint = f" (did you mean {known[close[0]]!r}?)" if close else ""
+    return ReadError(f"{source} has no {what} column {name!r}{hint}; its columns: {listed(names)}.")
 
 
 def open_table(

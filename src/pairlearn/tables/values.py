@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.tables.units import without_unit
+from pairlearn.tables.units import CLOCK, parse_clock, without_unit
 
 __all__ = ["STYLES", "file_style", "is_missing", "parse_each", "parse_number", "parse_numbers",
            "style_of", "yes_or_no"]  # fmt: skip
@@ -88,6 +88,8 @@ def parse_number(text: str, style: str = "plain", unit: str = "") -> float | Non
     (True, True)
     """
     times = 1.0
+    if unit == CLOCK:
+        return parse_clock(text)
     if unit:
         text, times = without_unit(text, unit)
     if style == "plain":

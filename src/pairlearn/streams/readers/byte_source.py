@@ -30,6 +30,14 @@ _MAGIC = {
     b"\x93NUMPY": "npy",
     b"PK\x03\x04": "zip",
     b"\x89HDF": "hdf5",
+    b"%PDF-": "PDF",
+    b"\xd0\xcf\x11\xe0": "workbook (xls)",
+}
+_CURES = {
+    "zip": "unpack it, or, if it is a workbook of Excel, save its sheet as CSV",
+    "PDF": "save its table as CSV",
+    "workbook (xls)": "save its sheet as CSV",
+    "hdf5": "save its table as CSV or Parquet",
 }
 
 
@@ -149,10 +157,8 @@ class ByteSource:
                     "install pairlearn[arrow] or recompress it with gzip or xz."
                 ) from None
             return cast(BinaryIO, pyarrow.CompressedInputStream(self._raw, "zstd"))
-        raise ReadError(
-            f"{self.name} is a {kind} file, not text; "
-            "unpack or convert it, or choose the reader for its format."
-        )
+        cure = _CURES.get(kind, "leave its format to be found, or save it as CSV")
+        raise ReadError(f"{self.name} is a {kind} file, not text; {cure}.")
 
     def _extend_head(self, length: int) -> None:
         while len(self._head) < length:
@@ -167,7 +173,7 @@ class ByteSource:
         if 0 in head:
             raise ReadError(
                 f"{self.name} is not text: it has a zero byte at offset {head.index(0)}; "
-                "choose the reader for its format."
+                "save it as CSV, or check that it is the file that is meant."
             )
 
     def _read(self, size: int) -> bytes:
