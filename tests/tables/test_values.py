@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pairlearn.tables.dates import date_order, parse_date, parse_dates
-from pairlearn.tables.units import CLOCK, MULTIPLIED, unit_of
+from pairlearn.tables.units import CLOCK, MARKED, MULTIPLIED, unit_of
 from pairlearn.tables.values import (
     file_style,
     is_missing,
@@ -34,6 +34,8 @@ from pairlearn.tables.values import (
         ("$ 1,234.50", "english", 1234.5),
         ("12%", "english", 12.0),
         ("1,23", "english", None),
+        ("1,23,456.5", "english", 123456.5),
+        ("12,3,456", "english", None),
         ("1.234", "english", 1.234),
         ("1.234", "european", 1234.0),
         ("1.234,5", "european", 1234.5),
@@ -72,6 +74,7 @@ def test_numbers_with_a_unit():
     assert unit_of({"5 m": 3, "7 m": 2}) == "m"
     assert parse_number("800 g", "plain", "kg") == 0.8
     assert parse_number("1,5 t", "european", "kg") == 1500.0
+    assert parse_number("≤ 0,5", "european", MARKED) == 0.5
     assert parse_number("5", "plain", CLOCK) is None
     assert parse_number("12:30 am", "plain", CLOCK) == 0.5
     assert parse_number("13:30 pm", "plain", CLOCK) is None

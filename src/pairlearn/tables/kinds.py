@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.tables.dates import date_order, parse_date
-from pairlearn.tables.units import CLOCK, MULTIPLIED, converted, unit_of, without_unit
+from pairlearn.tables.units import CLOCK, MARKED, MULTIPLIED, converted, unit_of, without_unit
 from pairlearn.tables.values import is_missing, parse_number, parse_numbers, style_of, yes_or_no
 
 __all__ = ["KINDS", "UNUSED", "Decision", "decide"]
@@ -39,9 +39,10 @@ _NUMBERS, _NOTHINGS = 20, 3
 _ID_NAME = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|hash)$)|(?<=[a-z])(?:Id|ID|Uuid|UUID)$"
 )
+_POSTAL = re.compile(r"(?i)(?:^|[_\s.-])(?:zip[_\s-]?(?:code)?|post(?:al)?[_\s-]?code|plz)$")
 _CODE = re.compile(r"0\d+")
 #: Units that need an example.
-_SHOWN = {MULTIPLIED: "1.5k is 1500", CLOCK: "1:30 is 1.5"}
+_SHOWN = {MULTIPLIED: "1.5k is 1500", CLOCK: "1:30 is 1.5", MARKED: "<5 is 5"}
 #: Numbers that stand for no value, where they lie far from all others: -999, 9999, ...
 _NINES = re.compile(r"-?9{3,}(?:\.0*)?")
 
@@ -120,8 +121,11 @@ def decide(
     ):
         return Decision(name, "yes/no")
     digits = sum(n for value, n in counts.items() if value.isdigit())
-    if digits >= _ENOUGH * len(present) and any(map(_CODE.fullmatch, counts)):
-        return _named(name, present, counts, "codes with leading zeros")
+    if digits >= _ENOUGH * len(present):
+        if any(map(_CODE.fullmatch, counts)):
+            return _named(name, present, counts, "codes with leading zeros")
+        if _POSTAL.search(name):
+            return _named(name, present, counts, "postal codes (--numeric takes them as numbers)")
     eight = digits == len(present) and all(len(value) == 8 for value in counts)
     if eight and all(parse_date(value, "ymd") is not None for value in counts):
         return Decision(name, "date", "ymd", "year first")
@@ -238,19 +242,27 @@ def _measured(name: str, counts: Mapping[str, int], style: str, unit: str) -> De
 
 
 def _with_words(name: str, counts: Mapping[str, int], style: str, unit: str) -> Decision | None:
-    """Return a number if most values are, many different ones, and few words are not.
+    """Return a number if most values are, many different ones, and others are marked (<0.5) or few.
 
     >>> _with_words("weight", {**{str(k): 1 for k in range(40)}, "n.d.": 9}, "plain", "").note
     "'n.d.' is no value"
+    >>> _with_words("sodium", {**{f"{k}.5": 1 for k in range(40)}, "<0.5": 3}, "plain", "").note
+    '<5 is 5'
     >>> _with_words("grade", {"1": 9, "2": 8, "3": 7, "none given": 9}, "plain", "") is None
     True
     """
-    words = [text for text in counts if parse_number(text, style, unit) is None]
+    others = [text for text in counts if parse_number(text, style, unit) is None]
+    if not unit and any(parse_number(text, style, MARKED) is not None for text in others):
+        unit = MARKED
+    words = [text for text in others if parse_number(text, style, unit) is None]
     share = 1 - sum(counts[word] for word in words) / sum(counts.values())
-    few = 0 < len(words) <= _NOTHINGS and not any(c.isdigit() for c in "".join(words))
-    if not few or share < 0.5 or len(counts) - len(words) < _NUMBERS or _ID_NAME.search(name):
+    few = len(words) <= _NOTHINGS and not any(c.isdigit() for c in "".join(words))
+    many = len(counts) - len(others) >= max(_NUMBERS, len(others))
+    if not others or not few or not many or share < 0.5 or _ID_NAME.search(name):
         return None
     measured = _measured(name, counts, style, unit)
+    if not words:
+        return measured
     shown = ", ".join(repr(_cut(word)) for word in sorted(words))
     said = f"{shown} {'is' if len(words) == 1 else 'are'} no value"
     return replace(measured, note=f"{measured.note}; {said}" if measured.note else said)

@@ -33,7 +33,7 @@ _POSITIVE = frozenset(
 )  # fmt: skip
 #: Texts that are no class beside two others.
 _UNKNOWN = frozenset(
-    ("unknown", "unk", "not known", "n.a.", "n/k", "not available", "missing", "undetermined",
+    ("unknown", "unk", "not known", "n/k", "not available", "missing", "undetermined",
      "undefined", "unspecified", "not specified", "don't know", "pending", "unbekannt", "inconnu",
      "desconocido", "sconosciuto", "k.a.", "s/d")
 )  # fmt: skip

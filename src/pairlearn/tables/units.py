@@ -14,11 +14,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 __all__ = [
-    "CLOCK", "LONGEST_UNIT", "MULTIPLIED", "converted", "parse_clock", "unit_of", "without_unit",
+    "CLOCK", "LONGEST_UNIT", "MARKED", "MULTIPLIED", "converted", "parse_clock", "unit_of",
+    "without_unit",
 ]  # fmt: skip
 
 #: The unit of a column whose fields end in letters that multiply.
 MULTIPLIED = "k, M, B"
+#: The unit of a column in which some numbers are limits, or have a mark: <0.5, ~3, 7*.
+MARKED = "<, >, ~, *"
 #: The unit of a column of times, which become hours.
 CLOCK = "h:mm"
 LONGEST_UNIT = 24
@@ -129,6 +132,8 @@ def without_unit(text: str, unit: str) -> tuple[str, float]:
     >>> without_unit("5 lb", "kg"), without_unit("5 °C", "kg")
     (('5', 0.45359237), ('5 °C', 1.0))
     """
+    if unit == MARKED:
+        return text.strip().lstrip("<>=≤≥~≈").rstrip("*").strip(), 1.0
     number, word = _cut(text)
     if not word:
         return number, 1.0

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a single field may say: nothing, yes or no, a number in one of three styles.
 
-Styles of numbers: "plain" is what `float` reads; "english" groups digits by commas (1,234.5);
+Styles of numbers: "plain" is what `float` reads; "english" groups digits by commas (1,234.5, or
+12,34,567 as in India);
 "european" has a decimal comma and groups digits by points (1.234,5). The last two also take
 spaces or apostrophes between groups, the sign or the code of a currency or a sign of per cent
 around the number, and parentheses for what is below zero, as accountants write it. A column may
@@ -27,8 +28,9 @@ STYLES = ("plain", "english", "european")
 
 #: Texts, in small letters, that mean that there is no value.
 _MISSING = frozenset(
-    ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "nat", "?", "-", "--", ".")
-)
+    ("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "nil", "nat", "?", "-", "--",
+     ".", "#div/0!", "#name?", "#null!", "#num!", "#ref!", "#value!")
+)  # fmt: skip
 _YES, _NO = frozenset(("yes", "y", "true", "t", "on")), frozenset(("no", "n", "false", "f", "off"))
 
 _SIGNS = " \t\u00a0\u202f$€£¥₹%"
@@ -42,7 +44,8 @@ _SPACES = " '\u2019\u00a0\u202f"
 _PATTERNS = {
     "plain": re.compile(rf"[+-]?(?:\d+\.?\d*|\.\d+){_EXPONENT}"),
     "english": re.compile(
-        rf"(?:(?:\d{{1,3}}(?:[,{_SPACES}]\d{{3}})+|\d+)(?:\.\d*)?|\.\d+){_EXPONENT}"
+        rf"(?:(?:\d{{1,3}}(?:[,{_SPACES}]\d{{3}})+|\d{{1,2}}(?:,\d{{2}})+,\d{{3}}|\d+)(?:\.\d*)?|\.\d+)"
+        rf"{_EXPONENT}"
     ),
     "european": re.compile(
         rf"(?:(?:\d{{1,3}}(?:[.{_SPACES}]\d{{3}})+|\d+)(?:,\d*)?|,\d+){_EXPONENT}"
@@ -54,7 +57,9 @@ _GROUPS = {
 }
 #: What only one of the two styles with commas writes.
 _ONLY_EUROPEAN = re.compile(r"\d*,(?:\d{1,2}|\d{4,})|\d{1,3}(?:\.\d{3})+,\d*")
-_ONLY_ENGLISH = re.compile(r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}")
+_ONLY_ENGLISH = re.compile(
+    r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?"
+)
 
 
 def is_missing(text: str) -> bool:
