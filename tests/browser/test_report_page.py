@@ -160,3 +160,23 @@ def test_prints(browser, page):
     background = browser.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == "rgb(255, 255, 255)"
     browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_tables_and_labels_have_room_on_a_desk(browser, page):
+    browser.open(page, width=1400)
+    scrolled = """[...document.querySelectorAll(".frame")].filter((frame) =>
+        frame.scrollWidth > frame.clientWidth).map((frame) => frame.ariaLabel)"""
+    assert browser.evaluate(scrolled) == []
+    # numbers on an axis do not run into each other
+    axes = """[...document.querySelectorAll('[id^="matplotlib.axis_"]')].map((axis) =>
+        [...axis.querySelectorAll('[id^="text_"]')].map((text) => text.getBoundingClientRect())
+        .map((box) => [box.left, box.right, box.top, box.bottom]))"""
+    found = browser.evaluate(axes)
+    assert sum(map(len, found)) > 20
+    for boxes in found:
+        for k, (left, right, top, bottom) in enumerate(boxes):
+            for other in boxes[:k]:
+                apart = (
+                    left >= other[1] or other[0] >= right or top >= other[3] or other[2] >= bottom
+                )
+                assert apart, boxes

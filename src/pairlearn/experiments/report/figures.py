@@ -126,6 +126,8 @@ def _intervals(
     ax.set_yticks(range(len(intervals)), names)
     ax.set_ylim(len(intervals) - 0.5, -0.5)
     ax.set_xlabel(label)
+    # numbers of four digits and a sign touch each other where there are more
+    ax.locator_params(axis="x", nbins=6)
     return svg_text(figure, name=name)
 
 

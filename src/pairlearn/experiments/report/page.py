@@ -115,17 +115,18 @@ nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3re
 .frame { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; }
 .frame:focus-visible { outline: 2px solid var(--link); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .4rem .7rem; text-align: left; white-space: nowrap;
+th, td { padding: .4rem .7rem; text-align: left;
   border-bottom: 1px solid var(--line); }
 tbody tr:last-child td { border-bottom: 0; }
 td.number, th.number { text-align: right; }
-thead th { background: var(--shade); padding: 0; }
+td[data-value] { white-space: nowrap; }
+thead th { background: var(--shade); padding: 0; vertical-align: bottom; }
 th button { all: unset; display: block; width: 100%; padding: .4rem .7rem; cursor: pointer;
   font-weight: 600; box-sizing: border-box; text-align: inherit; }
 th button:focus-visible { outline: 2px solid var(--link); outline-offset: -2px; }
-th button::after { content: " \\2195"; color: var(--soft); }
-th[aria-sort=ascending] button::after { content: " \\2191"; color: inherit; }
-th[aria-sort=descending] button::after { content: " \\2193"; color: inherit; }
+th button::after { content: "\\a0\\2195"; color: var(--soft); }
+th[aria-sort=ascending] button::after { content: "\\a0\\2191"; color: inherit; }
+th[aria-sort=descending] button::after { content: "\\a0\\2193"; color: inherit; }
 figure { margin: 0; }
 figure svg { display: block; width: 100%; max-width: 46rem; height: auto; margin: 0 auto;
   color: var(--ink); }
@@ -139,7 +140,8 @@ code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
   dl { grid-template-columns: 1fr; }
   dd { margin-bottom: .5rem; }
   table { font-size: .85rem; }
-  td, th button { padding: .35rem .45rem; }
+  td, th button { padding: .35rem .3rem; }
+  td.long { min-width: 14rem; }
 }
 @media print {
   :root { color-scheme: light; --paper: #ffffff; --ink: #000000; --soft: #333333;
