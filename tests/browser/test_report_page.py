@@ -168,8 +168,8 @@ def test_tables_and_labels_have_room_on_a_desk(browser, page):
         frame.scrollWidth > frame.clientWidth).map((frame) => frame.ariaLabel)"""
     assert browser.evaluate(scrolled) == []
     # numbers on an axis do not run into each other
-    axes = """[...document.querySelectorAll('[id^="matplotlib.axis_"]')].map((axis) =>
-        [...axis.querySelectorAll('[id^="text_"]')].map((text) => text.getBoundingClientRect())
+    axes = """[...document.querySelectorAll('[id*="matplotlib.axis_"]')].map((axis) =>
+        [...axis.querySelectorAll('[id*="-text_"]')].map((text) => text.getBoundingClientRect())
         .map((box) => [box.left, box.right, box.top, box.bottom]))"""
     found = browser.evaluate(axes)
     assert sum(map(len, found)) > 20
