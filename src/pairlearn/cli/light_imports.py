@@ -2,10 +2,10 @@
 """scikit-learn without what it imports and these commands rarely use: half of the start of a run.
 
 ``import sklearn.base`` imports ``scipy.stats``, ``scipy.special`` (which takes its own docstrings
-apart), modules of NumPy for tests and for Fortran and, where it is installed, pandas. None is used
-to train on, or to score, arrays that the program has made itself. The first ones are put off until
-somebody asks them for something; pandas is hidden while scikit-learn looks for it, and can be
-imported as ever afterwards.
+apart), modules of NumPy for tests and for Fortran, by way of joblib ``asyncio`` with its sockets,
+and, where it is installed, pandas. None is used to train on, or to score, arrays that the program
+has made itself. The first ones are put off until somebody asks them for something; pandas is hidden
+while scikit-learn looks for it, and can be imported as ever afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 __all__ = ["import_scikit_learn"]
 
-_LATER = ("numpy.testing", "numpy.f2py", "scipy.stats", "scipy.special")
+_LATER = ("numpy.testing", "numpy.f2py", "scipy.stats", "scipy.special", "asyncio")
 _HIDDEN = "pandas"
 
 
@@ -44,7 +44,8 @@ def import_scikit_learn() -> None:
             later.__spec__ = ModuleSpec(name, None)
             sys.modules[name] = later
             package, _, child = name.rpartition(".")
-            setattr(importlib.import_module(package), child, later)
+            if package:
+                setattr(importlib.import_module(package), child, later)
     hidden = _HIDDEN not in sys.modules
     if hidden:
         sys.modules[_HIDDEN] = None  # type: ignore[assignment]
