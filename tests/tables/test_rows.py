@@ -118,7 +118,49 @@ def test_names_of_groups_of_columns():
     assert table.names == ("id", "age", "sex", "bmi", "died")
     assert table.notes == ("1 line above the header left out",)
     assert len(rows) == 2
-    assert rows_of(content.replace(b"Patient,,,Lab,", b"a,b,c,d,"))[0].names == tuple("abcd")
+    named = rows_of(content.replace(b"Patient,,,Lab,", b"a,b,c,d,"))[0].names
+    assert named == ("a", "b", "c", "d", "column 5")
+
+
+def test_names_of_rows():
+    table, rows, refused = rows_of(b'"a","y"\n"1",2.5,0\n"2",3.5,1\n"3",,1\n"a","y"\n')
+    assert table.names == ("row", "a", "y")
+    assert rows == [("1", "2.5", "0"), ("2", "3.5", "1"), ("3", "", "1")]
+    assert refused == [(5, "it repeats the header")]
+    assert table.notes == ("rows have one field more than the header: the first is 'row'",)
+    assert not table.plain_header
+    assert rows_of(b"a,y\n1,2,\n3,4,\n5,6,\n")[0].names == ("a", "y")
+
+
+def test_comments_above_the_header():
+    rest = b"a,b,y\n" + b"1,2,3\n" * 9
+    table, rows, _ = rows_of(b"# made by X, 2024\n# do not edit\n" + rest)
+    assert (table.names, len(rows)) == (("a", "b", "y"), 9)
+    assert table.notes == ("2 lines above the header left out",)
+    assert rows_of(b"# do, not, edit\n" + rest)[0].names == ("a", "b", "y")
+    assert rows_of(b"#" + rest)[0].names == ("#a", "b", "y")
+    assert rows_of(b"# made by, X\n#" + rest)[0].names == ("#a", "b", "y")
+
+
+def test_a_name_in_two_lines():
+    table, rows, _ = rows_of(b'"a;\n(unit)";"b;c";y\n' + b"1;2;3\n" * 9)
+    assert table.names == ("a; (unit)", "b;c", "y")
+    assert (len(rows), table.notes) == (9, ())
+
+
+def test_spaces_around_fields():
+    assert rows_of(b'a, b , "y, z"\n1, 2 , "x, y"\n')[1] == [("1", "2 ", "x, y")]
+    table, rows, refused = rows_of(b"  a   b y\n 1   2 3\n 4 5   6 \n")
+    assert (table.names, table.delimiter) == (("a", "b", "y"), " ")
+    assert rows == [("1", "2", "3"), ("4", "5", "6")]
+    assert refused == []
+    assert rows_of(b"some words\nof a\ntext that is long\n")[0].names == ("some words",)
+
+
+def test_quotes_of_one_stroke():
+    table, rows, _ = rows_of(b"a;'y'\n1.5;'x;y'\n2.5;'z'\n3.5;''\n")
+    assert (table.names, rows[0], rows[2]) == (("a", "y"), ("1.5", "x;y"), ("3.5", ""))
+    assert rows_of(b"a,y\nit's,1\nit's,2\n5',3\n")[1][2] == ("5'", "3")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])

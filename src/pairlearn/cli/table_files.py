@@ -229,9 +229,9 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
     if plan.encoder.qid is not None:
         said += f"; queries: {plan.encoder.qid!r}"
     counted = "" if rows is None else f"{rows} rows; "
-    return [*lines, said, *(f"note: {note}" for note in plan.notes),
-            f"{counted}{len(plan.encoder.columns)} columns give {plan.encoder.n_features} "
-            "features"]  # fmt: skip
+    n, d = len(plan.encoder.columns), plan.encoder.n_features
+    gives = f"{n} column{'s' * (n > 1)} give{'s' * (n == 1)} {d} feature{'s' * (d > 1)}"
+    return [*lines, said, *(f"note: {note}" for note in plan.notes), f"{counted}{gives}"]
 
 
 def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -22,6 +22,15 @@ from numpy.typing import NDArray
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.byte_source import ByteSource
 from pairlearn.streams.readers.schema import listed, shown_kind
+from pairlearn.tables.layout import (
+    filled_width,
+    find_delimiter,
+    find_quote,
+    has_row_names,
+    is_number,
+    lines_above,
+    split,
+)
 
 __all__ = ["BLOCK_ROWS", "ArrowTable", "Block", "TextTable", "no_column", "open_table"]
 
@@ -30,7 +39,6 @@ BLOCK_ROWS = 16_384
 _BYTES, _LONGEST = 1 << 18, 1 << 25
 #: Lines that are looked at to find the delimiter.
 _LOOKED_AT = 50
-_DELIMITERS = ",;\t|"
 #: What a spreadsheet may say of the delimiter in the first line.
 _SAID = re.compile(r"sep=(.)\r?\n?")
 #: The first field of a last line that adds up the others, without the size of its letters.
@@ -38,6 +46,9 @@ _TOTALS = frozenset(
     ("total", "totals", "grand total", "total general", "sum", "summe", "gesamt", "gesamtsumme",
      "somme", "suma", "totale", "average", "mean")
 )  # fmt: skip
+_LINE_END = re.compile(r"\s*[\r\n]+\s*")
+#: What names of rows are called, where the header has no name for them.
+_ROW_NAMES = "row"
 #: So often the lines after an open quote are read again; a file with more of them is refused.
 _MOST_OPEN = 100
 
@@ -149,7 +160,8 @@ class TextTable:
 
     The delimiter is found from the first lines; a byte-order mark is skipped, and tells UTF-16;
     other text that is not UTF-8 is read as Windows-1252. Spaces around names do not count; columns
-    of one name (`repeated`) get numbers.
+    of one name (`repeated`) get numbers. Of rows that have one field more than the header the first
+    is the name. A row that repeats the header is refused, and so is a last one of totals.
 
     Parameters
     ----------
@@ -158,7 +170,8 @@ class TextTable:
     header : bool, default True
         Whether the first line names the columns; without it they are "0", "1", ...
     delimiter : str, optional
-        One character; by default the one of ``, ; tab |`` that cuts the first lines alike.
+        One character; by default the one of ``, ; tab |`` that cuts the first lines alike, or
+        spaces where none does.
 
     Examples
     --------
@@ -187,19 +200,30 @@ class TextTable:
         said = _SAID.fullmatch(texts[0]) if header else None
         if said is not None:
             delimiter, texts = delimiter or said[1], texts[1:] or [""]
-        n_above = 0 if said or not header else _above(texts, delimiter)
+        n_above = 0 if said or not header else lines_above(texts, delimiter)
         self._skipped = n_above + (said is not None)
-        self.delimiter = delimiter or _find_delimiter(texts[n_above:])
+        texts = texts[n_above:]
+        self.delimiter = delimiter or find_delimiter(texts)
+        self._quote = find_quote(texts, self.delimiter)
         self.notes: tuple[str, ...] = ()
         if any(_is_not_utf8(raw) for raw in beginning):
             self.notes = ("text is not UTF-8, read as Windows-1252",)
         if n_above:
             self.notes += (f"{n_above} line{'s' * (n_above > 1)} above the header left out",)
-        read = self._read_names()
+        self._record: list[str] = []
+        width = filled_width(texts, self.delimiter, self._quote)
+        read = self._read_names(width)
+        if header and has_row_names(texts, self.delimiter, self._quote):
+            read = (_ROW_NAMES, *read)
+            self.notes += (
+                f"rows have one field more than the header: the first is {_ROW_NAMES!r}",
+            )
         self.names = _different(read)
         self.repeated = _repeated(read)
         #: Whether the first line names the columns, each once.
-        self.plain_header = not self.repeated and not self._skipped
+        self.plain_header = read == tuple(field.strip() for field in self._record) and not (
+            self.repeated or self._skipped or self._quote != '"' or self.delimiter == " "
+        )
         if self.repeated:
             self.notes += (f"columns of one name, {listed(self.repeated)}, are told apart by their "
                            "number, as in 'NAME (2)'",)  # fmt: skip
@@ -217,11 +241,12 @@ class TextTable:
             lines.offset += 3
         return beginning
 
-    def _read_names(self) -> tuple[str, ...]:
+    def _read_names(self, width: int) -> tuple[str, ...]:
+        """Return the names, without empty ones behind the columns in which rows have something."""
         lines = self._lines
         for _ in range(self._skipped):
             next(lines)
-        reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
+        reader = split(lines, self.delimiter, self._quote)
         try:
             record: list[str] = next((row for row in reader if row), [])
         except csv.Error as error:
@@ -229,15 +254,18 @@ class TextTable:
                 f"{self.name}:{lines.line - 1}: the first line cannot be split into fields "
                 f"({error}); check its quotes."
             ) from None
-        while len(record) > 1 and not record[-1].strip() and self._header:
+        while len(record) > max(1, width) and not record[-1].strip() and self._header:
             record.pop()
         if not self._header:
             lines.put_back(lines.taken)
             names = [str(j) for j in range(len(record))]
         else:
             self._take_in()
-            names = [field.strip() or f"column {j + 1}" for j, field in enumerate(record)]
-            if all(_is_number(name) for name in names):
+            self._record = record
+            # a name in two lines is one
+            fields = [_LINE_END.sub(" ", field.strip()) for field in record]
+            names = [field or f"column {j + 1}" for j, field in enumerate(fields)]
+            if all(is_number(name) for name in names):
                 raise ReadError(
                     f"{self.name}: the first line holds numbers ({listed(names)}), not names; "
                     "pass --no-header if the file has no header."
@@ -277,7 +305,7 @@ class TextTable:
         """
         lines, width = self._lines, len(self.names)
         self.skip_to(skip)
-        reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
+        reader = split(lines, self.delimiter, self._quote)
         rows: list[list[str]] = []
         numbers: list[int] = []
         raw: list[bytes] = []
@@ -306,7 +334,9 @@ class TextTable:
             if row:
                 if len(row) > width and not any(field.strip() for field in row[width:]):
                     del row[width:]
-                if len(row) == width:
+                if self._record and row[: len(self._record)] == self._record:
+                    refuse(self.name, line, "it repeats the header")
+                elif len(row) == width:
                     rows.append(row)
                     numbers.append(line)
                 else:
@@ -326,58 +356,6 @@ class TextTable:
                     rows, numbers = [], []
                 if row is None:
                     return
-
-
-def _above(lines: Sequence[str], delimiter: str | None) -> int:
-    """Return the number of lines above the header: a title, a date, nothing.
-
-    Such a line has at most one field with something in it, where most lines have two or more. Of
-    two columns the first may have no name. A line of names of groups of columns is above it too.
-
-    >>> _above(["Sales 2024", "", "a,b", "1,2", "3,4"], None), _above(["a", "1", "2"], None)
-    (2, 0)
-    >>> _above([",y", "1,2", "3,4", "5,6"], None), _above(["Sales,,", "a,b,y", "1,2,3"] * 2, None)
-    (0, 1)
-    """
-    best, found = (0, 0), 0
-    for one in delimiter or _DELIMITERS:
-        try:
-            # each line on its own: a quoted line end would put off the count of lines
-            rows = [next(csv.reader([line], delimiter=one), []) for line in lines]
-        except csv.Error:
-            continue
-        widths = Counter(len(row) for row in rows if len(row) > 1)
-        n_alike, width = max(((n, width) for width, n in widths.items()), default=(0, 0))
-        # decimal commas cut the rows of another delimiter alike, but not its header
-        if (n_alike, width) <= best:
-            continue
-        filled = [sum(map(bool, map(str.strip, row))) for row in rows]
-        first = next((k for k, count in enumerate(filled) if count > 1), len(rows))
-        title = any(len(row) != 2 for row in rows[:first])
-        best = n_alike, width
-        found = first if title and n_alike > max(2, 0.6 * (len(rows) - first)) else 0
-        found += _is_of_groups(rows[found : found + 3])
-    return found
-
-
-def _is_of_groups(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first of three lines names groups of columns, and the second the columns.
-
-    >>> _is_of_groups([["Patient", "", ""], ["id", "age", "sex"], ["1", "2", "m"]])
-    True
-    >>> _is_of_groups([["", "age", "sex"], ["1", "2", "m"], ["2", "3", "f"]])
-    False
-    """
-    if len(rows) < 3 or len({len(row) for row in rows}) > 1:
-        return False
-    names = [field.strip() for field in rows[1]]
-    n_empty = sum(not field.strip() for field in rows[0])
-    return (
-        n_empty >= max(2, len(names) / 3)
-        and all(names)
-        and not any(map(_is_number, names))
-        and any(map(_is_number, rows[2]))
-    )
 
 
 def _first(row: Sequence[str]) -> str:
@@ -430,36 +408,6 @@ def _is_not_utf8(raw: bytes) -> bool:
     except UnicodeDecodeError:
         return True
     return False
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _find_delimiter(lines: Sequence[str]) -> str:
-    """Return the delimiter that cuts most lines into the same number of fields, of two or more.
-
-    >>> _find_delimiter(["a;b", "1,5;2", "3,25;4"])
-    ';'
-    """
-    best, found = (0, 0), ","
-    for delimiter in _DELIMITERS:
-        widths: Counter[int] = Counter()
-        try:
-            for row in csv.reader(lines, delimiter=delimiter):
-                if row:
-                    widths[len(row)] += 1
-        except csv.Error:
-            continue
-        header = next((len(row) for row in csv.reader(lines[:1], delimiter=delimiter)), 1)
-        # Lines that agree with the header count, then the number of fields.
-        if header > 1 and (widths[header], header) > best:
-            best, found = (widths[header], header), delimiter
-    return found
 
 
 class ArrowTable:
@@ -578,7 +526,10 @@ def no_column(name: str, names: Sequence[str], source: str, what: str) -> ReadEr
     if not close and len(wanted) > 2:
         close = [one for one in known if wanted in one]
     hint = f" (did you mean {known[close[0]]!r}?)" if close else ""
-    return ReadError(f"{source} has no {what} column {name!r}{hint}; its columns: {listed(names)}.")
+    said = f"{source} has no {what} column {name!r}{hint}; its columns: {listed(names)}"
+    if any(map(is_number, names)):
+        said += "; if the first line holds no names, pass --no-header and a number for each column"
+    return ReadError(f"{said}.")
 
 
 def open_table(

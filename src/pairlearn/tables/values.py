@@ -44,11 +44,11 @@ _SPACES = " '\u2019\u00a0\u202f"
 _PATTERNS = {
     "plain": re.compile(rf"[+-]?(?:\d+\.?\d*|\.\d+){_EXPONENT}"),
     "english": re.compile(
-        rf"(?:(?:\d{{1,3}}(?:[,{_SPACES}]\d{{3}})+|\d{{1,2}}(?:,\d{{2}})+,\d{{3}}|\d+)(?:\.\d*)?|\.\d+)"
+        rf"(?:(?:[1-9]\d{{0,2}}(?:[,{_SPACES}]\d{{3}})+|\d{{1,2}}(?:,\d{{2}})+,\d{{3}}|\d+)(?:\.\d*)?|\.\d+)"
         rf"{_EXPONENT}"
     ),
     "european": re.compile(
-        rf"(?:(?:\d{{1,3}}(?:[.{_SPACES}]\d{{3}})+|\d+)(?:,\d*)?|,\d+){_EXPONENT}"
+        rf"(?:(?:[1-9]\d{{0,2}}(?:[.{_SPACES}]\d{{3}})+|\d+)(?:,\d*)?|,\d+){_EXPONENT}"
     ),
 }
 _GROUPS = {
@@ -56,7 +56,7 @@ _GROUPS = {
     "european": str.maketrans(",", ".", "." + _SPACES),
 }
 #: What only one of the two styles with commas writes.
-_ONLY_EUROPEAN = re.compile(r"\d*,(?:\d{1,2}|\d{4,})|\d{1,3}(?:\.\d{3})+,\d*")
+_ONLY_EUROPEAN = re.compile(r"\d*,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\d*")
 _ONLY_ENGLISH = re.compile(
     r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?"
 )

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a delimited text is laid out: what stands between fields, around them and above the header.
+
+All of it is found from the first lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = [
+    "filled_width", "find_delimiter", "find_quote", "has_row_names", "is_number", "lines_above",
+    "split",
+]  # fmt: skip
+
+_DELIMITERS = ",;\t|"
+
+
+def split(lines: Iterable[str], delimiter: str, quote: str = '"', *, strict: bool = True) -> Any:
+    """Return a reader of the fields of lines; spaces before a field do not count."""
+    return csv.reader(
+        lines, delimiter=delimiter, quotechar=quote, skipinitialspace=True, strict=strict
+    )
+
+
+def _rows(lines: Sequence[str], delimiter: str, quote: str = '"') -> list[list[str]]:
+    """Return the rows of the first lines, as far as they can be split, without empty ones."""
+    try:
+        return [row for row in split(lines, delimiter, quote, strict=False) if row]
+    except csv.Error:
+        return []
+
+
+def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
+    """Return the number of lines above the header: a title, a date, nothing.
+
+    Such a line has at most one field with something in it, where most lines have two or more. Of
+    two columns the first may have no name. A line of names of groups of columns is above it too,
+    and so is a comment (# ...).
+
+    >>> lines_above(["Sales 2024", "", "a,b", "1,2", "3,4"], None)
+    2
+    >>> lines_above([",y", "1,2", "3,4", "5,6"], None)
+    0
+    >>> lines_above(["# made by X, 2024", "a,b,y", "1,2,3", "4,5,6"], None)
+    1
+    """
+    best, found = (0, 0), 0
+    for one in delimiter or _DELIMITERS:
+        try:
+            # each line on its own: a quoted line end would put off the count of lines
+            rows = [next(split([line], one, strict=False), []) for line in lines]
+        except csv.Error:
+            continue
+        widths = Counter(len(row) for row in rows if len(row) > 1)
+        n_alike, width = max(((n, width) for width, n in widths.items()), default=(0, 0))
+        # decimal commas cut the rows of another delimiter alike, but not its header
+        if (n_alike, width) <= best:
+            continue
+        filled = [sum(map(bool, map(str.strip, row))) for row in rows]
+        comments = _comments(lines, rows, width)
+        first = next((k for k, n in enumerate(filled) if n > 1 and k >= comments), len(rows))
+        title = comments or any(len(row) != 2 for row in rows[:first])
+        # a name between quotes may take two lines
+        title = title and not any(line.count('"') % 2 for line in lines[:first])
+        best = n_alike, width
+        found = first if title and n_alike >= max(2, 0.6 * (len(rows) - first)) else 0
+        found += _is_of_groups(rows[found : found + 3])
+    return found
+
+
+def _comments(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> int:
+    """Return how many lines of comments (# ...) there are; the last may be the header itself.
+
+    >>> _comments(["# a", "#x,y", "1,2"], [["# a"], ["#x", "y"], ["1", "2"]], 2)
+    1
+    """
+    n = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    named = n < len(rows) and not any(map(is_number, rows[n]))
+    return n - (n > 0 and not named and len(rows[n - 1]) == width)
+
+
+def _is_of_groups(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first of three lines names groups of columns, and the second the columns.
+
+    >>> _is_of_groups([["Patient", "", ""], ["id", "age", "sex"], ["1", "2", "m"]])
+    True
+    >>> _is_of_groups([["", "age", "sex"], ["1", "2", "m"], ["2", "3", "f"]])
+    False
+    """
+    if len(rows) < 3 or len({len(row) for row in rows}) > 1:
+        return False
+    names = [field.strip() for field in rows[1]]
+    n_empty = sum(not field.strip() for field in rows[0])
+    return (
+        n_empty >= max(2, len(names) / 3)
+        and all(names)
+        and not any(map(is_number, names))
+        and any(map(is_number, rows[2]))
+    )
+
+
+def is_number(text: str) -> bool:
+    """Whether `float` reads a text."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def find_delimiter(lines: Sequence[str]) -> str:
+    """Return the delimiter that cuts most lines into the same number of fields, of two or more.
+
+    >>> find_delimiter(["a;b", "1,5;2", "3,25;4"])
+    ';'
+    """
+    best, found = (0, 0), ","
+    for delimiter in _DELIMITERS:
+        widths = [len(row) for row in _rows(lines, delimiter)] or [0]
+        # Lines that agree with the header count, then the number of fields.
+        if widths[0] > 1 and (widths.count(widths[0]), widths[0]) > best:
+            best, found = (widths.count(widths[0]), widths[0]), delimiter
+    # spaces are part of texts, and stand between fields only where nothing else does
+    if best == (0, 0) and len(lines) > 1:
+        widths = [len(line.split()) for line in lines if line.strip()]
+        if widths and widths[0] > 1 and len(set(widths)) == 1:
+            return " "
+    return found
+
+
+def find_quote(lines: Sequence[str], delimiter: str) -> str:
+    """Return what stands around fields: a quote of one stroke if some field of every row has it.
+
+    >>> find_quote(["a;b", "'x';1", "'y';2", "'z';3"], ";"), find_quote(["a", "it's", "5'"], ",")
+    ("'", '"')
+    """
+    if any('"' in line for line in lines):
+        return '"'
+    mark = re.escape(delimiter)
+    wrapped = re.compile(rf"(?:^|{mark})\s*'[^']*'\s*(?:{mark}|$)")
+    rows = [line for line in lines[1:] if line.strip()]
+    return "'" if len(rows) > 2 and all(map(wrapped.search, rows)) else '"'
+
+
+def has_row_names(lines: Sequence[str], delimiter: str, quote: str) -> bool:
+    """Whether rows have one field more than the header, as R writes names of rows.
+
+    >>> has_row_names(["a,b", "x,1,2", "y,3,4"], ",", '"')
+    True
+    >>> has_row_names(["a,b", "1,2,", "3,4,"], ",", '"')
+    False
+    """
+    header, *rows = _rows(lines, delimiter, quote) or [[]]
+    longer = sum(len(row) == len(header) + 1 and bool(row[-1].strip()) for row in rows)
+    return longer > max(1, len(rows) / 2)
+
+
+def filled_width(lines: Sequence[str], delimiter: str, quote: str) -> int:
+    """Return the number of columns up to the last one in which a row has something.
+
+    >>> filled_width(["a,b,,", "1,2,,", "3,,,"], ",", '"')
+    2
+    """
+    rows = _rows(lines, delimiter, quote)[1:]
+    return max((k + 1 for row in rows for k, field in enumerate(row) if field.strip()), default=0)
