@@ -53,7 +53,7 @@ def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
     for one in delimiter or _DELIMITERS:
         try:
             # each line on its own: a quoted line end would put off the count of lines
-            rows = [next(split([line], one, strict=False), []) for line in lines]
+            rows: list[list[str]] = [next(split([line], one, strict=False), []) for line in lines]
         except csv.Error:
             continue
         widths = Counter(len(row) for row in rows if len(row) > 1)
