@@ -31,7 +31,9 @@ def watch_order(
 
     The watch is no part of the state of a stream: one that goes on elsewhere may warn again.
     """
-    watch: OrderWatch = vars(model).setdefault("_order_watch", OrderWatch(cure))
+    watch: OrderWatch | None = vars(model).get("_order_watch")
+    if watch is None:
+        watch = vars(model)["_order_watch"] = OrderWatch(cure)
     watch.note(
         y,
         None if qid is None else np.asarray(qid),

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.averaging import Averaging
+from pairlearn.averaging import Averaging, StepSizes
 from pairlearn.domains import Domain
 from pairlearn.losses import Hinge
 from pairlearn.pairings import Plan, SlotPlan
+from pairlearn.pairings.plans import Indices
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
@@ -46,10 +47,10 @@ _NOT_FINITE, _INACTIVE = -1, -2
 KERNELS: list[Any] = []
 #: Addresses, which mean nothing in another process, and scratch space.
 _ADDRESSES = {
-    "_kernel", "_meeting", "_address", "_dense_address", "_pair_address", "_proximal_address",
+    "_kernel", "_meeting", "_finding", "_address", "_dense_address", "_pair_address", "_proximal_address",
 }  # fmt: skip
 _ROOM = {"_room", "_other_left", "_sum_before", "_kept", "_active", "_scratch", "_slots", "_signs"}
-_NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, "_step_sizes", "_paid", "_block_of"})
+_NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, "_lowered", "_step_sizes", "_paid", "_block_of"})
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,8 @@ class Descent:
 
     def _prepare(self) -> None:
         """Make scratch space and look up machine code: what a copy needs anew."""
+        from pairlearn.kernels.plan import find_active
+
         loss = self.parts.problem.loss
         self._address = loss.derivative.address
         #: The dense kernels have the hinge built in, under an address that no function has.
@@ -174,8 +177,10 @@ class Descent:
             len(self.w), self.w.dtype, hinge=type(loss) is Hinge
         )
         self._meeting = _meeting_kernel(len(self.w), self.w.dtype, hinge=type(loss) is Hinge)
+        self._finding = known(find_active)
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._kept = np.empty(2 * len(self.w), self.w.dtype)
+        self._lowered: StepSizes = self.parts.schedule
         self._step_sizes: NDArray[np.float64] = NO_WEIGHTS
         self._paid: NDArray[np.float64] = NO_WEIGHTS
         self._block_of = -1
@@ -213,9 +218,9 @@ class Descent:
         self, rows: Rows, y: Vector, plan: Plan | SlotPlan, example_weight: Vector = NO_WEIGHTS
     ) -> None:
         """Take the steps of a plan."""
-        done = 0
-        while done < len(plan):
-            count = min(len(plan) - done, BLOCK - self.position)
+        done, n_steps = 0, len(plan)
+        while done < n_steps:
+            count = min(n_steps - done, BLOCK - self.position)
             self._open_block(self.position + count)
             if isinstance(plan, SlotPlan):
                 self._take_slots(rows, y, plan, done, count, example_weight)
@@ -311,26 +316,26 @@ class Descent:
     def _take_pairs(
         self, rows: Rows, y: Vector, plan: Plan, done: int, count: int, example_weight: Vector
     ) -> None:
-        from pairlearn.kernels.plan import find_active
-
         left, right = plan.steps(done, count, rows.shape[0])
         now = slice(self.position, self.position + count)
         step_sizes = self._step_sizes[now]
         if len(example_weight):
             step_sizes = step_sizes * example_weight[left] * example_weight[right]
-        labels = self._signs[1] if self._signs[0] is y else y
-        n_active = find_active(left, right, labels, self._one_sided, self._all_pairs, self._active)
-        self._moved_last = bool(n_active) and int(self._active[n_active - 1]) == count - 1
-        self.n_gradients += int(n_active)
-        sizes, active = (step_sizes, self._paid[now]), self._active
+        n_active = self._find_active(left, right, self._signs[1] if self._signs[0] is y else y)
+        self._moved_last = n_active > 0 and int(self._active[n_active - 1]) == count - 1
+        self.n_gradients += n_active
+        pairs = (y, left, right, step_sizes, self._paid[now], self._active, n_active)
         if isinstance(rows, CsrRows):
-            pairs = (y, left, right, *sizes, active, int(n_active))
             status = self._descend_csr(rows, pairs, now)
         else:
-            pairs = (y, left, right, *sizes, active, int(n_active))
             status = self._descend_dense(rows, pairs, now)
         if status:
-            self._fail(int(status))
+            self._fail(status)
+
+    def _find_active(self, left: Indices, right: Indices, labels: NDArray[Any]) -> int:
+        """Write the steps whose pairs are active to `_active`; return their number."""
+        rule = (self._one_sided, self._all_pairs)
+        return int(KERNELS[self._finding](left, right, labels, *rule, self._active))
 
     def _descend_dense(self, rows: DenseRows, pairs: tuple[Any, ...], now: slice) -> int:
         """Take the active pairs of the steps `now` on dense rows; return the kernel's status."""
@@ -439,7 +444,7 @@ class Descent:
         same = parts.schedule.is_constant and parts.averaging.follows_schedule
         if not (same and block > 1 and len(self._paid) == count):
             lowered = _Lowered(parts.schedule, first, count)
-            self._step_sizes = lowered.step_sizes(first, count)
+            self._lowered, self._step_sizes = lowered, lowered.step_sizes(first, count)
             self._paid = np.add.accumulate(
                 parts.averaging.owed(lowered, first, count, horizon=self.horizon)
             )
@@ -478,35 +483,37 @@ class Descent:
     @property
     def average(self) -> NDArray[np.float64]:
         """The average of the iterates so far, by the averaging rule, in float64."""
-        averaging, schedule = self.parts.averaging, self.parts.schedule
+        averaging = self.parts.averaging
         w = self.w.astype(np.float64)
         if self.n_steps == 0 or not averaging.keeps_sum:
             return w
         self.settle()
-        early = averaging.paid_early(schedule, self.n_steps)
+        early = averaging.paid_early(self._lowered, self.n_steps)
         last = averaging.owed_to_last(self.n_steps)
         paid = float(self._paid[self.position - 1]) if self.position else 0.0
         # If it was not kept (an interrupted run) the current iterate is at most one step away.
         before_last = self.left_iterate if self._moved_last and self._kept_left else w
-        weighted = self.total + self.weighted_sum + (paid - float(self.state[0]) + last) * w
+        weighted: Vector = self.total + self.weighted_sum
+        weighted += (paid - float(self.state[0]) + last) * w
         weighted -= early * before_last
-        return np.asarray(weighted / (self.weight + paid + last - early))
+        weighted /= self.weight + paid + last - early
+        return weighted
 
     # ----------------------------------------------------------------------- changes of units
 
     def rescale(self, change: Vector) -> None:
         """Change the parameter for columns that are divided by the numbers `change` from now on."""
         self.settle()
+        in_units = self.parts.problem.score.in_units
         with np.errstate(over="ignore", invalid="ignore"):
             for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
-                self.parts.problem.score.in_units(vector, change)
-        self._after_rescaling()
+                in_units(vector, change)
+            self._after_rescaling()
 
     def _after_rescaling(self) -> None:
         # Sparse steps keep the squared norm of the iterate.
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.state[1] = norm_squared = self.w.dot(self.w)
-            sums = float(self.weighted_sum.sum() + self.total.sum())
+        self.state[1] = norm_squared = self.w.dot(self.w)
+        sums = float(np.add.reduce(self.weighted_sum) + np.add.reduce(self.total))
         if not (isfinite(norm_squared) and isfinite(sums)):
             raise DivergenceError(
                 "The squares of the coefficients overflow where the features change their units; "

@@ -96,8 +96,6 @@ class MahalanobisDescent(Descent):
     def _take_pairs(
         self, rows: Rows, y: Vector, plan: Plan, done: int, count: int, example_weight: Vector
     ) -> None:
-        from pairlearn.kernels.plan import find_active
-
         if not isinstance(rows, DenseRows):
             raise ValueError("A Mahalanobis score needs dense rows; pass X.toarray().")
         left, right = plan.steps(done, count, rows.shape[0])
@@ -105,7 +103,7 @@ class MahalanobisDescent(Descent):
         step_sizes, paid = self._step_sizes[now], self._paid[now]
         if len(example_weight):
             step_sizes = step_sizes * example_weight[left] * example_weight[right]
-        n_active = int(find_active(left, right, y, self._one_sided, self._all_pairs, self._active))
+        n_active = self._find_active(left, right, y)
         active = self._active[:n_active]
         self._moved_last = bool(n_active) and int(active[-1]) == count - 1
         self.n_gradients += n_active

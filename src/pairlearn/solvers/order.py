@@ -75,7 +75,7 @@ class OrderWatch:
         self._low, self._high = math.inf, -math.inf
         #: Labels of the block that is not full, and number, sum and sum of squares of the means.
         self._rest: NDArray[np.float64] = np.empty(0)
-        self._means = np.zeros(3)
+        self._means = (0.0, 0.0, 0.0)
         self._within = np.zeros(2)
 
     def note(
@@ -94,29 +94,36 @@ class OrderWatch:
         if qid is not None:
             self._note_queries(y, qid)
             return
-        self._waiting.append(y)
         self._n_waiting += len(y)
         # Later ones wait for more: a look takes longer than a chunk of a thousand is learned in.
-        if self._n_waiting >= max(_WAITING, self._n // 8):
-            labels = np.concatenate(self._waiting).astype(np.float64)
-            self._waiting, self._n_waiting = [], 0
-            self._look_at(labels, scales)
+        if self._n_waiting < max(_WAITING, self._n // 8):
+            # A copy: whoever gave the array may use it again for the next chunk.
+            self._waiting.append(y.copy())
+            return
+        labels = np.concatenate((*self._waiting, y)) if self._waiting else y
+        self._waiting, self._n_waiting = [], 0
+        self._look_at(labels.astype(np.float64, copy=False), scales)
 
     def _look_at(self, y: NDArray[np.float64], scales: RunningScales | None) -> None:
         if self._n == 0:
             self._shift = self._last = float(y[0])
+        # Reductions by their ufuncs: the methods of an array take twice as long.
         excess = y - self._shift
-        self._total += float(excess.sum())
-        self._squares += float(excess @ excess)
+        self._total += float(np.add.reduce(excess))
+        self._squares += float(excess.dot(excess))
         jumps = y[1:] - y[:-1]
-        self._jumps += (float(y[0]) - self._last) ** 2 + float(jumps @ jumps)
+        self._jumps += (float(y[0]) - self._last) ** 2 + float(jumps.dot(jumps))
         self._last, self._n = float(y[-1]), self._n + len(y)
-        self._low, self._high = min(self._low, float(y.min())), max(self._high, float(y.max()))
-        blocks = np.concatenate([self._rest, excess])
+        self._low = min(self._low, float(np.minimum.reduce(y)))
+        self._high = max(self._high, float(np.maximum.reduce(y)))
+        blocks = np.concatenate((self._rest, excess))
         full = len(blocks) // _BLOCK * _BLOCK
-        means = blocks[:full].reshape(-1, _BLOCK).mean(axis=1)
+        means = np.add.reduce(blocks[:full].reshape(-1, _BLOCK), axis=1)
+        means /= _BLOCK
         self._rest = blocks[full:]
-        self._means += (len(means), means.sum(), means @ means)
+        n_blocks, total, squares = self._means
+        total, squares = total + float(np.add.reduce(means)), squares + float(means.dot(means))
+        self._means = (n_blocks + len(means), total, squares)
         if self._n >= self._next:
             self._next = self._n + max(self._n // 8, 64)
             self._judge_labels()
@@ -133,7 +140,7 @@ class OrderWatch:
         if not self._high > self._low or expected < _EXPECTED * (self._high - self._low) ** 2:
             return
         share = self._jumps / expected
-        m, total, squares = self._means.tolist()
+        m, total, squares = self._means
         ratio = 0.0
         if m >= _BLOCKS:
             ratio = _BLOCK * max(squares / m - (total / m) ** 2, 0.0) / variance

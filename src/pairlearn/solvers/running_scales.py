@@ -31,6 +31,7 @@ Ross, Mineiro, Langford. Normalized online learning. UAI 2013.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -75,6 +76,14 @@ _ROWS = 17
 _NUMBERS, _LEAST_ROWS = 1 << 17, 256
 #: Where the parameter starts, see `RunningScales`.
 _STARTS = ("zero", "scaled", "given")
+
+
+@functools.cache
+def _kernels() -> Any:
+    """Return the loops; numba is imported with them, and a look at all modules takes its time."""
+    from pairlearn.kernels import running_scales
+
+    return running_scales
 
 
 class _Known(Protocol):
@@ -188,15 +197,22 @@ class RunningScales:
         With each part comes what the parameter is to be multiplied by before it, if anything. The
         scales are those of the part while it is yielded. Parts are small enough for the cache.
         """
-        m, first, done = rows.shape[0], 0, 0
-        longest = max(_LEAST_ROWS, _NUMBERS // self.n_features) * self.together
+        (m, d), first, done = rows.shape, 0, 0
+        longest = max(_LEAST_ROWS, _NUMBERS // d) * self.together
+        flat = None if isinstance(rows, CsrRows) else rows.flat
         change: Vector | None = None
         while done < m:
             if done - first >= longest:
                 yield slice(first, done), change
                 first, change = done, None
             count = min(m - done, self._next - self.n_seen, first + longest - done)
-            self._note(rows, done, done + count)
+            noted = min(count, self._unnoted - self.n_seen)
+            if noted > 0:
+                if flat is None:
+                    self._note_csr(rows, done, done + noted)
+                else:
+                    self._note_flat(flat[done * d : (done + noted) * d])
+            self.n_seen += count
             done += count
             if self.n_seen < self._next:
                 continue
@@ -220,41 +236,28 @@ class RunningScales:
             self._note_flat(row)
         self.n_seen += 1
 
-    def _note(self, rows: Rows, begin: int, stop: int) -> None:
-        noted = min(stop, begin + max(self._unnoted - self.n_seen, 0))
-        if noted > begin:
-            if isinstance(rows, CsrRows):
-                from pairlearn.kernels.running_scales import note_csr
-
-                first, last = int(rows.indptr[begin]), int(rows.indptr[noted])
-                sums = (self._before, self._present, self._n_rows, self._shift)
-                note_csr(rows.data, rows.indices, first, last, noted - begin, *sums)
-            else:
-                d = self.n_features
-                self._note_flat(rows.flat[begin * d : noted * d])
-        self.n_seen += stop - begin
+    def _note_csr(self, rows: Any, begin: int, stop: int) -> None:
+        first, last = int(rows.indptr[begin]), int(rows.indptr[stop])
+        sums = (self._before, self._present, self._n_rows, self._shift)
+        _kernels().note_csr(rows.data, rows.indices, first, last, stop - begin, *sums)
 
     def _note_flat(self, flat: NDArray[Any]) -> None:
-        from pairlearn.kernels.running_scales import note_rows
-
         rest = (self._n_rows, self._shift, self._last, self.n_seen == 0)
-        note_rows(flat, *self._present_rows, *rest)
+        _kernels().note_rows(flat, *self._present_rows, *rest)
 
     def _look(self, rows: Rows) -> bool:
         """Find the scales of the latest examples; return whether they differ from those in use."""
-        from pairlearn.kernels.running_scales import NARROWEST, revise
-
         values = rows.data if isinstance(rows, CsrRows) else rows.X
         slack = 1.0 if self.n_seen <= _WINDOW else _SLACK
         rule = (FLOOR, slack, _THRESHOLDS[values.itemsize], TABLE, TEXT)
         sums = (self._before, self._present, self._n_rows, self._shift)
-        found = revise(*sums, rule, self._scale, self._centre, *self._found_rows)
+        found = _kernels().revise(*sums, rule, self._scale, self._centre, *self._found_rows)
         changes, self._total, narrow = found
         if narrow >= 0 and not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                f"feature {narrow} varies by less than {NARROWEST:g}, which no scale helps: it "
-                "counts as constant. Give it in a smaller unit.",
+                f"feature {narrow} varies by less than {_kernels().NARROWEST:g}, which no scale "
+                "helps: it counts as constant. Give it in a smaller unit.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -262,15 +265,13 @@ class RunningScales:
 
     def _follow(self) -> Vector:
         """Take over the scales found; return what the parameter is to be multiplied by."""
-        from pairlearn.kernels.running_scales import follow
-
         norm, change = math.sqrt(self._total), np.empty(self.n_features)
         # The sum of values near the largest number is none; the first of them is a centre too.
         centre = self._found_rows[1]
         np.copyto(centre, self._shift, where=~np.isfinite(centre))
         keeps = self.n_seen > _WINDOW or self.start == "given"
         units = (self._scale, self._centre, self.factor)
-        follow(*self._found_rows, norm, keeps, _STARTS.index(self.start), *units, change)
+        _kernels().follow(*self._found_rows, norm, keeps, _STARTS.index(self.start), *units, change)
         self._bound = _BOUND / norm
         return change
 
@@ -297,11 +298,9 @@ class RunningScales:
         independent order, about 0 where the rows are sorted by that column. Infinity means that
         there are too few rows.
         """
-        from pairlearn.kernels.running_scales import least_jump
-
         for window, n in ((self._present, self._n_rows[1]), (self._before, self._n_rows[0])):
             if n >= _FEW:
-                ratio, column = least_jump(window, n, self._shift, FLOOR)
+                ratio, column = _kernels().least_jump(window, n, self._shift, FLOOR)
                 return float(ratio), int(column)
         return math.inf, -1
 
@@ -312,13 +311,11 @@ class RunningScales:
 
         Dense ones are overwritten by the next call.
         """
-        from pairlearn.kernels.running_scales import scale_within_csr
-
         if isinstance(rows, CsrRows):
             if isinstance(buffer, CsrRows):
                 rows = buffer.followed_by(rows)
-            data = np.empty_like(rows.data)
-            scale_within_csr(rows.data, rows.indices, self._centre, self.factor, self._bound, data)
+            data, units = np.empty_like(rows.data), (self._centre, self.factor, self._bound)
+            _kernels().scale_within_csr(rows.data, rows.indices, *units, data)
             return rows.with_values(data)
         first = 0 if buffer is None else buffer.shape[0]
         d, n = self.n_features, first + rows.shape[0]
@@ -328,12 +325,11 @@ class RunningScales:
         self.apply_to(rows.flat, seen[first * d :])
         return rows.with_values(seen.reshape(n, d))
 
-    def apply_within(self, rows: DenseRows, first: int, stop: int) -> DenseRows:
-        """Return some consecutive sound rows scaled as `apply` does."""
-        d = self.n_features
-        seen = self._room((stop - first) * d, rows.X.dtype)
-        self.apply_to(rows.flat[first * d : stop * d], seen)
-        return rows.with_values(seen.reshape(stop - first, d))
+    def apply_flat(self, flat: NDArray[Any]) -> DenseRows:
+        """Return rows that are given one after the other, scaled as `apply` does."""
+        seen = self._room(len(flat), flat.dtype)
+        self.apply_to(flat, seen)
+        return DenseRows(seen.reshape(-1, len(self.factor)))
 
     def _room(self, size: int, dtype: Any) -> NDArray[Any]:
         if self._seen.size < size or self._seen.dtype != dtype:
@@ -342,9 +338,7 @@ class RunningScales:
 
     def apply_to(self, flat: NDArray[Any], scaled: NDArray[Any]) -> None:
         """Write flat dense rows into others, scaled."""
-        from pairlearn.kernels.running_scales import scale_within
-
-        scale_within(flat, self._centre, self.factor, self._bound, scaled)
+        _kernels().scale_within(flat, self._centre, self.factor, self._bound, scaled)
 
     # --------------------------------------------------------------------------- state
 

@@ -405,6 +405,7 @@ class Stream:
         assert self.scales is not None
         self._check_queries(qid)
         descent, scales, buffer, b = self._descent, self.scales, self._buffer, 0
+        flat, (m, d) = rows.flat, rows.shape
         if buffer is not None:
             buffer, b = buffer.checked(), 1
             y = np.concatenate((self._buffer_y, y))
@@ -413,15 +414,15 @@ class Stream:
         for part, change in scales.segments(rows):
             if change is not None:
                 descent.rescale(change)
-            if part.start:
-                seen: Rows = scales.apply_within(rows, part.start - 1, part.stop)
+            begin, stop = part.start, part.stop
+            if begin:
+                seen: Rows = scales.apply_flat(flat[(begin - 1) * d : stop * d])
             else:
-                seen = scales.apply(rows.part(part), buffer)
-            first = max(part.start - 1 + b, 0)
-            now = slice(first, part.stop + b)
-            plan = _in_order(now.stop - first)
+                seen = scales.apply(rows if stop == m else rows.part(part), buffer)
+            now = slice(max(begin - 1 + b, 0), stop + b)
+            plan = _in_order(now.stop - now.start)
             descent.advance(seen, y[now], plan, weight[now] if len(weight) else weight)
-        self._buffer, self._buffer_y = rows.take(np.array([rows.shape[0] - 1])), y[-1:].copy()
+        self._buffer, self._buffer_y = rows.with_values(rows.X[-1:].copy()), y[-1:].copy()
         self._buffer_weight = weight[-1:].copy() if len(weight) else _NO_WEIGHTS
 
     def _meet_scaled(
