@@ -41,32 +41,11 @@ __all__ = [
     "choose",
     "find_classes",
     "hold_out",
-    "is_plain",
     "opposite_scale",
     "relative_radii",
     "relative_steps",
     "two_classes",
 ]
-
-
-def is_plain(X: Any, y: Any, model: Any, n_features: int | None) -> bool:
-    """Tell an array that needs none of scikit-learn's conversions, which cost more than a chunk.
-
-    It has as many columns as the model expects, or any if `n_features` is None.
-    """
-    return (
-        type(X) is np.ndarray
-        and type(y) is np.ndarray
-        and X.ndim == 2
-        and y.shape == (len(X),)
-        and X.size > 0
-        and n_features in (None, X.shape[1])
-        and X.dtype == (X.dtype if model.dtype is None else model.dtype)
-        and X.dtype in (np.float64, np.float32)
-        and y.dtype.kind in "iufUS"
-        and (y.dtype.kind != "f" or bool(np.isfinite(y).all()))
-        and "feature_names_in_" not in vars(model)
-    )
 
 
 def two_classes(labels: NDArray[Any]) -> NDArray[Any]:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.estimators.auc_choice import Choice
 from pairlearn.estimators.auc_features import as_map, fit_map, is_linear, map_rows
 from pairlearn.estimators.auc_pair_streams import PairStreams
-from pairlearn.estimators.auc_stream import AUCStream
+from pairlearn.estimators.auc_stream import AUCStream, distinct
 from pairlearn.estimators.calibration import Sigmoid
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.examples import product, validate_data
@@ -218,7 +218,7 @@ class AUCClasses(AUCStream):
         first: bool,
         finite: bool,
     ) -> Vector:
-        known = np.unique(np.asarray(classes)) if first else self.classes_
+        known = distinct(classes) if first else self.classes_
         if len(known) <= 2:
             return super()._learn_chunk(X, y, classes, sample_weight, first=first, finite=finite)
         self._check_parameters()

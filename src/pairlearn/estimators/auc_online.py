@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.decisions import Decision, pack_decision, restored_decision
+from pairlearn.estimators.decisions import (
+    Decision,
+    Undecided,
+    pack_decision,
+    restored_decision,
+)
+from pairlearn.estimators.latest_scores import WINDOW, LatestScores
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
@@ -31,8 +37,6 @@ _WARM_UP = 4096
 _STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 #: Bounds of a positive finite number.
 _SMALLEST, _LARGEST = np.nextafter(0.0, 1.0), np.finfo(np.float64).max
-#: Latest scores that threshold and calibration are found from.
-_WINDOW = 4096
 
 
 def relative_to(rows: Rows) -> tuple[float, ...]:
@@ -110,9 +114,9 @@ class OnlineGrid:
         self._origin = np.zeros(n_features)
         self._progress = np.zeros(len(self._steps))
         self._pairs = 0.0
-        self._scores = np.empty((len(self._steps), 0))
-        self._positive = np.empty(0, dtype=bool)
-        self._weight = np.empty(0)
+        self._latest = LatestScores(
+            np.empty((len(self._steps), 0)), np.empty(0, dtype=np.bool_), np.empty(0)
+        )
         self._best = 0
 
     def state(self) -> dict[str, Any]:
@@ -128,9 +132,9 @@ class OnlineGrid:
             "progress": self._progress.copy(),
             "pairs": self._pairs,
             "origin": self._origin,
-            "scores": self._scores,
-            "positive": self._positive,
-            "weight": self._weight,
+            "scores": self._latest.scores.copy(),
+            "positive": self._latest.positive.copy(),
+            "weight": self._latest.weight.copy(),
             "best": self._best,
         }
 
@@ -176,7 +180,7 @@ class OnlineGrid:
         progress = restored_array(state, "progress", (k,))
         origin = restored_array(state, "origin", (self._n_features,))
         scores = restored_array(state, "scores", (k, None))
-        n = min(scores.shape[1], _WINDOW)
+        n = min(scores.shape[1], WINDOW)
         positive = restored_array(state, "positive", (n,), ("bool",))
         weight = restored_array(state, "weight", (n,))
         restored_array(state, "scores", (k, n))
@@ -190,8 +194,8 @@ class OnlineGrid:
         check_sane("score", scores)
         check_sane("weight", weight)
         self._progress, self._pairs = progress.copy(), pairs
-        self._scores, self._best, self._origin = scores, best, origin
-        self._positive, self._weight = positive, weight
+        self._latest = LatestScores(scores, positive, weight)
+        self._best, self._origin = best, origin
 
     @property
     def best(self) -> Stream:
@@ -213,13 +217,19 @@ class OnlineGrid:
         """AUC of predictions made before learning, over the chunks that chose the step size."""
         return float(self._progress[self._best] / self._pairs) if self._pairs else None
 
-    def window(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-        """Return the latest scores of the best model, their labels and weights.
+    def undecided(self) -> Undecided:
+        """Return what decisions of the best model are found from: its latest scores.
 
         They are progressive, but for those of the first chunk: its examples are scored afterwards.
         """
-        scores = self._scores[self._best] + float(self.average @ self._origin)
-        return scores, self._positive, self._weight
+        average, latest = self.average, self._latest
+        return Undecided(
+            latest.scores[self._best],
+            latest.positive,
+            latest.weight,
+            before=self.decided,
+            shift=float(average.dot(self._origin)),
+        )
 
     def learn(
         self,
@@ -243,7 +253,7 @@ class OnlineGrid:
         saved = [stream.state() for stream in self._streams[:-1]]
         try:
             for stream in self._streams:
-                stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
+                stream.learn_rows(rows, y, weight)
         except BaseException:
             for stream, state in zip(self._streams, saved, strict=False):
                 stream.restore(state)
@@ -255,9 +265,7 @@ class OnlineGrid:
         if is_first:
             # Nothing was known before: all scores are equal, and no cut or scale follows from them.
             noted = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
-        self._scores = _latest(self._scores, noted)
-        self._positive = _latest(self._positive, positive)
-        self._weight = _latest(self._weight, weight if len(weight) else np.ones(len(y)))
+        self._latest.add(noted, positive, weight)
         if len(self._streams) > 1:
             self._compare(scores, positive)
         return np.asarray(given)
@@ -274,14 +282,6 @@ class OnlineGrid:
         self._best = best = int(np.argmax(self._progress))
         if self.best.n_examples >= _WARM_UP:
             self._streams, self._steps = [self._streams[best]], [self._steps[best]]
-            self._progress, self._scores = self._progress[[best]], self._scores[[best]]
-            self._averages = self._averages[[best]]
+            self._progress, self._averages = self._progress[[best]], self._averages[[best]]
+            self._latest.keep(best)
             self._best = 0
-
-
-def _latest(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-    """Return the last _WINDOW columns of both."""
-    room = _WINDOW - new.shape[-1]
-    if room <= 0:
-        return new[..., -_WINDOW:].copy()
-    return np.concatenate([old[..., -room:], new], axis=-1)

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.auc_choice import is_plain
 from pairlearn.estimators.auc_features import check_named, is_linear
 from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import is_cheap, is_exact
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import is_plain, validate_data
 from pairlearn.estimators.objectives import Objective, as_objective
 from pairlearn.features import FeatureMap, Hats
 from pairlearn.losses import PairLoss, Square, get_loss
@@ -211,8 +210,7 @@ class AUCParameters(StoredDecisions):
         self, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
     ) -> tuple[Rows, NDArray[Any]]:
         """Return rows and labels; whether they are finite is left to others if `finite` is None."""
-        expected = None if reset else vars(self)["n_features_in_"]
-        if is_plain(X, y, self, expected) and len(X) >= minimum:
+        if is_plain(self, X, y, reset=reset, minimum=minimum, dtype=self.dtype):
             rows = as_rows(X, finite=finite)
             self.n_features_in_ = X.shape[1]
             return rows, y

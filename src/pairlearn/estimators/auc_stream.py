@@ -34,7 +34,7 @@ from pairlearn.solvers.top_stream import TopStream
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_generator, check_positive
 
-__all__ = ["AUCStream"]
+__all__ = ["AUCStream", "distinct"]
 
 
 class AUCStream(AUCParameters):
@@ -120,21 +120,20 @@ class AUCStream(AUCParameters):
     ) -> NDArray[np.float64]:
         self._check_parameters()
         rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
-        if classes is not None and (first or not _are(classes, self.classes_)):
-            known = np.unique(np.asarray(classes))
+        before = None if first else self.classes_
+        if before is None or (classes is not None and not _are(classes, before)):
+            known = distinct(classes)
             if len(known) < 2:
                 raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
-            if not first and not np.array_equal(known, self.classes_):
+            if before is not None and not np.array_equal(known, before):
                 raise ValueError(
-                    f"classes={known.tolist()} differ from those of the model, "
-                    f"{self.classes_.tolist()}."
+                    f"classes={known.tolist()} differ from those of the model, {before.tolist()}."
                 )
         else:
-            known = self.classes_
-        is_positive = labels == known[1]
-        is_unknown = ~is_positive & (labels != known[0])
-        if is_unknown.any():
-            unknown = np.unique(labels[is_unknown])
+            known = before
+        is_positive, is_negative = labels == known[1], labels == known[0]
+        if np.count_nonzero(is_positive) + np.count_nonzero(is_negative) < len(labels):
+            unknown = np.unique(labels[~(is_positive | is_negative)])
             raise ValueError(
                 f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}."
             )
@@ -215,7 +214,7 @@ class AUCStream(AUCParameters):
         self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
         self.n_examples_, self.data_fingerprint_ = online.n_before + stream.n_examples, None
         self.trace_ = Trace(n_steps=stream.n_steps, n_gradients=stream.n_gradients)
-        self._publish_stream(online.average, classes, online.window(), online.decided)
+        self._publish_stream(online.average, classes, online.undecided())
 
     def _online_parts(self) -> dict[str, Any]:
         return {
@@ -324,7 +323,7 @@ class AUCStream(AUCParameters):
         self.n_steps_ = self.n_examples_ = stream.n_examples
         self.n_gradients_ = stream.n_pairs
         self.trace_ = Trace(n_steps=stream.n_examples, n_gradients=stream.n_pairs)
-        self._publish_stream(stream.average, classes, stream.window())
+        self._publish_stream(stream.average, classes, Undecided(*stream.window()))
 
     def _new_moments(self, n_features: int) -> MomentStream:
         if self.monotone:
@@ -450,6 +449,18 @@ class AUCStream(AUCParameters):
             if isinstance(self.features, FeatureMap) and self.features.is_fitted:
                 publish(self, features_=self.features)
             self._adopt(online, classes)
+
+
+def distinct(classes: Any) -> NDArray[Any]:
+    """Return different labels in their order.
+
+    >>> distinct(["b", "a", "b"]).tolist()
+    ['a', 'b']
+    """
+    labels = np.asarray(classes)
+    if labels.shape == (2,) and labels.dtype.kind in "iufU" and labels[0] < labels[1]:
+        return labels.copy()  # as they come from most callers; NumPy would take long to see it
+    return np.unique(labels)
 
 
 def _are(classes: Any, known: NDArray[Any]) -> bool:

@@ -103,7 +103,8 @@ class Undecided:
     """What a stream's threshold and calibration are found from, when somebody asks for them.
 
     Where that is little, `before` is kept: the decisions of the model that the stream goes on from.
-    It belongs to one published model. Two threads that ask at once find the same.
+    It belongs to one published model. Two threads that ask at once find the same. The scores are
+    those given plus `shift`.
     """
 
     def __init__(
@@ -112,10 +113,20 @@ class Undecided:
         positive: NDArray[np.bool_],
         weight: NDArray[np.float64],
         before: Decision | None = None,
+        *,
+        shift: float = 0.0,
     ) -> None:
-        self.window = scores, positive, weight
-        few = min(np.count_nonzero(positive), np.count_nonzero(~positive)) < _ENOUGH
-        self.found = before if few else None
+        self._window, self._shift = (scores, positive, weight), shift
+        self.found: Decision | None = None
+        if before is not None:
+            few = min(np.count_nonzero(positive), np.count_nonzero(~positive)) < _ENOUGH
+            self.found = before if few else None
+
+    @property
+    def window(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
+        """Scores, which of them are of positive examples, and their weights."""
+        scores, positive, weight = self._window
+        return scores + self._shift, positive, weight
 
 
 class ScoreDecisions:
@@ -198,17 +209,9 @@ class ScoreDecisions:
         self._decision = self._decide(scores, y[index] > 0, weights)
 
     def _publish_stream(
-        self,
-        coef: NDArray[np.float64],
-        classes: NDArray[Any],
-        window: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]],
-        before: Decision | None = None,
+        self, coef: NDArray[np.float64], classes: NDArray[Any], decision: Undecided
     ) -> None:
-        """Let the world see what a stream has learned, with its latest progressive scores.
-
-        `before` are the decisions of the model that it goes on from.
-        """
-        decision = Undecided(*window, before)
+        """Let the world see what a stream has learned, with its latest progressive scores."""
         publish(self, coef_=coef[np.newaxis], classes_=classes, _decision=decision)
 
     def _decide(

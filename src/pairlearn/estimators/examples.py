@@ -19,6 +19,7 @@ from pairlearn.solvers.rows import check_sparse, is_sparse
 
 __all__ = [
     "check_labels",
+    "is_plain",
     "product",
     "refuse_collections",
     "refuse_overflow",
@@ -31,6 +32,33 @@ _ON_A_CLUSTER = {
     "PairwiseRanker": "DaskPairwiseRanker",
     "MetricLearner": "DaskMetricLearner",
 }
+
+
+#: What is a number already.
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def is_plain(model: Any, X: Any, y: Any, *, reset: bool, minimum: int, dtype: Any = None) -> bool:
+    """Tell examples that need none of scikit-learn's conversions, which cost more than a chunk.
+
+    They are arrays of at least `minimum` rows, of floats of any kind or of `dtype`, with as many
+    columns as the model has seen, or any number if that is `reset`, and with labels that are
+    finite. Whether X is finite is not looked at.
+    """
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.ndim == 2
+        and X.size > 0
+        and y.shape == X.shape[:1]
+        and len(X) >= minimum
+        and X.dtype in _FLOATS
+        and (dtype is None or X.dtype == dtype)
+        and y.dtype.kind in "iufUS"
+        and (y.dtype.kind != "f" or np.count_nonzero(np.isfinite(y)) == len(y))
+        and "feature_names_in_" not in vars(model)
+        and (reset or X.shape[1] == vars(model)["n_features_in_"])
+    )
 
 
 def refuse_collections(model: Any, *values: Any) -> None:

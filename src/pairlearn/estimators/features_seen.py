@@ -3,28 +3,38 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.estimators.examples import validate_data
+from pairlearn.estimators.examples import is_plain, validate_data
 from pairlearn.solvers.rows import Rows, as_rows
-from pairlearn.validation import check_count
+from pairlearn.validation import check_count, check_labels
 
 __all__ = ["rows_and_targets", "see_features", "seen_features"]
+
+#: Usual types of targets, all of whose values are numbers of float64.
+_NUMBERS = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.int32))
 
 
 def rows_and_targets(
     model: Any, X: Any, y: ArrayLike, *, reset: bool, minimum: int
 ) -> tuple[Rows, NDArray[np.float64]]:
     """Return at least `minimum` examples and their numeric targets, checked by scikit-learn."""
+    if is_plain(model, X, y, reset=reset, minimum=minimum) and y.dtype in _NUMBERS:  # type: ignore[union-attr]
+        # What is not finite is refused below, in scikit-learn's words.
+        with contextlib.suppress(ValueError):
+            rows = as_rows(X)
+            model.n_features_in_ = rows.shape[1]
+            return rows, np.ascontiguousarray(y, dtype=np.float64)
     kinds: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
     X, y = validate_data(
         model, X, y, **kinds, order="C", reset=reset, ensure_min_samples=minimum, y_numeric=True
     )
-    return as_rows(X, finite=True), np.asarray(y, dtype=np.float64)
+    return as_rows(X, finite=True), check_labels(y, len(y))
 
 
 def seen_features(model: Any) -> dict[str, Any]:

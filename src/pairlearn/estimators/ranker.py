@@ -379,8 +379,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
             rows = DenseRows(rows.X.astype(np.float64))
         if self.scaling is None:
             check_squares(rows, whole=stream is None)
-        given = chunk_weights(sample_weight, len(y))
-        weight = given if len(given) else None
+        weight = chunk_weights(sample_weight, len(y))
         if stream is None:
             if self.step_size != "auto":
                 step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
@@ -399,7 +398,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
             )
         else:
             step_size = float(self.step_size_)  # type: ignore[arg-type]
-        stream.learn_many(rows, y, example_weight=weight, qid=qid)
+        stream.learn_rows(rows, y, weight, qid)
         self._adopt(stream, step_size)
         watch_order(self, rows, y, stream.scales, qid=qid)
         return self

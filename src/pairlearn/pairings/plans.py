@@ -30,6 +30,7 @@ __all__ = [
 Indices = NDArray[np.int32] | NDArray[np.int64]
 Labels = NDArray[np.float64]
 
+_SHORT = np.dtype(np.int32)
 #: What a slot holds besides the row of an example: nothing, or a zero row with a label.
 EMPTY, ZERO_NEGATIVE, ZERO_POSITIVE = -1, -2, -3
 
@@ -59,8 +60,10 @@ class Plan:
 
         Every type of index costs seconds of compilation, of every kernel that it reaches.
         """
-        left, right = self.left[done : done + count], self.right[done : done + count]
-        if n > 2**31:
+        left, right = self.left, self.right
+        if count < len(left):
+            left, right = left[done : done + count], right[done : done + count]
+        if n > 2**31 or left.dtype == right.dtype == _SHORT:
             return left, right
         return left.astype(np.int32, copy=False), right.astype(np.int32, copy=False)
 

@@ -31,8 +31,9 @@ __all__ = ["BLOCK", "KERNELS", "Descent", "PairPlan", "Parts", "Turn", "dense_ke
 
 #: Steps per block.
 BLOCK = 32768
-#: The arrays of a block are first made this long: many streams end before, as those of a grid do.
-_SHORT = 4096
+#: The arrays of a block are made so many steps at a time: many streams end early, as those of a
+#: grid do, and so many numbers stay in the cache.
+_AT_ONCE = 4096
 #: Labels that do not stay in the cache.
 _MANY = 1 << 15
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
@@ -50,7 +51,8 @@ _ADDRESSES = {
     "_kernel", "_meeting", "_finding", "_address", "_dense_address", "_pair_address", "_proximal_address",
 }  # fmt: skip
 _ROOM = {"_room", "_other_left", "_sum_before", "_kept", "_active", "_scratch", "_slots", "_signs"}
-_NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, "_lowered", "_step_sizes", "_paid", "_block_of"})
+_LOWERED = {"_lowered", "_lowered_room", "_step_sizes", "_paid", "_block_of"}
+_NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, *_LOWERED})
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,7 @@ class Descent:
         self._lowered: StepSizes = self.parts.schedule
         self._step_sizes: NDArray[np.float64] = NO_WEIGHTS
         self._paid: NDArray[np.float64] = NO_WEIGHTS
+        self._lowered_room: tuple[Vector, Vector] = (NO_WEIGHTS, NO_WEIGHTS)
         self._block_of = -1
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
@@ -433,22 +436,31 @@ class Descent:
     def _open_block(self, stop: int = BLOCK) -> None:
         """Lower schedule and averaging to the arrays of the current block, at least to `stop`."""
         block = self.n_steps // BLOCK
+        known = len(self._paid) if block == self._block_of else 0
+        if known >= stop > 0:
+            return
         parts, first = self.parts, block * BLOCK + 1
         count = BLOCK if self.horizon is None else min(BLOCK, self.horizon - first + 1)
-        if stop <= _SHORT and block == 0:
-            count = min(_SHORT, count)
-        if block == self._block_of and len(self._paid) >= count:
+        if known == count:
             return
+        self._block_of = block
         # A constant schedule and a rule that follows it give the same arrays in every block but
         # the first and the last.
         same = parts.schedule.is_constant and parts.averaging.follows_schedule
-        if not (same and block > 1 and len(self._paid) == count):
-            lowered = _Lowered(parts.schedule, first, count)
-            self._lowered, self._step_sizes = lowered, lowered.step_sizes(first, count)
-            self._paid = np.add.accumulate(
-                parts.averaging.owed(lowered, first, count, horizon=self.horizon)
-            )
-        self._block_of = block
+        if same and block > 1 and len(self._paid) == count:
+            return
+        if known == 0 and len(self._lowered_room[0]) < count:
+            self._lowered_room = (np.empty(count), np.empty(count))
+        sizes, paid = self._lowered_room
+        end = min(-(-stop // _AT_ONCE) * _AT_ONCE, count)
+        self._lowered = lowered = _Lowered(parts.schedule, first + known, end - known)
+        steps = (first + known, end - known)
+        sizes[known:end] = lowered.step_sizes(*steps)
+        paid[known:end] = parts.averaging.owed(lowered, *steps, horizon=self.horizon)
+        if known:
+            paid[known] += paid[known - 1]
+        np.add.accumulate(paid[known:end], out=paid[known:end])
+        self._step_sizes, self._paid = sizes[:end], paid[:end]
 
     def _count(self, count: int) -> None:
         self.n_steps += count
@@ -513,8 +525,11 @@ class Descent:
     def _after_rescaling(self) -> None:
         # Sparse steps keep the squared norm of the iterate.
         self.state[1] = norm_squared = self.w.dot(self.w)
-        sums = float(np.add.reduce(self.weighted_sum) + np.add.reduce(self.total))
-        if not (isfinite(norm_squared) and isfinite(sums)):
+        # Where the squares of the sums are finite, so are the sums, and dot products are quick.
+        squares = self.weighted_sum.dot(self.weighted_sum) + self.total.dot(self.total)
+        if isfinite(norm_squared + squares):
+            return
+        if not (isfinite(norm_squared) and isfinite(float((self.weighted_sum + self.total).sum()))):
             raise DivergenceError(
                 "The squares of the coefficients overflow where the features change their units; "
                 "take a smaller step_size or a radius, or begin the stream anew."

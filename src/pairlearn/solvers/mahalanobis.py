@@ -83,7 +83,7 @@ class MahalanobisDescent(Descent):
 
     def step_nothing(self) -> None:
         """Take one step whose pair is inactive."""
-        self._open_block()
+        self._open_block(self.position + 1)
         self._moved_last = self._projects_every and (self.n_steps + 1) % self._domain.period == 0
         if self._moved_last:
             self._project_at(float(self._paid[self.position]), moved=False)

@@ -116,7 +116,7 @@ class OrderWatch:
         self._last, self._n = float(y[-1]), self._n + len(y)
         self._low = min(self._low, float(np.minimum.reduce(y)))
         self._high = max(self._high, float(np.maximum.reduce(y)))
-        blocks = np.concatenate((self._rest, excess))
+        blocks = np.concatenate((self._rest, excess)) if len(self._rest) else excess
         full = len(blocks) // _BLOCK * _BLOCK
         means = np.add.reduce(blocks[:full].reshape(-1, _BLOCK), axis=1)
         means /= _BLOCK

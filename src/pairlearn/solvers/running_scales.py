@@ -268,7 +268,9 @@ class RunningScales:
         norm, change = math.sqrt(self._total), np.empty(self.n_features)
         # The sum of values near the largest number is none; the first of them is a centre too.
         centre = self._found_rows[1]
-        np.copyto(centre, self._shift, where=~np.isfinite(centre))
+        finite = np.isfinite(centre)
+        if np.count_nonzero(finite) < len(finite):
+            np.copyto(centre, self._shift, where=~finite)
         keeps = self.n_seen > _WINDOW or self.start == "given"
         units = (self._scale, self._centre, self.factor)
         _kernels().follow(*self._found_rows, norm, keeps, _STARTS.index(self.start), *units, change)
@@ -280,9 +282,11 @@ class RunningScales:
         if n < _WINDOW:
             self._next = self._unnoted = self._begins(min(n + max(n // 4, 1), _WINDOW))
             return
-        if self._n_rows[1]:
-            self._before[:], self._n_rows[0] = self._present, self._n_rows[1]
-            self._present[:], self._n_rows[1] = 0.0, 0.0
+        n_present = self._n_rows[1]
+        if n_present:
+            self._before[:] = self._present
+            self._present.fill(0.0)
+            self._n_rows[:] = n_present, 0.0
         known = int(np.count_nonzero(self._scale))
         length = max(min(max(n // 8, _WINDOW), 8 * _WINDOW), known // _SHARE)
         self._next, self._unnoted = self._begins(n + length), n + length // _NOTED
@@ -345,7 +349,7 @@ class RunningScales:
     def state(self) -> dict[str, Any]:
         """Return a copy of everything that the next example depends on."""
         table = self._table.copy()
-        if not np.isfinite(table).all():
+        if np.count_nonzero(np.isfinite(table)) < table.size:
             # Squares of extreme values; a range stands for them, see `kernels.running_scales`.
             np.nan_to_num(table, copy=False)
         return {

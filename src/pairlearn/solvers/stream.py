@@ -220,18 +220,48 @@ class Stream:
             self._learn_many(X, y, example_weight, qid)
         return self
 
+    def learn_rows(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        qid: ArrayLike | None = None,
+    ) -> Stream:
+        """Learn from a chunk as `learn_many` does, whose labels and weights were looked at.
+
+        Both are finite and one for each row, weights are at least 0; without any, `weight` is
+        empty.
+        """
+        with self._learning:
+            self._check_kind(rows.checked())
+            self._learn_rows(rows, y, weight, qid)
+        return self
+
     def _learn_many(
         self, X: Any, y: ArrayLike, example_weight: ArrayLike | None, qid: ArrayLike | None
     ) -> None:
-        descent = self._descent
-        rows = as_rows(X, dtype=None if hasattr(X, "tocsr") else descent.w.dtype)
-        m, d = rows.shape
+        rows = as_rows(X, dtype=None if hasattr(X, "tocsr") else self._descent.w.dtype)
+        self._check_kind(rows)
+        m = rows.shape[0]
+        y = check_labels(y, m)
+        weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, m)
+        self._learn_rows(rows, y, weight, qid)
+
+    def _check_kind(self, rows: Rows) -> None:
+        descent, d = self._descent, rows.shape[1]
         if d != descent.n_features:
             raise ValueError(f"X has {d} features, but the stream has {descent.n_features}.")
         if not isinstance(rows, DenseRows) and descent.w.dtype != np.float64:
             raise TypeError("Sparse chunks need dtype=float64 at the start of the stream.")
-        y = check_labels(y, m)
-        weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, m)
+
+    def _learn_rows(
+        self,
+        rows: Rows,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        qid: ArrayLike | None,
+    ) -> None:
+        descent, m = self._descent, rows.shape[0]
         if m == 0:
             return
         saved = self._state()
