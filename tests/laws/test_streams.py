@@ -70,6 +70,9 @@ def block(request, monkeypatch):
     """Steps per block: the true number, and so few that a stream crosses many borders."""
     for module in (descent, pairwise_module, stream_module):
         monkeypatch.setattr(module, "BLOCK", request.param)
+    if request.param < N:
+        # The steps of a block are prepared in pieces.
+        monkeypatch.setattr(descent, "_AT_ONCE", 3)
     return request.param
 
 

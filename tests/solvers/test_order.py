@@ -160,3 +160,37 @@ def test_the_message_names_the_cure():
         watch.note(np.repeat([1.0, -1.0], 1000))
     assert watch.has_warned
     watch.note(np.repeat([1.0, -1.0], 1000))
+
+
+def test_labels_that_wait_are_copied():
+    """A caller may fill one array again and again; what has not been looked at yet stays."""
+    rng = np.random.default_rng(3)
+    y = np.where(rng.random(4000) < 0.5, 1.0, -1.0)
+    sorted_y = np.sort(y)
+    for given, expected in ((y, 0), (sorted_y, 1)):
+        watch, room = OrderWatch(), np.empty(10)
+
+        def note(watch=watch, room=room, given=given):
+            for part in np.split(given, 400):
+                room[:] = part
+                watch.note(room)
+                room[:] = np.nan
+
+        assert told(note)[1] == expected
+
+
+@pytest.mark.parametrize("size", [1, 7, 32, 33, 1000])
+def test_sums_of_labels_do_not_depend_on_chunks(size):
+    from pairlearn.kernels.order import N_SUMS, note_labels
+
+    # Dyadic numbers: every sum is exact, in any order.
+    y = np.random.default_rng(4).integers(-8, 8, 1000) / 4.0
+    sums = np.zeros(N_SUMS)
+    for begin in range(0, len(y), size):
+        note_labels(y[begin : begin + size], 32, begin == 0, sums)
+    excess, jumps = y - y[0], np.diff(y)
+    means, rest = excess[:992].reshape(-1, 32).mean(axis=1), excess[992:]
+    assert sums.tolist() == [
+        *(y[0], y[-1], y.min(), y.max(), excess.sum(), excess @ excess, jumps @ jumps),
+        *(len(rest), rest.sum(), len(means), means.sum(), means @ means),
+    ]

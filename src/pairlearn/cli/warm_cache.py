@@ -35,6 +35,7 @@ def warm_learners() -> None:
 
     from pairlearn.estimators.auc import AUCClassifier
     from pairlearn.kernels.short_rows import LANES, LONGEST, SHORTEST
+    from pairlearn.solvers.order import OrderWatch
     from pairlearn.streams import OnlineLearner
 
     X, y = np.arange(8.0).reshape(4, 2), np.array([0.0, 1.0, 0.0, 1.0])
@@ -45,6 +46,8 @@ def warm_learners() -> None:
         for _ in range(2):
             learner.learn_many(chunk, y)
         learner.learn_many(chunk[:1], y[:1])
+    # The order of labels is looked at when there are some hundred of them.
+    OrderWatch().note(np.tile(y, 100))
 
 
 # name: what to run; each entry compiles the kernels of one part of the library

@@ -108,7 +108,7 @@ class OnlineGrid:
             )
             for step in self._steps
         ]
-        self._averages = np.array([stream.average for stream in self._streams])
+        self._averages = self._found_averages()
         #: Scores are noted about the first dense example of a scaled stream: coefficients that
         #: wobble would shift those of features far from zero.
         self._origin = np.zeros(n_features)
@@ -188,7 +188,7 @@ class OnlineGrid:
         best = restored_count(state, "best", maximum=k - 1)
         for stream, saved in zip(self._streams, state["streams"], strict=True):
             stream.restore(saved)
-        self._averages = np.array([stream.average for stream in self._streams])
+        self._averages = self._found_averages()
         with np.errstate(over="ignore", invalid="ignore"):
             check_sane("score of the origin", self._averages @ origin)
         check_sane("score", scores)
@@ -196,6 +196,11 @@ class OnlineGrid:
         self._progress, self._pairs = progress.copy(), pairs
         self._latest = LatestScores(scores, positive, weight)
         self._best, self._origin = best, origin
+
+    def _found_averages(self) -> NDArray[np.float64]:
+        if len(self._streams) == 1:
+            return self._streams[0].average[np.newaxis]
+        return np.array([stream.average for stream in self._streams])
 
     @property
     def best(self) -> Stream:
@@ -258,7 +263,7 @@ class OnlineGrid:
             for stream, state in zip(self._streams, saved, strict=False):
                 stream.restore(state)
             raise
-        self._averages = np.array([stream.average for stream in self._streams])
+        self._averages = self._found_averages()
         self._origin = origin
         positive = y > 0
         noted = scores

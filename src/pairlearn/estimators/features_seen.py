@@ -34,7 +34,8 @@ def rows_and_targets(
     X, y = validate_data(
         model, X, y, **kinds, order="C", reset=reset, ensure_min_samples=minimum, y_numeric=True
     )
-    return as_rows(X, finite=True), check_labels(y, len(y))
+    rows = as_rows(X, finite=True)
+    return rows, check_labels(y, rows.shape[0])
 
 
 def seen_features(model: Any) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -74,20 +72,23 @@ class LatestScores:
         now = slice(self._stop, self._stop + n)
         self._scores[:, now] = scores
         self._positive[now] = positive
-        self._weight[now] = weight if len(weight) else 1.0
+        if len(weight):
+            self._weight[now] = weight
         self._stop += n
         self._begin = max(self._begin, self._stop - WINDOW)
 
     def _make_room(self, n: int) -> None:
         """Move the window to the front of arrays that have room for n and some more."""
-        kept = (self.scores, self.positive, self.weight)
-        size = len(kept[1])
-        longer: list[Any] = []
-        for values in kept:
-            array = np.empty((*values.shape[:-1], size + max(n, WINDOW)), values.dtype)
-            array[..., :size] = values
-            longer.append(array)
-        self._scores, self._positive, self._weight = longer
+        scores, positive, weight = self.scores, self.positive, self.weight
+        size = len(positive)
+        room = size + max(n, WINDOW)
+        self._scores = np.empty((len(scores), room))
+        self._positive, self._weight = np.empty(room, dtype=np.bool_), np.ones(room)
+        self._scores[:, :size], self._positive[:size], self._weight[:size] = (
+            scores,
+            positive,
+            weight,
+        )
         self._begin, self._stop = 0, size
 
     def keep(self, model: int) -> None:

@@ -12,5 +12,6 @@ of any file here makes the machine code of all of them anew.
   `passive_aggressive`: a buffer a step; `sweep`: many models; `anchored`, `accelerated`: other
   steps; `saddle`, `moments`: the square loss by its moments.
 - `mahalanobis` with `eigenpair`, `neighbors`: metric learning; `risk`: all pairs at once.
+- `scales`, `running_scales`: units of features; `order`: how labels follow each other.
 - `progressive_auc`: the AUC of a window; `parsing`: text and columns to numbers.
 """

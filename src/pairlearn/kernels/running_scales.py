@@ -165,8 +165,11 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
 
 
 @as_written
-def follow(new_scale, new_centre, norm, keeps, start, scale, centre, factor, change):
+def follow(new_scale, new_centre, shift, norm, keeps, start, scale, centre, factor, change):
     """Take over scales; fill `change` with what each coefficient is to be multiplied by.
+
+    The sum of values near the largest number is none; the first of them, in `shift`, is a centre
+    too.
 
     `norm` is the root of the sum of scaled variances. If the function `keeps` as it is, a
     coefficient is divided by what its column is multiplied by; else it shrinks with the factor of
@@ -187,8 +190,27 @@ def follow(new_scale, new_centre, norm, keeps, start, scale, centre, factor, cha
         elif start == 2 and now > 0.0:
             change[k] = 1.0 / now
         scale[k] = new_scale[k]
-        centre[k] = new_centre[k]
+        centre[k] = new_centre[k] if math.isfinite(new_centre[k]) else shift[k]
         factor[k] = now
+
+
+@as_written
+def change_units(change, w, weighted_sum, left_iterate, total):
+    """Multiply a parameter and its sums by `change`; return its squared norm and their sum.
+
+    Both are infinite or NaN where they are too large for the type of the parameter.
+    """
+    real = w.dtype.type
+    norm_squared, sums, totals = real(0.0), real(0.0), 0.0
+    for k in range(len(change)):
+        w[k] *= change[k]
+        weighted_sum[k] *= change[k]
+        left_iterate[k] *= change[k]
+        total[k] *= change[k]
+        norm_squared += w[k] * w[k]
+        sums += weighted_sum[k]
+        totals += total[k]
+    return norm_squared, sums + totals
 
 
 @kernel

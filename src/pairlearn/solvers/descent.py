@@ -24,18 +24,24 @@ from pairlearn.pairings.plans import Indices
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.step_kernels import (
+    KERNELS,
+    dense_kernel,
+    finding_kernel,
+    meeting_kernel,
+)
 from pairlearn.solvers.support import check_parts
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["BLOCK", "KERNELS", "Descent", "PairPlan", "Parts", "Turn", "dense_kernel", "known"]
+__all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "Turn"]
 
 #: Steps per block.
 BLOCK = 32768
 #: The arrays of a block are made so many steps at a time: many streams end early, as those of a
 #: grid do, and so many numbers stay in the cache.
 _AT_ONCE = 4096
-#: Labels that do not stay in the cache.
-_MANY = 1 << 15
+#: Labels that are looked at one by one, and those that do not stay in the cache.
+_FEW, _MANY = 32, 1 << 15
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
 BY_LABEL_FROM = 64
 
@@ -44,11 +50,10 @@ NO_WEIGHTS = np.empty(0)
 #: What `kernels.dense.meet_previous` returns besides the status of a step; importing it here would
 #: import numba.
 _NOT_FINITE, _INACTIVE = -1, -2
-#: The kernels in use.
-KERNELS: list[Any] = []
 #: Addresses, which mean nothing in another process, and scratch space.
 _ADDRESSES = {
-    "_kernel", "_meeting", "_finding", "_address", "_dense_address", "_pair_address", "_proximal_address",
+    "_kernel", "_meeting", "_finding",
+    "_address", "_dense_address", "_pair_address", "_proximal_address",
 }  # fmt: skip
 _ROOM = {"_room", "_other_left", "_sum_before", "_kept", "_active", "_scratch", "_slots", "_signs"}
 _LOWERED = {"_lowered", "_lowered_room", "_step_sizes", "_paid", "_block_of"}
@@ -67,46 +72,6 @@ class Parts:
     def __post_init__(self) -> None:
         problem = self.problem
         check_parts("PairwiseSGD", score=problem.score, loss=problem.loss, domain=self.domain)
-
-
-def known(kernel: Any) -> int:
-    """Return the place of a kernel in `KERNELS`, for a model to hold instead of the kernel.
-
-    What walks over the objects that a model holds, as River does to measure its memory, would be
-    led into the compiler.
-    """
-    if kernel not in KERNELS:
-        KERNELS.append(kernel)
-    return KERNELS.index(kernel)
-
-
-def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[int, Any]:
-    """Return the place of the kernel for dense rows of d numbers, and its scratch space."""
-    if _in_registers(d, dtype, hinge=hinge):
-        from pairlearn.kernels.short_rows import LANES, descend_short
-
-        return known(descend_short), (0,) * -(-d // LANES)
-    from pairlearn.kernels.dense import descend
-
-    return known(descend), np.empty(d, dtype=dtype)
-
-
-def _meeting_kernel(d: int, dtype: Any, *, hinge: bool) -> int:
-    """Return the place of the kernel that learns one example as `dense_kernel` would."""
-    if _in_registers(d, dtype, hinge=hinge):
-        from pairlearn.kernels.short_rows import meet_short
-
-        return known(meet_short)
-    from pairlearn.kernels.dense import meet_previous
-
-    return known(meet_previous)
-
-
-def _in_registers(d: int, dtype: Any, *, hinge: bool) -> bool:
-    """Tell whether iterate and rows of d numbers stay in registers."""
-    from pairlearn.kernels.short_rows import LONGEST, SHORTEST
-
-    return hinge and dtype == np.float64 and SHORTEST <= d <= LONGEST
 
 
 class Descent:
@@ -168,18 +133,15 @@ class Descent:
 
     def _prepare(self) -> None:
         """Make scratch space and look up machine code: what a copy needs anew."""
-        from pairlearn.kernels.plan import find_active
-
         loss = self.parts.problem.loss
         self._address = loss.derivative.address
         #: The dense kernels have the hinge built in, under an address that no function has.
         self._dense_address = 0 if type(loss) is Hinge else self._address
         self._pair_address = self._dense_address
-        self._kernel, self._room = dense_kernel(
-            len(self.w), self.w.dtype, hinge=type(loss) is Hinge
-        )
-        self._meeting = _meeting_kernel(len(self.w), self.w.dtype, hinge=type(loss) is Hinge)
-        self._finding = known(find_active)
+        size, dtype, hinge = len(self.w), self.w.dtype, type(loss) is Hinge
+        self._kernel, self._room = dense_kernel(size, dtype, hinge=hinge)
+        self._meeting = meeting_kernel(size, dtype, hinge=hinge)
+        self._finding = finding_kernel()
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._kept = np.empty(2 * len(self.w), self.w.dtype)
         self._lowered: StepSizes = self.parts.schedule
@@ -305,6 +267,15 @@ class Descent:
     def step_nothing(self) -> None:
         """Take one step whose pair is inactive."""
         self.stand_still(1)
+
+    def ignores(self, y: Vector) -> bool:
+        """Whether steps between successive labels are known to change nothing.
+
+        Of many labels it is not known: some two of them differ, and to look takes time.
+        """
+        if self._all_pairs or len(y) > _FEW or type(self) is not Descent:
+            return False
+        return len(set(y.tolist())) == 1
 
     def stand_still(self, n_steps: int) -> None:
         """Take steps whose pairs are inactive: time passes, and the iterate gathers weight."""
@@ -515,25 +486,18 @@ class Descent:
 
     def rescale(self, change: Vector) -> None:
         """Change the parameter for columns that are divided by the numbers `change` from now on."""
-        self.settle()
-        in_units = self.parts.problem.score.in_units
-        with np.errstate(over="ignore", invalid="ignore"):
-            for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
-                in_units(vector, change)
-            self._after_rescaling()
+        from pairlearn.kernels.running_scales import change_units
 
-    def _after_rescaling(self) -> None:
-        # Sparse steps keep the squared norm of the iterate.
-        self.state[1] = norm_squared = self.w.dot(self.w)
-        # Where the squares of the sums are finite, so are the sums, and dot products are quick.
-        squares = self.weighted_sum.dot(self.weighted_sum) + self.total.dot(self.total)
-        if isfinite(norm_squared + squares):
-            return
-        if not (isfinite(norm_squared) and isfinite(float((self.weighted_sum + self.total).sum()))):
+        self.settle()
+        sums = (self.weighted_sum, self.left_iterate, self.total)
+        norm_squared, total = change_units(change, self.w, *sums)
+        if not (isfinite(norm_squared) and isfinite(total)):
             raise DivergenceError(
                 "The squares of the coefficients overflow where the features change their units; "
                 "take a smaller step_size or a radius, or begin the stream anew."
             )
+        # Sparse steps keep the squared norm of the iterate.
+        self.state[1] = self.w.dot(self.w)
 
     # ------------------------------------------------------------------- copies and scratch
 

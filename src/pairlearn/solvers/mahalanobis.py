@@ -73,7 +73,11 @@ class MahalanobisDescent(Descent):
         norm = float(np.linalg.norm(w))
         return w if norm <= radius else w * (radius / norm)
 
-    def _after_rescaling(self) -> None:
+    def rescale(self, change: Vector) -> None:
+        """Change the parameter for columns that are divided by the numbers `change` from now on."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
+                self._score.in_units(vector, change)
         if self._score.parameterization == "full" and not self._projects_every:
             self.state[1] = self._least_eigenvalue()
 

@@ -29,6 +29,8 @@ __all__ = ["OrderWarning", "OrderWatch"]
 
 #: Labels in a block.
 _BLOCK = 32
+#: The sums of `kernels.order`; importing its constant here would import numba.
+_N_SUMS = 12
 #: Labels that wait to be looked at together.
 _WAITING = 128
 #: Less than this share of the differences of an independent order is too little, if that would
@@ -70,12 +72,8 @@ class OrderWatch:
         self._waiting: list[NDArray[np.float64]] = []
         self._n_waiting = 0
         self._n, self._next = 0, 64
-        self._shift = self._last = 0.0
-        self._total = self._squares = self._jumps = 0.0
-        self._low, self._high = math.inf, -math.inf
-        #: Labels of the block that is not full, and number, sum and sum of squares of the means.
-        self._rest: NDArray[np.float64] = np.empty(0)
-        self._means = (0.0, 0.0, 0.0)
+        #: As `kernels.order` has them.
+        self._sums = np.zeros(_N_SUMS)
         self._within = np.zeros(2)
 
     def note(
@@ -105,25 +103,12 @@ class OrderWatch:
         self._look_at(labels.astype(np.float64, copy=False), scales)
 
     def _look_at(self, y: NDArray[np.float64], scales: RunningScales | None) -> None:
-        if self._n == 0:
-            self._shift = self._last = float(y[0])
-        # Reductions by their ufuncs: the methods of an array take twice as long.
-        excess = y - self._shift
-        self._total += float(np.add.reduce(excess))
-        self._squares += float(excess.dot(excess))
-        jumps = y[1:] - y[:-1]
-        self._jumps += (float(y[0]) - self._last) ** 2 + float(jumps.dot(jumps))
-        self._last, self._n = float(y[-1]), self._n + len(y)
-        self._low = min(self._low, float(np.minimum.reduce(y)))
-        self._high = max(self._high, float(np.maximum.reduce(y)))
-        blocks = np.concatenate((self._rest, excess)) if len(self._rest) else excess
-        full = len(blocks) // _BLOCK * _BLOCK
-        means = np.add.reduce(blocks[:full].reshape(-1, _BLOCK), axis=1)
-        means /= _BLOCK
-        self._rest = blocks[full:]
-        n_blocks, total, squares = self._means
-        total, squares = total + float(np.add.reduce(means)), squares + float(means.dot(means))
-        self._means = (n_blocks + len(means), total, squares)
+        from pairlearn.kernels.order import note_labels
+
+        labels = np.ascontiguousarray(y).view()
+        labels.flags.writeable = False  # one type of array, whoever gave it
+        note_labels(labels, _BLOCK, self._n == 0, self._sums)
+        self._n += len(y)
         if self._n >= self._next:
             self._next = self._n + max(self._n // 8, 64)
             self._judge_labels()
@@ -134,16 +119,16 @@ class OrderWatch:
 
     def _judge_labels(self) -> None:
         n = self._n
-        variance = self._squares / n - (self._total / n) ** 2
+        _, _, low, high, total, squares, jumps, _, _, m, means, squared_means = self._sums.tolist()
+        variance = squares / n - (total / n) ** 2
         expected = 2.0 * n * variance
         # With two classes this is the number of opposite pairs to expect.
-        if not self._high > self._low or expected < _EXPECTED * (self._high - self._low) ** 2:
+        if not high > low or expected < _EXPECTED * (high - low) ** 2:
             return
-        share = self._jumps / expected
-        m, total, squares = self._means
+        share = jumps / expected
         ratio = 0.0
         if m >= _BLOCKS:
-            ratio = _BLOCK * max(squares / m - (total / m) ** 2, 0.0) / variance
+            ratio = _BLOCK * max(squared_means / m - (means / m) ** 2, 0.0) / variance
         if share < _SHARE or ratio > max(_RATIO, 1.0 + _SPREAD / math.sqrt(m)):
             self._warn(share, "successive examples")
 

@@ -266,14 +266,10 @@ class RunningScales:
     def _follow(self) -> Vector:
         """Take over the scales found; return what the parameter is to be multiplied by."""
         norm, change = math.sqrt(self._total), np.empty(self.n_features)
-        # The sum of values near the largest number is none; the first of them is a centre too.
-        centre = self._found_rows[1]
-        finite = np.isfinite(centre)
-        if np.count_nonzero(finite) < len(finite):
-            np.copyto(centre, self._shift, where=~finite)
         keeps = self.n_seen > _WINDOW or self.start == "given"
+        rule = (norm, keeps, _STARTS.index(self.start))
         units = (self._scale, self._centre, self.factor)
-        _kernels().follow(*self._found_rows, norm, keeps, _STARTS.index(self.start), *units, change)
+        _kernels().follow(*self._found_rows, self._shift, *rule, *units, change)
         self._bound = _BOUND / norm
         return change
 

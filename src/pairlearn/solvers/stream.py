@@ -445,13 +445,17 @@ class Stream:
             if change is not None:
                 descent.rescale(change)
             begin, stop = part.start, part.stop
+            now = slice(max(begin - 1 + b, 0), stop + b)
+            labels = y[now]
+            if descent.ignores(labels):
+                descent.stand_still(len(labels) - 1)
+                continue
             if begin:
                 seen: Rows = scales.apply_flat(flat[(begin - 1) * d : stop * d])
             else:
                 seen = scales.apply(rows if stop == m else rows.part(part), buffer)
-            now = slice(max(begin - 1 + b, 0), stop + b)
-            plan = _in_order(now.stop - now.start)
-            descent.advance(seen, y[now], plan, weight[now] if len(weight) else weight)
+            plan = _in_order(len(labels))
+            descent.advance(seen, labels, plan, weight[now] if len(weight) else weight)
         self._buffer, self._buffer_y = rows.with_values(rows.X[-1:].copy()), y[-1:].copy()
         self._buffer_weight = weight[-1:].copy() if len(weight) else _NO_WEIGHTS
 
