@@ -156,6 +156,16 @@ def test_weights():
         quick(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
 
 
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_weights_of_classes(bad):
+    X, y = sample()
+    model = quick(class_weight={0: 1.0, 1: bad})
+    with pytest.raises(ValueError, match="class_weight must hold finite numbers of at least 0"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="class_weight must hold finite numbers of at least 0"):
+        model.partial_fit(X, y, classes=[0, 1])
+
+
 def test_divergence():
     X, y = sample()
     model = quick(loss="square", step_size=10.0, n_passes=100)

@@ -700,8 +700,6 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
             )
         return start if scaling is None else scaling.from_user(start)
 
-    # ------------------------------------------------------------------------- parameters
-
 
 def _evidence(choice: Choice, title: str = "AUC") -> str:
     """Return how good the chosen candidate was, for a person."""

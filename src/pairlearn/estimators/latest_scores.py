@@ -66,9 +66,11 @@ class LatestScores:
 
     def add(self, scores: Vector, positive: Flags, weight: Vector) -> None:
         """Add the scores of the next examples; no weights mean 1."""
+        if len(positive) > WINDOW:
+            scores, positive, weight = scores[:, -WINDOW:], positive[-WINDOW:], weight[-WINDOW:]
         n = len(positive)
         if self._stop + n > len(self._positive):
-            self._make_room(n)
+            self._make_room()
         now = slice(self._stop, self._stop + n)
         self._scores[:, now] = scores
         self._positive[now] = positive
@@ -77,18 +79,16 @@ class LatestScores:
         self._stop += n
         self._begin = max(self._begin, self._stop - WINDOW)
 
-    def _make_room(self, n: int) -> None:
-        """Move the window to the front of arrays that have room for n and some more."""
+    def _make_room(self) -> None:
+        """Move the window to the front of arrays that have room for another one."""
         scores, positive, weight = self.scores, self.positive, self.weight
         size = len(positive)
-        room = size + max(n, WINDOW)
+        room = size + WINDOW
         self._scores = np.empty((len(scores), room))
         self._positive, self._weight = np.empty(room, dtype=np.bool_), np.ones(room)
-        self._scores[:, :size], self._positive[:size], self._weight[:size] = (
-            scores,
-            positive,
-            weight,
-        )
+        self._scores[:, :size] = scores
+        self._positive[:size] = positive
+        self._weight[:size] = weight
         self._begin, self._stop = 0, size
 
     def keep(self, model: int) -> None:

@@ -68,7 +68,10 @@ def example_weights(
     if class_weight is not None:
         from sklearn.utils.class_weight import compute_sample_weight
 
-        weight = weight * compute_sample_weight(class_weight, labels)
+        with np.errstate(over="ignore", invalid="ignore"):
+            weight = weight * compute_sample_weight(class_weight, labels)
+        name = "class_weight" if sample_weight is None else "class_weight times sample_weight"
+        weight = check_weights(weight, len(labels), name=name)
     return weight
 
 

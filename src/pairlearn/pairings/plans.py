@@ -30,6 +30,7 @@ __all__ = [
 Indices = NDArray[np.int32] | NDArray[np.int64]
 Labels = NDArray[np.float64]
 
+#: The type of indices that kernels are compiled for first.
 _SHORT = np.dtype(np.int32)
 #: What a slot holds besides the row of an example: nothing, or a zero row with a label.
 EMPTY, ZERO_NEGATIVE, ZERO_POSITIVE = -1, -2, -3
