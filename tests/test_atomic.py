@@ -201,7 +201,9 @@ def test_a_kill_between_two_renames_leaves_nothing_for_ever(tmp_path):
 def test_errors_name_what_was_asked_for(tmp_path):
     (tmp_path / "link").symlink_to("nowhere/a")
     for path in (tmp_path / "nowhere" / "a", tmp_path / "link"):
-        with pytest.raises(FileNotFoundError, match="the folder does not exist, make it first") as e:
+        with pytest.raises(
+            FileNotFoundError, match="the folder does not exist, make it first"
+        ) as e:
             atomic_write(path, b"x")
         assert e.value.filename == str(tmp_path / "nowhere")
     with pytest.raises(OSError, match="File name too long") as e:
