@@ -142,8 +142,9 @@ def find_quote(lines: Sequence[str], delimiter: str) -> str:
     if any('"' in line for line in lines):
         return '"'
     mark = re.escape(delimiter)
-    wrapped = re.compile(rf"(?:^|{mark})\s*'[^']*'\s*(?:{mark}|$)")
-    rows = [line for line in lines[1:] if line.strip()]
+    # few spaces, so that many of them are not looked at from each of them
+    wrapped = re.compile(rf"(?:^|{mark}) {{0,3}}'[^']*' {{0,3}}(?:{mark}|$)")
+    rows = [line.rstrip() for line in lines[1:] if line.strip()]
     return "'" if len(rows) > 2 and all(map(wrapped.search, rows)) else '"'
 
 
