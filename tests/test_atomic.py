@@ -196,3 +196,8 @@ def test_a_kill_between_two_renames_leaves_nothing_for_ever(tmp_path):
     atomic_write(path, b"two", keep_previous=True)
     assert sorted(os.listdir(tmp_path)) == ["a", "a.previous"]
     assert (path.read_bytes(), previous_of(path).read_bytes()) == (b"two", b"one")
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"the folder \S+nowhere does not exist; make it"):
+        atomic_write(tmp_path / "nowhere" / "a", b"x")

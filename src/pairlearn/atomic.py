@@ -134,7 +134,14 @@ def _temporary(path: Path, mode: int) -> tuple[int, str]:
     while True:
         name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp"))
         with contextlib.suppress(FileExistsError):
-            handle = os.open(name, flags, mode)
+            try:
+                handle = os.open(name, flags, mode)
+            except FileNotFoundError:
+                if path.parent.is_dir():
+                    raise
+                raise FileNotFoundError(
+                    f"the folder {path.parent} does not exist; make it first."
+                ) from None
             with contextlib.suppress(OSError):  # a file system without locks
                 try_lock(handle)
             # In the moment before it was locked somebody may have taken it for a leftover.
