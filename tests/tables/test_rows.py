@@ -277,9 +277,27 @@ def test_compressed_and_parquet(tmp_path):
         ("a", b"PK\x03\x04", "unpack it"),
         ("a.jsonl", b"{}", "is JSON; write its rows as CSV or Parquet"),
         ("a.dat", b"1 2", "neither the content nor the name tells the format"),
+        ("a.txt", b"some words,\nand more\n", "neither the content nor the name tells the format"),
     ],
 )
 def test_what_people_have_and_nobody_reads(name, content, cure, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ReadError, match=cure):
         find_format(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b'a,y\n"1,5",0\n', "csv"),
+        (b"a;y\n1,5;0\n", "csv"),
+        (b"a\ty\n1\t0\n", "tsv"),
+        (b"1 1:2 3:4.5\n-1 2:7 # seen\n", "svmlight"),
+        (b"2 qid:1 1:2\n1 qid:1 1:3\n", "svmlight"),
+        (gzip.compress(b"a|y\n1|0\n"), "csv"),
+    ],
+)
+def test_texts_whose_name_says_nothing(content, kind, tmp_path):
+    for name in ("a.txt", "a.data", "a"):
+        (tmp_path / name).write_bytes(content)
+        assert find_format(tmp_path / name) == kind

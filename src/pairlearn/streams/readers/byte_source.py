@@ -34,6 +34,7 @@ _MAGIC = {
     b"\xd0\xcf\x11\xe0": "workbook (xls)",
 }
 _CURES = {
+    "feather1": "write it as Feather of version 2, Arrow or Parquet",
     "zip": "unpack it, or, if it is a workbook of Excel, save its sheet as CSV",
     "PDF": "save its table as CSV",
     "workbook (xls)": "save its sheet as CSV",

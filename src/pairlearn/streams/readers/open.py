@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pairlearn.streams.readers.base import Reader, ReadError
-from pairlearn.streams.readers.byte_source import sniff
+from pairlearn.streams.readers.byte_source import HEAD, ByteSource, sniff
 from pairlearn.streams.readers.schema import Schema
 
 __all__ = ["FORMATS", "find_format", "open_reader"]
@@ -33,6 +34,9 @@ _FOREIGN = {
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), _JSON),
     ".zip": "is a zip archive; unpack it and read what is in it",
 }
+#: A line of svmlight: a label, and features with their numbers.
+_SVMLIGHT = re.compile(r"\S+(?:\s+(?:qid|\d+):\S+)+\s*(?:#.*)?")
+_MARKS = {"\t": "tsv", ",": "csv", ";": "csv", "|": "csv"}
 
 
 def find_format(source: str | os.PathLike[str]) -> str:
@@ -56,12 +60,31 @@ def find_format(source: str | os.PathLike[str]) -> str:
     found = _SUFFIXES.get(last)
     if found is None and (last in _FOREIGN or kind == "zip"):
         raise ReadError(f"{path} {_FOREIGN.get(last, _FOREIGN['.zip'])}.")
+    found = found or _format_of_text(path)
     if found is None:
         raise ReadError(
             f"{path}: neither the content nor the name tells the format; pass format= one of "
             f"{', '.join(FORMATS)}."
         )
     return found
+
+
+def _format_of_text(path: Path) -> str | None:
+    """Return the format of a text whose name says nothing, by its first two lines."""
+    source, head = ByteSource(path), bytearray(HEAD)
+    try:
+        size = source.readinto(memoryview(head))
+    finally:
+        source.close()
+    lines = [line for line in head[:size].decode("utf-8", "replace").splitlines() if line.strip()]
+    if len(lines) < 2:
+        return None
+    if all(map(_SVMLIGHT.fullmatch, lines[: max(1, min(2, len(lines) - 1))])):
+        return "svmlight"
+    first, second = lines[:2]
+    # commas between quotes may be more
+    marks = (mark for mark in _MARKS if 0 < first.count(mark) <= second.count(mark))
+    return next((_MARKS[mark] for mark in marks), None)
 
 
 def open_reader(
