@@ -117,14 +117,16 @@ def test_a_late_change_leaves_the_function_as_it_is(start):
     assert len(y) == scales.n_seen
 
 
-@pytest.mark.parametrize("storage", ["dense", "sparse", "single"])
 @pytest.mark.parametrize(
     "pairing",
     [PreviousExample(), PreviousOpposite(), FifoBuffer(3), ClassReservoirs(4, 4)],
     ids=lambda pairing: type(pairing).__name__,
 )
-@given(cut=st.lists(st.integers(1, 150), max_size=6).map(sorted))
-@settings(max_examples=8)
+@given(
+    storage=st.sampled_from(["dense", "sparse", "single"]),
+    cut=st.lists(st.integers(1, 150), max_size=6).map(sorted),
+)
+@settings(max_examples=16)
 def test_chunks_of_any_sizes_give_the_same(storage, pairing, cut):
     X, y = sample(150)
     dtype = np.float64
