@@ -196,3 +196,14 @@ def test_a_kill_between_two_renames_leaves_nothing_for_ever(tmp_path):
     atomic_write(path, b"two", keep_previous=True)
     assert sorted(os.listdir(tmp_path)) == ["a", "a.previous"]
     assert (path.read_bytes(), previous_of(path).read_bytes()) == (b"two", b"one")
+
+
+def test_errors_name_what_was_asked_for(tmp_path):
+    (tmp_path / "link").symlink_to("nowhere/a")
+    for path in (tmp_path / "nowhere" / "a", tmp_path / "link"):
+        with pytest.raises(FileNotFoundError, match="the folder does not exist, make it first") as e:
+            atomic_write(path, b"x")
+        assert e.value.filename == str(tmp_path / "nowhere")
+    with pytest.raises(OSError, match="File name too long") as e:
+        atomic_write(tmp_path / ("a" * 250), b"x")
+    assert e.value.filename == str(tmp_path / ("a" * 250))

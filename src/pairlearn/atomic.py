@@ -133,14 +133,21 @@ def _temporary(path: Path, mode: int) -> tuple[int, str]:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     while True:
         name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp"))
-        with contextlib.suppress(FileExistsError):
+        try:
             handle = os.open(name, flags, mode)
-            with contextlib.suppress(OSError):  # a file system without locks
-                try_lock(handle)
-            # In the moment before it was locked somebody may have taken it for a leftover.
-            if os.path.exists(name):
-                return handle, name
-            os.close(handle)
+        except FileExistsError:
+            continue
+        except FileNotFoundError as error:
+            said = "the folder does not exist, make it first"
+            raise FileNotFoundError(error.errno, said, str(path.parent)) from None
+        except OSError as error:  # of the file that was asked for, not of one nobody knows
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        with contextlib.suppress(OSError):  # a file system without locks
+            try_lock(handle)
+        # In the moment before it was locked somebody may have taken it for a leftover.
+        if os.path.exists(name):
+            return handle, name
+        os.close(handle)
 
 
 def _target(path: Path) -> Path:

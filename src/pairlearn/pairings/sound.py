@@ -53,12 +53,12 @@ def check_plan(name: str, plan: Any, n: int, count: int | None = None) -> None:
     """Refuse a plan that a kernel could not run on n rows, or that has not `count` steps."""
     if not isinstance(plan, Plan | SlotPlan):
         raise ValueError(f"{name} gives {plan!r}; return a Plan or a SlotPlan.")
+    check_rows(f"{name}: left", plan.left, 0, n)
     if count is not None and len(plan) != count:
         raise ValueError(
             f"{name} draws {len(plan)} steps, asked for {count}; a step that meets nobody may name "
             "its own row twice."
         )
-    check_rows(f"{name}: left", plan.left, 0, n)
     if isinstance(plan, SlotPlan):
         _check_slots(name, plan, n)
         return
