@@ -8,7 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["config_option"]
+__all__ = ["config_option", "read_toml"]
+
+#: Bytes of a file of options; a device may have no end.
+_LONGEST = 1 << 24
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,18 +26,32 @@ def config_option(function: F) -> F:
     return option(function)
 
 
+def read_toml(path: str) -> dict[str, Any]:
+    """Return what a file of TOML says; a `ValueError` tells in one line why it is none."""
+    import tomllib
+
+    with open(path, "rb") as file:
+        data = file.read(_LONGEST + 1)
+    if len(data) > _LONGEST:
+        raise ValueError(f"{path} is longer than {_LONGEST} bytes; name a file of options.")
+    try:
+        return tomllib.loads(data.decode())
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply; write lists of texts or numbers.") from None
+    # Not only what tomllib calls so: it lets pass what int() and the decoder say.
+    except ValueError as error:
+        raise ValueError(f"{path} is not TOML: {str(error)[:200].rstrip('.')}.") from None
+
+
 def _read(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
     if path is None:
         return
-    import tomllib
-
     try:
-        with open(path, "rb") as file:
-            given = tomllib.load(file)
+        given = read_toml(path)
     except OSError as error:
         raise click.UsageError(f"--config {path}: {error.strerror or error}.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise click.UsageError(f"--config {path} is not TOML: {error}.") from None
+    except ValueError as error:
+        raise click.UsageError(f"--config {error}") from None
     options: dict[str, click.Option] = {}
     for known in context.command.params:
         if isinstance(known, click.Option) and known is not parameter:
@@ -46,7 +63,7 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
         if option is None or option.name is None:
             shown = ", ".join(sorted(name for name in options if len(name) > 1))
             raise click.UsageError(
-                f"--config {path}: there is no option {name!r}; the options are {shown}."
+                f"--config {path}: there is no option {name[:60]!r}; the options are {shown}."
             )
         if option.multiple:
             value = [str(entry) for entry in (value if isinstance(value, list) else [value])]

@@ -20,10 +20,11 @@ missing or a further field, or a text in the place of a number concern that row 
 from __future__ import annotations
 
 import csv
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pairlearn.cli.config import read_toml
 
 __all__ = ["PublicFacts", "Rows", "read_facts", "read_rows"]
 
@@ -76,14 +77,10 @@ class Rows:
 
 def read_facts(path: str) -> PublicFacts:
     """Return the public facts in a file of TOML; see the module."""
-    try:
-        with open(path, "rb") as file:
-            plain = tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is not TOML: {error}.") from None
+    plain = read_toml(path)
     unknown = sorted(set(plain) - set(_KEYS))
     if unknown:
-        raise ValueError(f"{path} says {unknown[0]!r}; it may say {', '.join(_KEYS)}.")
+        raise ValueError(f"{path} says {unknown[0][:60]!r}; it may say {', '.join(_KEYS)}.")
     features = plain.get("features")
     labels = plain.get("labels", [0, 1])
     if not isinstance(features, dict) or not features or not isinstance(plain.get("label"), str):
