@@ -107,6 +107,39 @@ def test_checkpoint_only_if_asked_by_name(tmp_path):
         PrivateAUCStream(200, **options).load_checkpoint(path)
 
 
+@pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"w": None}, "the saved w is an array of float64 of shape"),
+        ({"w": [[1.0], [2.0, 3.0]]}, "the saved w is no list of numbers"),
+        ({"w": "x"}, "the saved w is no list of numbers"),
+        ({"previous": [1.0]}, "the saved previous is an array of float64 of shape"),
+        ({"previous": [float("nan")] * 2}, "the saved previous contains NaN"),
+        ({"previous_sign": "x"}, "the saved previous_sign is 'x'"),
+        ({"n_seen": 201}, "the saved n_seen is 201, it must be a whole number from 0 to 200"),
+        ({"n_seen": -1}, "the saved n_seen is -1"),
+        ({"public": 3}, "other public arguments"),
+        ("[" * 100_000, "not a checkpoint"),
+        ("{", "not a checkpoint"),
+    ],
+    ids=range(11),
+)
+def test_a_checkpoint_is_not_trusted(change, message, tmp_path):
+    X, y = gaussian(50)
+    path = tmp_path / "stream.json"
+    options = {"bounds": (-4, 6), "random_state": 5}
+    feed(PrivateAUCStream(200, **options), X, y).save_checkpoint(path, holds_raw_example=True)
+    plain = json.loads(path.read_text())
+    if isinstance(change, dict) and len(change.get("previous") or []) == 2:
+        change = {"previous": [float("nan")] * len(plain["w"])}
+    path.write_text(change if isinstance(change, str) else json.dumps({**plain, **change}))
+    stream = PrivateAUCStream(200, **options)
+    with pytest.raises(ValueError, match=message):
+        stream.load_checkpoint(path)
+    assert stream._state is None
+
+
 def test_every_release_is_entered(tmp_path):
     X, y = gaussian(100)
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-4)

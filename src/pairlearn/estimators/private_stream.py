@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.estimators.private_running import PrivateRunning
 from pairlearn.estimators.storage import register_storable
@@ -20,6 +20,7 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.single_pass import Pass, SinglePass
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.turns import one_at_a_time
 
 __all__ = ["PrivateAUCStream"]
@@ -204,24 +205,24 @@ class PrivateAUCStream(PrivateRunning):
         PrivateAUCStream
             The estimator.
         """
-        plain = json.loads(Path(path).read_text(encoding="utf-8"))
+        try:
+            plain = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            plain = None
         if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
             raise ValueError(f"{os.fspath(path)!r} is not a checkpoint of a private stream.")
-        w = np.array(plain["w"], dtype=np.float64)
+        w = _restored(plain, "w", None)
         setting = self._setting(self._most_examples(), len(w))
-        if plain["public"] != self._public(setting):
+        if plain.get("public") != self._public(setting):
             raise ValueError(
                 "the checkpoint was made with other public arguments (n_examples, epsilon, delta, "
                 "bounds, levels, labels, neighbours or constants); its promise would be another."
             )
-        previous = plain["previous"]
+        n_seen = restored_count(plain, "n_seen", maximum=self._most_examples())
+        previous = _restored(plain, "previous", len(w)) if n_seen else None
+        sign = restored_number(plain, "previous_sign", low=-1.0, high=1.0)
         self._forget()
-        state = Pass(
-            w,
-            None if previous is None else np.array(previous, dtype=np.float64),
-            float(plain["previous_sign"]),
-            int(plain["n_seen"]),
-        )
+        state = Pass(w, previous, sign, n_seen)
         self._begin(state, plain["public"], len(w))
         return self
 
@@ -247,6 +248,15 @@ class PrivateAUCStream(PrivateRunning):
 
     def _released(self, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
         return self._learner().finish(self._state, setting=setting, noise=noise)
+
+
+def _restored(plain: Mapping[str, Any], name: str, width: int | None) -> NDArray[np.float64]:
+    """Return a vector of a checkpoint, which nobody knows who wrote."""
+    try:
+        values = np.array(plain.get(name), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"the saved {name} is no list of numbers.") from None
+    return restored_array({name: values}, name, (width,))
 
 
 register_storable(PrivateAUCStream)

@@ -66,6 +66,10 @@ def test_refusals(tmp_path):
         text.replace('"epsilon": 1.0', '"epsilon": 9.0'),
         text[:-2],
         text + "{}\n",
+        text + "[" * 100_000,
+        "[" * 100_000,
+        '"a text"',
+        "3",
         "",
     ):
         path.write_text(forged)

@@ -142,7 +142,7 @@ def _parse(path: Path) -> tuple[Budget, list[Spend]]:
         if header.pop("format") != _FORMAT:
             raise ValueError("format")
         budget = Budget(*(header[name] for name in ("epsilon", "delta", "neighbours", "data")))
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         raise LedgerFileError(f"{path} is no ledger that this version reads ({_FORMAT}).") from None
     entries, before = [], hashlib.sha256()
     for number, line in enumerate(lines, start=1):
@@ -153,7 +153,7 @@ def _parse(path: Path) -> tuple[Budget, list[Spend]]:
                 raise ValueError("digest")
             if number > 1:
                 entries.append(Spend(**plain))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise LedgerFileError(
                 f"line {number} of the ledger {path}, or one before it, was changed by somebody "
                 "else; restore the file from a copy."
