@@ -114,7 +114,7 @@ def test_held_out_precision_is_that_of_the_share_of_positives(monkeypatch):
     X, y = two_directions(1500)
     kept = (y == 0) | (np.arange(len(y)) % 4 == 0)
     X, y = X[kept], y[kept]
-    monkeypatch.setattr(exact, "_CAP", 150)
+    monkeypatch.setattr(exact, "_PRECISION_CAP", 150)
     model = AUCClassifier(
         objective="average_precision", validation_fraction=0.5, random_state=0
     ).fit(X, y)

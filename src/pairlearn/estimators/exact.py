@@ -4,7 +4,8 @@
 Ridges from strong to weak are tried on stratified folds, three times over if the rarer class is
 small: the choice on a handful of positives is noise, and repetition is the only cure. A fold starts
 from its own last model, never from one that has seen its held-out part. Two ridges without gain end
-the search. At most 2,000 examples of each class take part; the model is trained on all. Where an
+the search. At most 2,000 examples of each class take part (10,000 where precision is measured); the
+model is trained on all. Where an
 objective has rivals, each goes through the ridges, and the best of all wins. A non-convex objective
 is pulled towards the minimiser for all pairs (its anchor), whose ridge is chosen first.
 """
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from pairlearn.estimators.auc_choice import Choice, Tried
 from pairlearn.estimators.objectives import Objective, of_data
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics import AveragePrecision, roc_auc
 from pairlearn.solvers.batch import ExactSolver, PairObjective
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Trace
@@ -44,6 +45,8 @@ _STRONGEST, _WEAKEST, _WIDE = 2, -6, 100
 _FILLED, _FEW_NUMBERS = 10, 100_000
 #: At most so many examples of each class choose the ridge; for a loss that visits all pairs, fewer.
 _CAP, _ALL_PAIRS_CAP = 2_000, 500
+#: So many where precision is what counts: of the negatives, few are at the top of the list.
+_PRECISION_CAP = 10_000
 #: With fewer examples of the rarer class the folds are dealt three times.
 _FEW, _REPEATS = 60, 3
 #: With so many of the rarer class two of the folds are enough, and descent is as good.
@@ -223,14 +226,16 @@ def choose_ridge(
     The arguments are those of `fit_exact`. With an anchor, its ridge is chosen first, and a given
     ridge is then the only one that is tried.
     """
-    cap = _ALL_PAIRS_CAP if _visits_pairs(loss) else _CAP
+    by_precision = isinstance(objective.metric, AveragePrecision)
+    cap = _PRECISION_CAP if by_precision else _CAP
+    if _visits_pairs(loss):
+        cap = _ALL_PAIRS_CAP
     members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
     kept = np.concatenate([rng.permutation(some)[:cap] for some in members])
     part, part_y = rows.take(kept), y[kept]
-    # The share of positives, which precision depends on, stays what it is. Objectives and metrics
-    # that compare the classes only do not see the difference.
+    # The share of positives, which precision depends on, stays what it is.
     shares = None
-    if objective.top is not None and len(kept) < len(y):
+    if by_precision and len(kept) < len(y):
         shares = np.concatenate([np.full(min(len(m), cap), len(m) / cap) for m in members])
         shares = np.maximum(shares, 1.0)
     part_weight = weight[kept] if len(weight) else None
