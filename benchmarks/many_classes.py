@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"--sets must be among {', '.join((*SETS, 'digits'))}, got {unknown[0]!r}.")
     if asked.data is None and wanted != ["digits"]:
         parser.error("name the folder of the sets by --data or PAIRLEARN_DATA.")
-    # Numbers as small as these for the first set would count imports.
+    # What is imported and compiled on the way is not counted.
     X = np.random.default_rng(0).normal(size=(90, 3))
     run_split(X, np.arange(90) % 3, 0)
     print(f"{'ours / multinomial':28}", *(f"{name:>17}" for name in COLUMNS))

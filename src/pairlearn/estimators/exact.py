@@ -5,9 +5,9 @@ Ridges from strong to weak are tried on stratified folds, three times over if th
 small: the choice on a handful of positives is noise, and repetition is the only cure. A fold starts
 from its own last model, never from one that has seen its held-out part. Two ridges without gain end
 the search. At most 2,000 examples of each class take part (10,000 where precision is measured); the
-model is trained on all. Where an
-objective has rivals, each goes through the ridges, and the best of all wins. A non-convex objective
-is pulled towards the minimiser for all pairs (its anchor), whose ridge is chosen first.
+model is trained on all. Where an objective has rivals, each goes through the ridges, and the best
+of all wins. A non-convex objective is pulled towards the minimiser for all pairs (its anchor),
+whose ridge is chosen first.
 """
 
 from __future__ import annotations

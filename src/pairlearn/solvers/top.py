@@ -31,8 +31,7 @@ of l' with weights dF/dL_j, come from sorted sums: O(n log n).
   starts from the minimiser of the pair loss. On the data sets that were looked at, all starts led
   to the same minimum but for very sharp ones (scores with a standard deviation of 16), so that a
   path of ridges may go on from the last one. A few dozen positives do not determine it: a ridge
-  that pulls towards the minimiser of the pair loss (`TopObjective`'s `anchor`) ranks new examples
-  better than one that pulls towards zero.
+  may pull towards the minimiser of the pair loss (`TopObjective`'s `anchor`) instead of zero.
 
 References
 ----------
