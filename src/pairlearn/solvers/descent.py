@@ -404,34 +404,39 @@ class Descent:
         load_slots(flat, y, example_weight, plan.start, len(self.w), slots)
         return slots
 
-    def _open_block(self, stop: int = BLOCK) -> None:
+    def _open_block(self, stop: int) -> None:
         """Lower schedule and averaging to the arrays of the current block, at least to `stop`."""
         block = self.n_steps // BLOCK
         known = len(self._paid) if block == self._block_of else 0
-        if known >= stop > 0:
+        if known >= stop:
             return
         parts, first = self.parts, block * BLOCK + 1
         count = BLOCK if self.horizon is None else min(BLOCK, self.horizon - first + 1)
         if known == count:
             return
-        self._block_of = block
         # A constant schedule and a rule that follows it give the same arrays in every block but
         # the first and the last.
         same = parts.schedule.is_constant and parts.averaging.follows_schedule
         if same and block > 1 and len(self._paid) == count:
+            self._block_of = block
+            return
+        end = min(-(-stop // _AT_ONCE) * _AT_ONCE, count)
+        steps = (first + known, end - known)
+        self._lowered = lowered = _Lowered(parts.schedule, *steps)
+        sizes = lowered.step_sizes(*steps)
+        owed = parts.averaging.owed(lowered, *steps, horizon=self.horizon)
+        self._block_of = block
+        if end - known == count:
+            self._step_sizes, self._paid = sizes, np.add.accumulate(owed)
             return
         if known == 0 and len(self._lowered_room[0]) < count:
             self._lowered_room = (np.empty(count), np.empty(count))
-        sizes, paid = self._lowered_room
-        end = min(-(-stop // _AT_ONCE) * _AT_ONCE, count)
-        self._lowered = lowered = _Lowered(parts.schedule, first + known, end - known)
-        steps = (first + known, end - known)
-        sizes[known:end] = lowered.step_sizes(*steps)
-        paid[known:end] = parts.averaging.owed(lowered, *steps, horizon=self.horizon)
+        all_sizes, paid = self._lowered_room
+        all_sizes[known:end], paid[known:end] = sizes, owed
         if known:
             paid[known] += paid[known - 1]
         np.add.accumulate(paid[known:end], out=paid[known:end])
-        self._step_sizes, self._paid = sizes[:end], paid[:end]
+        self._step_sizes, self._paid = all_sizes[:end], paid[:end]
 
     def _count(self, count: int) -> None:
         self.n_steps += count
