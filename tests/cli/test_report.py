@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
 
@@ -41,6 +42,36 @@ def measured(tmp_path, rng):
 def call(capsys, *arguments, status=0):
     assert run(program, [str(argument) for argument in arguments]) == status
     return capsys.readouterr()
+
+
+def test_says_that_a_model_was_trained_on_these_examples(measured, capsys):
+    folder, _, X, y = measured
+    command = ("evaluate", folder / "again", folder / "t.csv", "--label", "y")
+    for labels, dense in ((y, True), (y, False), (np.where(y == 1, 2, X[:, 1] > 0), True)):
+        table = np.column_stack([X, labels])
+        np.savetxt(folder / "t.csv", table, delimiter=",", header="a,b,c,y", comments="",
+                   fmt="%.17g")  # fmt: skip
+        rows = X if dense else scipy.sparse.csr_array(X)
+        AUCClassifier(solver="exact", ridge=0.1, random_state=0).fit(rows, labels).save(
+            folder / "again"
+        )
+        assert "was trained on these very examples" in call(capsys, *command).err
+        page = ("--report", folder / "page")
+        assert json.loads(call(capsys, *command, "--json", *page).out)["training_data"] is True
+        assert "these very examples" in (folder / "page" / "index.html").read_text()
+        np.savetxt(folder / "t.csv", table[::-1], delimiter=",", header="a,b,c,y", comments="",
+                   fmt="%.17g")  # fmt: skip
+        found = call(capsys, *command)
+        assert "these very examples" not in found.err
+
+
+@pytest.mark.parametrize("n", [-1, 0, 1 << 70, "many", None])
+def test_what_a_file_says_of_its_training_is_not_trusted(measured, capsys, n):
+    folder, model, _, _ = measured
+    model.save(folder / "m", provenance={"rows_seen": n, "data_fingerprint": "ab"})
+    found = call(capsys, "evaluate", folder / "m", folder / "t.csv", "--label", "y")
+    assert "AUC" in found.out
+    assert "these very" not in found.err
 
 
 def test_prints_and_draws_every_metric_that_suits(measured, capsys):

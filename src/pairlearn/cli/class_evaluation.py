@@ -136,7 +136,13 @@ def class_text(values: dict[str, Any], rows: int) -> str:
 
 
 def write_class_page(
-    folder: str, evidence: ClassEvidence, *, model: str, data: tuple[str, ...], refused: int
+    folder: str,
+    evidence: ClassEvidence,
+    *,
+    model: str,
+    data: tuple[str, ...],
+    refused: int,
+    note: str,
 ) -> str:
     """Write the page with all measures and curves; return where it is."""
     from pairlearn.experiments.report.class_evaluation import (
@@ -152,6 +158,6 @@ def write_class_page(
         classwise(evidence),
         title=f"{Path(model).name} on {Path(data[0]).name}",
         facts={"model": model, "data": ", ".join(data), "rows": str(len(evidence.codes)),
-               "refused rows": str(refused)},
+               "refused rows": str(refused), **({"note": note} if note else {})},
     )  # fmt: skip
     return str(write_page(page, Path(folder)))

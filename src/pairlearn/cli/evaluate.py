@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
     from pairlearn.cli.scoring import Scored
     from pairlearn.experiments.report.evaluation import Evidence
+    from pairlearn.models.provenance import TrainingData
 
 __all__ = ["command"]
 
 #: False-positive rates at which the table shows thresholds.
 _RATES = (0.01, 0.05, 0.1, 0.2, 0.5)
+_TRAINING_DATA = (
+    "the model was trained on these very examples, so that new ones will not be ranked as well; "
+    "go by the held-out AUC that train prints, or keep a file apart."
+)
 
 
 @click.command("evaluate")
@@ -86,6 +91,7 @@ def command(
     from pairlearn.cli.scoring import open_for, probabilities_of
     from pairlearn.metrics import roc_auc_interval
     from pairlearn.models import load_model
+    from pairlearn.models.provenance import TrainingData
     from pairlearn.streams import ReadError
 
     if costs is not None and report is None:
@@ -93,6 +99,7 @@ def command(
     import_scikit_learn()
     fitted = load_model(model)
     reader = open_for(fitted, data, reading, labelled=True)
+    known = TrainingData.of_model(fitted)
     if kind_of(fitted).name == "auc" and len(getattr(fitted, "classes_", ())) > 2:
         if plot is not None:
             raise click.UsageError("--plot is for two classes; --report draws more of them.")
@@ -100,7 +107,7 @@ def command(
             raise click.UsageError(
                 f"--costs are for two classes; {model} has {len(fitted.classes_)}."
             )
-        _classes(model, fitted, data, reader, report, confidence, as_json)
+        _classes(model, fitted, data, reader, known, report, confidence, as_json)
         return
     if kind_of(fitted).name != "auc":
         wanted = {"--plot": plot, "--report": report}
@@ -114,7 +121,7 @@ def command(
             chunk.y == positive,
             probabilities_of(fitted, chunk)[:, 1] if probable else chunk.scores[:0],
         )
-        for chunk in _scored(fitted, data, reader)
+        for chunk in _scored(fitted, data, reader, known)
     ]
     scores, labels, probabilities = (np.concatenate(column) for column in zip(*parts, strict=True))
     if labels.all() or not labels.any():
@@ -136,6 +143,7 @@ def command(
         "high": interval.high,
         "confidence": confidence,
         "standard_error": None if math.isnan(error) else error,
+        "training_data": known.is_this(np.where(labels, 1, -1).astype(np.int8)),
         "thresholds": table,
     }
     if plot is not None:
@@ -148,13 +156,15 @@ def command(
         )
         _report(Path(report), evidence, values, data)
     emit(values, _text(values), as_json=as_json)
-    _say_refused(reader, as_json)
+    _say_notes(reader, values, as_json)
 
 
-def _say_refused(reader: Any, as_json: bool) -> None:
+def _say_notes(reader: Any, values: Mapping[str, Any], as_json: bool) -> None:
     from pairlearn.cli.scoring import odd_lines
 
     if not as_json:
+        if values.get("training_data"):
+            click.echo(f"pairlearn: {_TRAINING_DATA}", err=True)
         refused = [str(reader.refusals)] if reader.refusals.count else []
         for line in [*refused, *odd_lines(reader)]:
             click.echo(f"pairlearn: {line}", err=True)
@@ -165,6 +175,7 @@ def _classes(
     model: Any,
     data: tuple[str, ...],
     reader: Any,
+    known: TrainingData,
     report: str | None,
     confidence: float,
     as_json: bool,
@@ -172,14 +183,19 @@ def _classes(
     """Print, and draw if asked to, how well more than two classes are told apart."""
     from pairlearn.cli.class_evaluation import class_text, class_values, gather, write_class_page
 
-    evidence = gather(model, reader, _scored(model, data, reader), confidence)
+    evidence = gather(model, reader, _scored(model, data, reader, known), confidence)
     rows, refused = len(evidence.codes), reader.refusals.count
+    same = known.is_this(evidence.codes.astype("int64"))
     values = {"model": path, "rows": rows, "refused": refused, **class_values(evidence)}
+    values["training_data"] = same
     if report is not None:
         _need_matplotlib()
-        values["page"] = write_class_page(report, evidence, model=path, data=data, refused=refused)
+        values["page"] = write_class_page(
+            report, evidence, model=path, data=data, refused=refused,
+            note=_TRAINING_DATA if same else "",
+        )  # fmt: skip
     emit(values, class_text(values, rows), as_json=as_json)
-    _say_refused(reader, as_json)
+    _say_notes(reader, values, as_json)
 
 
 def _measure(
@@ -204,10 +220,12 @@ def _measure(
     values = {"model": path, "rows": rows, "refused": reader.refusals.count, **found}
     lines = [f"{name.replace('_', ' ')} {value:.6g}" for name, value in found.items()]
     emit(values, "\n".join([*lines, f"{rows} rows"]), as_json=as_json)
-    _say_refused(reader, as_json)
+    _say_notes(reader, values, as_json)
 
 
-def _scored(model: Any, data: tuple[str, ...], reader: Any) -> Iterator[Scored]:
+def _scored(
+    model: Any, data: tuple[str, ...], reader: Any, known: TrainingData | None = None
+) -> Iterator[Scored]:
     """Yield the labelled chunks with their scores."""
     from pairlearn.cli.scoring import score_chunks
     from pairlearn.streams import ReadError
@@ -217,6 +235,8 @@ def _scored(model: Any, data: tuple[str, ...], reader: Any) -> Iterator[Scored]:
         for scored in score_chunks(model, reader):
             if scored.y is None:
                 raise ReadError("the label is needed; name its column with --label.")
+            if known is not None:
+                known.note(scored.X)
             yield scored
             rows += len(scored.scores)
             bar.update(rows, done=scored.done)
@@ -301,7 +321,8 @@ def _report(
     measures = measures_of(evidence)
     facts = {"model": values["model"], "data": ", ".join(data), "rows": str(values["rows"]),
              "positive class": values["positive_class"],
-             "refused rows": str(values["refused"])}  # fmt: skip
+             "refused rows": str(values["refused"]),
+             **({"note": _TRAINING_DATA} if values["training_data"] else {})}  # fmt: skip
     page = evaluation_page(
         evidence,
         measures,

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["data_fingerprint"]
+if TYPE_CHECKING:
+    from pairlearn.solvers.rows import Rows
+
+__all__ = ["TrainingData", "data_fingerprint"]
 
 #: Rows that the fingerprint looks at, evenly spaced.
 _ROWS = 256
@@ -40,31 +43,95 @@ def data_fingerprint(X: Any, y: ArrayLike) -> str:
     >>> data_fingerprint(np.eye(2), [0, 1]) == data_fingerprint(np.eye(2), [1, 0])
     False
     """
-    from pairlearn.solvers.rows import DenseRows, as_rows
+    from pairlearn.solvers.rows import as_rows
 
     # A table that is stored by columns would be copied whole for the few rows.
     rows = X if isinstance(X, np.ndarray) and X.ndim == 2 else as_rows(X, finite=None)
-    n, d = rows.shape
-    chosen = np.unique(np.linspace(0, max(n - 1, 0), min(n, _ROWS)).astype(np.int64))
-    some = as_rows(rows[chosen] if isinstance(rows, np.ndarray) else rows.take(chosen), finite=None)
-    state = hashlib.sha256(f"{n} {d}".encode())
+    chosen = _sample(rows.shape[0])
+    some = rows[chosen] if isinstance(rows, np.ndarray) else rows.take(chosen)
+    return _digest(rows.shape, y, _row_bytes(as_rows(some, finite=None)))
+
+
+class TrainingData:
+    """Recognises, chunk by chunk, the data that a model was trained on, by their fingerprint.
+
+    Parameters
+    ----------
+    fingerprint : str or None
+        What `data_fingerprint` said of them; with None nothing is recognised.
+    n : int
+        How many examples they were.
+
+    Examples
+    --------
+    >>> X, y = np.eye(3), np.array([0, 1, 1])
+    >>> data = TrainingData(data_fingerprint(X, y), 3)
+    >>> data.note(X[:2])
+    >>> data.note(X[2:])
+    >>> data.is_this(y), data.is_this(y[::-1])
+    (True, False)
+    """
+
+    def __init__(self, fingerprint: str | None, n: int) -> None:
+        self._fingerprint, self._n = fingerprint, n
+        self._wanted = _sample(n if fingerprint else 0)
+        self._shape, self._found = (0, 0), b""
+
+    @classmethod
+    def of_model(cls, model: Any) -> TrainingData:
+        """Return those of a model from a file, which may say anything of them."""
+        known = getattr(model, "provenance_", {})
+        fingerprint, n = known.get("data_fingerprint"), known.get("rows_seen")
+        if isinstance(fingerprint, str) and isinstance(n, int) and 0 < n < 1 << 53:
+            return cls(fingerprint, n)
+        return cls(None, 0)
+
+    def note(self, X: Any) -> None:
+        """Take the next examples."""
+        from pairlearn.solvers.rows import as_rows
+
+        begin, stop = self._shape[0], self._shape[0] + X.shape[0]
+        self._shape = (stop, X.shape[1])
+        first, last = np.searchsorted(self._wanted, (begin, stop))
+        if first < last:
+            rows = as_rows(X, finite=None)
+            self._found += _row_bytes(rows.take(self._wanted[first:last] - begin))
+
+    def is_this(self, y: ArrayLike) -> bool:
+        """Tell whether the examples, with these labels, are those of the training."""
+        if self._fingerprint is None or self._shape[0] != self._n:
+            return False
+        return _digest(self._shape, y, self._found) == self._fingerprint
+
+
+def _sample(n: int) -> NDArray[np.int64]:
+    """Return the rows to look at."""
+    return np.unique(np.linspace(0, max(n - 1, 0), min(n, _ROWS)).astype(np.int64))
+
+
+def _digest(shape: tuple[int, ...], y: ArrayLike, rows: bytes) -> str:
+    state = hashlib.sha256(f"{shape[0]} {shape[1]}".encode())
     state.update(np.ascontiguousarray(np.asarray(y)).tobytes())
+    state.update(rows)
+    return state.hexdigest()[:32]
+
+
+def _row_bytes(some: Rows) -> bytes:
+    """Return, row after row, the places of what is not zero and its values."""
+    from pairlearn.solvers.rows import DenseRows
+
     if isinstance(some, DenseRows):
         values = some.X.astype(np.float64)
         if values.all():
             # The same bytes at once: this is the time of a whole fit of a small model.
-            places = np.broadcast_to(np.arange(d), values.shape)
-            state.update(np.concatenate([places.view(np.float64), values], axis=1).tobytes())
-        else:
-            for row in values:
-                places = np.flatnonzero(row)
-                state.update(places.tobytes() + row[places].tobytes())
-    else:
-        kept = some.data != 0
-        before = np.concatenate([[0], np.cumsum(kept)])
-        places, values = some.indices[kept].astype(np.int64), some.data[kept].astype(np.float64)
-        ends = before[some.indptr].tolist()
-        for begin, end in itertools.pairwise(ends):
-            state.update(places[begin:end])
-            state.update(values[begin:end])
-    return state.hexdigest()[:32]
+            places = np.broadcast_to(np.arange(values.shape[1]), values.shape)
+            return np.concatenate([places.view(np.float64), values], axis=1).tobytes()
+        return b"".join(np.flatnonzero(row).tobytes() + row[row != 0].tobytes() for row in values)
+    kept = some.data != 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+    places, values = some.indices[kept].astype(np.int64), some.data[kept].astype(np.float64)
+    ends = before[some.indptr].tolist()
+    return b"".join(
+        places[begin:end].tobytes() + values[begin:end].tobytes()
+        for begin, end in itertools.pairwise(ends)
+    )
