@@ -364,3 +364,13 @@ def test_small_tables_need_no_compiled_code(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.strip().splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("classes", [("x" * 100_000, "no", "yes"), ("x" * 100_000, "no")])
+def test_a_label_of_any_length_is_told_in_a_line(tmp_path, capsys, classes):
+    rows = "".join(f"{k % 7}.5,{classes[k % len(classes)]}\n" for k in range(60))
+    (tmp_path / "t.csv").write_text("a,y\n" + rows)
+    run(program, ["train", str(tmp_path / "t.csv"), "--label", "y", "--dry-run"])
+    found = capsys.readouterr()
+    assert "xxx…" in found.out + found.err
+    assert len(found.out + found.err) < 600

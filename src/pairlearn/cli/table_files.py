@@ -197,6 +197,8 @@ def _note(decision: Decision, column: Any, absent: float) -> str:
 
 def decided_lines(plan: Plan, rows: int | None) -> list[str]:
     """Return the small table of what was decided."""
+    from pairlearn.tables.values import cut
+
     label = plan.encoder.label
     assert label is not None
     entries = decided_values(plan)
@@ -204,8 +206,8 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
     for entry in entries:
         share = 100.0 * entry["missing"]
         missing = "" if share == 0 else "<0.1 %" if share < 0.1 else f"{share:.1f} %"
-        cells.append((_cut(entry["column"], _NAME), entry["kind"], missing,
-                      str(entry["features"] or ""), _cut(entry["note"], 72)))  # fmt: skip
+        cells.append((cut(entry["column"], _NAME), entry["kind"], missing,
+                      str(entry["features"] or ""), cut(entry["note"], 72)))  # fmt: skip
     if len(entries) >= _WIDE:
         cells = _folded(cells)
     widths = [max(len(row[k]) for row in cells) for k in range(4)]
@@ -215,9 +217,10 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
     ]
     said = f"label {label.column!r}"
     if label.kind == "classes":
-        said += f": {label.values[1]} (positive) against {label.values[0]}"
+        negative, positive = (cut(str(value)) for value in label.values)
+        said += f": {positive} (positive) against {negative}"
     elif label.kind == "groups":
-        shown = ", ".join(map(str, label.values[:_CLASSES]))
+        shown = ", ".join(cut(str(value)) for value in label.values[:_CLASSES])
         said += f": {len(label.values)} classes ({shown}{', ...' * (len(label.values) > _CLASSES)})"
     if label.note:
         said += f"; {label.note}"
@@ -231,6 +234,8 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
 
 def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return the lines of a table, those of neighbours of which the same is said as one."""
+    from pairlearn.tables.values import cut
+
     found: list[tuple[str, ...]] = []
     for said, group in itertools.groupby(cells, key=lambda row: row[1:]):
         rows = list(group)
@@ -238,15 +243,11 @@ def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
             found += rows
             continue
         kind, missing, features, note = said
-        between = f"{_cut(rows[0][0], _NAME // 2)} to {_cut(rows[-1][0], _NAME // 2)}"
+        between = f"{cut(rows[0][0], _NAME // 2)} to {cut(rows[-1][0], _NAME // 2)}"
         total = str(int(features) * len(rows)) if features else ""
         note = "; ".join(part for part in (f"{len(rows)} columns", note) if part)
         found.append((between, kind, missing, total, note))
     return found
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 # ------------------------------------------------------------------------------- models of tables

@@ -15,7 +15,14 @@ from dataclasses import dataclass, replace
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.tables.dates import date_order, parse_date
 from pairlearn.tables.units import CLOCK, MARKED, MULTIPLIED, converted, unit_of, without_unit
-from pairlearn.tables.values import is_missing, parse_number, parse_numbers, style_of, yes_or_no
+from pairlearn.tables.values import (
+    cut,
+    is_missing,
+    parse_number,
+    parse_numbers,
+    style_of,
+    yes_or_no,
+)
 
 __all__ = ["KINDS", "UNUSED", "Decision", "decide"]
 
@@ -114,7 +121,7 @@ def decide(
         return Decision(name, "constant", note="no value at all")
     if len(counts) == 1:
         if len(present) == len(values):
-            return Decision(name, "constant", note=f"always {_cut(present[0])}")
+            return Decision(name, "constant", note=f"always {cut(present[0])}")
         return Decision(name, "category", note="one value, or none")
     if all(yes_or_no(value) is not None or value in "01" for value in counts) and any(
         yes_or_no(value) is not None for value in counts
@@ -172,7 +179,7 @@ def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decisio
         if share < 0.5:
             wrong = next((v for v in present if parse_number(v, style) is None), "")
             raise ReadError(
-                f"--numeric {name}: most values are no numbers, such as {_cut(wrong)!r}; leave it "
+                f"--numeric {name}: most values are no numbers, such as {cut(wrong)!r}; leave it "
                 "to be found, or name it with --categorical."
             )
         note = _number_note(counts, style, unit)
@@ -182,7 +189,7 @@ def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decisio
         if share < 0.5:
             wrong = present[0] if present else ""
             raise ReadError(
-                f"--date {name}: most values are no dates, such as {_cut(wrong)!r}; dates are "
+                f"--date {name}: most values are no dates, such as {cut(wrong)!r}; dates are "
                 "like 2024-03-31, 31.03.2024 or 03/31/2024, with a time behind them or not."
             )
         return Decision(name, kind, order, _date_note(present, order, sure), given=True)
@@ -263,7 +270,7 @@ def _with_words(name: str, counts: Mapping[str, int], style: str, unit: str) -> 
     measured = _measured(name, counts, style, unit)
     if not words:
         return measured
-    shown = ", ".join(repr(_cut(word)) for word in sorted(words))
+    shown = ", ".join(repr(cut(word)) for word in sorted(words))
     said = f"{shown} {'is' if len(words) == 1 else 'are'} no value"
     return replace(measured, note=f"{measured.note}; {said}" if measured.note else said)
 
@@ -310,7 +317,3 @@ def _words(name: str, present: Sequence[str], counts: Mapping[str, int]) -> Deci
     if words >= _MANY_WORDS and len(counts) > 50 and distinct > 0.5:
         return Decision(name, "text", note=f"{words:.0f} words on average")
     return Decision(name, "category")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 30 else text[:29] + "…"

@@ -21,6 +21,7 @@ from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.schema import bucket_of
 from pairlearn.tables.values import (
     STYLES,
+    cut,
     is_missing,
     parse_each,
     parse_number,
@@ -108,11 +109,10 @@ class LabelRule:
         codes = {_fold(text): code for code, key in enumerate((negative, positive))
                  for text in groups[key]}  # fmt: skip
         shown = tuple(_shown(groups[key], counts) for key in (negative, positive))
-        notes = [f"{', '.join(map(repr, sorted(group)))} are one class"
-                 for group in groups.values() if len(group) > 1]  # fmt: skip
+        notes = [f"{_quoted(group)} are one class" for group in groups.values() if len(group) > 1]
         if left_out:
             are = "is" if len(left_out) == 1 else "are"
-            notes.append(f"{', '.join(map(repr, sorted(left_out)))} {are} no class, and left out")
+            notes.append(f"{_quoted(left_out)} {are} no class, and left out")
         return cls(column, "classes", _as_numbers(shown), codes, note="; ".join([*notes, *why]))
 
     @classmethod
@@ -126,9 +126,9 @@ class LabelRule:
                      if _fold(text) == _fold(wanted)
                      or (number is not None and parse_number(text) == number)]  # fmt: skip
             if not found:
-                seen = ", ".join(repr(text) for text in sorted(counts)[:_SHOWN])
                 raise ReadError(
-                    f"{source}: no row of {column!r} is {wanted!r}; its labels are {seen}."
+                    f"{source}: no row of {column!r} is {cut(wanted)!r}; its labels are "
+                    f"{_quoted(counts)}."
                 )
             codes.update({_fold(text): code for text in found})
         return cls(column, "classes", _as_numbers(tuple(given)), codes)
@@ -247,10 +247,15 @@ def _in_order(
     if known[0] != known[1]:
         return (second, first, []) if known[0] else (first, second, [])
     if sizes[first] == sizes[second]:
-        return first, second, [f"{second!r} is taken as positive; --classes turns it round"]
+        return first, second, [f"{cut(second)!r} is taken as positive; --classes turns it round"]
     if sizes[first] < sizes[second]:
         first, second = second, first
-    return first, second, [f"{second!r}, the rarer one, is positive; --classes turns it round"]
+    return first, second, [f"{cut(second)!r}, the rarer one, is positive; --classes turns it round"]
+
+
+def _quoted(texts: Iterable[str]) -> str:
+    """Return the first of some labels for a message."""
+    return ", ".join(repr(cut(text)) for text in sorted(texts)[:_SHOWN])
 
 
 def _shown(spellings: Sequence[str], counts: Mapping[str, int]) -> str:
@@ -272,7 +277,7 @@ def _not_two(
     # a label of one row among three is a line of totals, or a mistake; a stream counts no rows
     tell = 2 < len(groups) <= _SHOWN and max(counts.values()) > 1
     shown = ", ".join(
-        f"{text} ({counts[text]} row{'s' * (counts[text] > 1)})" if tell else text
+        f"{cut(text)} ({counts[text]} row{'s' * (counts[text] > 1)})" if tell else cut(text)
         for text in order[:_SHOWN]
     ) + (", ..." if len(order) > _SHOWN else "")
     plural = "s" * (len(groups) != 1)

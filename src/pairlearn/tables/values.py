@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from pairlearn.tables.units import CLOCK, parse_clock, without_unit
 
-__all__ = ["STYLES", "file_style", "is_missing", "parse_each", "parse_number", "parse_numbers",
-           "style_of", "yes_or_no"]  # fmt: skip
+__all__ = ["STYLES", "cut", "file_style", "is_missing", "parse_each", "parse_number",
+           "parse_numbers", "style_of", "yes_or_no"]  # fmt: skip
 
 STYLES = ("plain", "english", "european")
 
@@ -60,6 +60,15 @@ _ONLY_EUROPEAN = re.compile(r"\d*,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\
 _ONLY_ENGLISH = re.compile(
     r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?"
 )
+
+
+def cut(text: str, width: int = 30) -> str:
+    """Return a text for a message, where it may be as long as the file has it.
+
+    >>> cut("a long story", 8)
+    'a long …'
+    """
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def is_missing(text: str) -> bool:
