@@ -42,10 +42,10 @@ def rows_of(told):
 
 def test_all_objectives_are_trained_and_compared(benchmark, digits, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "libauc", None)
-    arguments = ["--seeds", "2", "--share", "0.2", "--device", "cpu"]
+    arguments = ["--seeds", "2", "--share", "0.2", "--device", "cpu", "--epochs", "4"]
     assert benchmark.main([digits, *arguments]) == 0
     told = capsys.readouterr()
-    assert "20% positives, 2 seeds, cpu" in told.out
+    assert "20% positives, 2 seeds, 4 epochs, cpu" in told.out
     assert "without LibAUC" in told.err
     found = rows_of(told.out)
     assert list(found) == [
