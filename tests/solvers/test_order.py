@@ -194,3 +194,11 @@ def test_sums_of_labels_do_not_depend_on_chunks(size):
         *(y[0], y[-1], y.min(), y.max(), excess.sum(), excess @ excess, jumps @ jumps),
         *(len(rest), rest.sum(), len(means), means.sum(), means @ means),
     ]
+
+
+def test_what_waits_does_not_grow_with_the_stream(rng):
+    watch = OrderWatch()
+    for _ in range(200):
+        watch.note(rng.choice([-1.0, 1.0], size=1000))
+        assert sum(map(len, watch._waiting)) < 5000
+    assert not watch.has_warned

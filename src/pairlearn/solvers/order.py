@@ -31,8 +31,8 @@ __all__ = ["OrderWarning", "OrderWatch"]
 _BLOCK = 32
 #: The sums of `kernels.order`; importing its constant here would import numba.
 _N_SUMS = 12
-#: Labels that wait to be looked at together.
-_WAITING = 128
+#: Fewest and most labels that wait to be looked at together.
+_FEWEST, _MOST = 128, 4096
 #: Less than this share of the differences of an independent order is too little, if that would
 #: have given so many differences of the largest size.
 _SHARE, _EXPECTED = 0.25, 16.0
@@ -94,7 +94,7 @@ class OrderWatch:
             return
         self._n_waiting += len(y)
         # Later ones wait for more: a look takes longer than a chunk of a thousand is learned in.
-        if self._n_waiting < max(_WAITING, self._n // 8):
+        if self._n_waiting < min(max(_FEWEST, self._n // 8), _MOST):
             # A copy: whoever gave the array may use it again for the next chunk.
             self._waiting.append(y.copy())
             return
