@@ -112,7 +112,7 @@ def test_grades_are_found_nearly_as_often_as_with_the_true_model(graded):
         ({}, ["a", "b", "c", "a"], r"y holds texts.*pass grades=\[lowest"),
         ({"grades": [0, 1]}, [0, 1, 2, 1], r"y holds 2, which is not in grades=\[0, 1\]"),
         ({"grades": [0, 1, 1]}, [0, 1, 0, 1], "list of different grades"),
-        ({"grades": [0, 1, 2]}, [0, 1, 0, 1], "weight of all examples of the grade 2 is zero"),
+        ({"grades": [0, 1, 2]}, [0, 1, 0, 1], "the class 2 is without weight"),
         ({}, [1, 1, 1, 1], "at least two grades, got 1 class"),
         ({"ridge": -1}, [0, 1, 0, 1], 'ridge must be at least 0 or "auto", got -1'),
     ],

@@ -126,6 +126,8 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        # The groups of scikit-learn's checks have no order, and no direction tells three apart.
+        tags.classifier_tags.poor_score = True
         return tags
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -162,8 +164,8 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         empty = np.bincount(codes, weight, minlength=len(classes)) == 0.0
         if empty.any():
             raise ValueError(
-                f"the weight of all examples of the grade {classes[empty].tolist()[0]!r} is zero; "
-                "give it examples, or leave it out of grades and y."
+                f"the class {classes[empty].tolist()[0]!r} is without weight; give it examples "
+                "that weigh more than zero, or leave it out of grades and y."
             )
         given = as_rows(X, finite=True)
         if given.shape[1] > MOST_FEATURES:
