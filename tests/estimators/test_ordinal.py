@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ordered grades, one score."""
 
+import contextlib
 from dataclasses import replace
+from unittest import SkipTest
 
 import numpy as np
 import pytest
@@ -126,6 +128,7 @@ FOLDS = "A repeated row also changes how the folds are dealt that choose the rid
 # The checks name their classes by texts in no order, which is refused on purpose.
 TEXTS = {"check_classifiers_classes"}
 EXPECTED_FAILURES = {
+    "check_classifiers_train": "One score orders all grades; it has no column for each of them.",
     "check_sample_weight_equivalence_on_dense_data": FOLDS,
     "check_sample_weight_equivalence_on_sparse_data": FOLDS,
 }
@@ -143,7 +146,9 @@ def test_scikit_learns_checks():
             with pytest.raises((AssertionError, ValueError)):
                 check(model)
         else:
-            check(model)
+            # A check that cannot run here must not end the others.
+            with contextlib.suppress(SkipTest):
+                check(model)
 
 
 @pytest.mark.parametrize(
