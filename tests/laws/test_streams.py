@@ -47,7 +47,7 @@ from pairlearn.pairings import (
     PreviousOpposite,
     ReservoirBuffer,
 )
-from pairlearn.solvers import descent
+from pairlearn.solvers import block_sizes, descent
 from pairlearn.solvers import pairwise_sgd as pairwise_module
 from pairlearn.solvers import stream as stream_module
 from pairlearn.streams.state import pack, unpack
@@ -69,11 +69,11 @@ problems = st.sampled_from([Problem(LinearScore(), loss) for loss in (Hinge(), L
 @pytest.fixture(params=[16384, 7, 1])
 def block(request, monkeypatch):
     """Steps per block: the true number, and so few that a stream crosses many borders."""
-    for module in (descent, pairwise_module, stream_module):
+    for module in (block_sizes, descent, pairwise_module, stream_module):
         monkeypatch.setattr(module, "BLOCK", request.param)
     if request.param < N:
         # The steps of a block are prepared in pieces.
-        monkeypatch.setattr(descent, "_AT_ONCE", 3)
+        monkeypatch.setattr(block_sizes, "_AT_ONCE", 3)
     return request.param
 
 

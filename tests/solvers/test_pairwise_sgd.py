@@ -25,7 +25,7 @@ from pairlearn import (
     pair_risk,
     scalar,
 )
-from pairlearn.solvers import descent
+from pairlearn.solvers import block_sizes, descent
 from pairlearn.solvers import pairwise_sgd as pairwise_module
 from pairlearn.solvers.interrupts import deferred_interrupt
 
@@ -52,7 +52,7 @@ def sample(n=50, d=4):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    for module in (descent, pairwise_module):
+    for module in (block_sizes, descent, pairwise_module):
         monkeypatch.setattr(module, "BLOCK", 32)
 
 

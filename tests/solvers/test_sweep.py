@@ -23,7 +23,7 @@ from pairlearn import (
     WholeSpace,
 )
 from pairlearn.losses import LOSSES, Hinge, Logistic, Square
-from pairlearn.solvers import descent, sweep
+from pairlearn.solvers import block_sizes, descent, sweep
 from pairlearn.solvers import pairwise_sgd as pairwise_module
 from pairlearn.solvers.sweep import Sweep
 
@@ -149,7 +149,7 @@ def test_float32(d):
 @pytest.mark.parametrize("averaging", [DelayedByStepSize(), DelayedLinear(), Tail(0.4)])
 @pytest.mark.parametrize("n_steps", [32, 100, 161])
 def test_many_blocks(monkeypatch, d, averaging, n_steps):
-    for module in (descent, pairwise_module, sweep):
+    for module in (block_sizes, descent, pairwise_module, sweep):
         monkeypatch.setattr(module, "BLOCK", 32)
     compare(Logistic(), *sample(80, d), averaging=averaging, n_steps=n_steps)
 

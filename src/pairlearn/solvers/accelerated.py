@@ -24,7 +24,7 @@ from pairlearn.pairings import Pairing, Plan, PreviousExample, RandomPair
 from pairlearn.pairings.sound import sound_source
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
-from pairlearn.solvers.descent import BLOCK
+from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.support import check_parts

@@ -36,7 +36,7 @@ class CoordinatewiseDescent(Descent):
     def _proximal(self, now: slice) -> tuple[Any, ...]:
         numbers = map(float, self._domain.parameters)
         every_step = not self._domain.is_projection
-        return (self._step_sizes[now], self._proximal_address, *numbers, every_step)
+        return (self._sizes.step_sizes[now], self._proximal_address, *numbers, every_step)
 
     def advance(
         self, rows: Rows, y: Vector, plan: Plan | SlotPlan, example_weight: Vector = NO_WEIGHTS

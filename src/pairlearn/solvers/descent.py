@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.averaging import Averaging, StepSizes
+from pairlearn.averaging import Averaging
 from pairlearn.domains import Domain
 from pairlearn.losses import Hinge
 from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.pairings.plans import Indices
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
+from pairlearn.solvers.block_sizes import BLOCK, BlockSizes
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.step_kernels import (
     KERNELS,
@@ -33,13 +34,8 @@ from pairlearn.solvers.step_kernels import (
 from pairlearn.solvers.support import check_parts
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["BLOCK", "Descent", "PairPlan", "Parts", "Turn"]
+__all__ = ["Descent", "PairPlan", "Parts", "Turn"]
 
-#: Steps per block.
-BLOCK = 32768
-#: The arrays of a block are made so many steps at a time: many streams end early, as those of a
-#: grid do, and so many numbers stay in the cache.
-_AT_ONCE = 4096
 #: Labels that are looked at one by one, and those that do not stay in the cache.
 _FEW, _MANY = 32, 1 << 15
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
@@ -56,8 +52,7 @@ _ADDRESSES = {
     "_address", "_dense_address", "_pair_address", "_proximal_address",
 }  # fmt: skip
 _ROOM = {"_room", "_other_left", "_sum_before", "_kept", "_active", "_scratch", "_slots", "_signs"}
-_LOWERED = {"_lowered", "_lowered_room", "_step_sizes", "_paid", "_block_of"}
-_NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, *_LOWERED})
+_NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, "_sizes"})
 
 
 @dataclass(frozen=True)
@@ -144,11 +139,7 @@ class Descent:
         self._finding = finding_kernel()
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._kept = np.empty(2 * len(self.w), self.w.dtype)
-        self._lowered: StepSizes = self.parts.schedule
-        self._step_sizes: NDArray[np.float64] = NO_WEIGHTS
-        self._paid: NDArray[np.float64] = NO_WEIGHTS
-        self._lowered_room: tuple[Vector, Vector] = (NO_WEIGHTS, NO_WEIGHTS)
-        self._block_of = -1
+        self._sizes = BlockSizes(self.parts.schedule, self.parts.averaging, self.horizon)
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
         #: Labels and the same in a byte each, see `keep_signs`.
@@ -196,8 +187,8 @@ class Descent:
 
     def step_pair(self, flat: NDArray[Any], y: NDArray[np.float64], plan: PairPlan) -> None:
         """Take one step with one active pair: `advance` without its overhead."""
-        first = self.position
-        if first >= len(self._paid) or self._block_of != self.n_steps // BLOCK:
+        first, sizes = self.position, self._sizes
+        if first >= len(sizes.paid) or sizes.block != self.n_steps // BLOCK:
             self._open_block(first + 1)
         # The kernel copies the iterate to `left_iterate`; with that and the two arrays set aside
         # a step that fails can be undone.
@@ -207,7 +198,7 @@ class Descent:
         now = slice(first, first + 1)
         # Arguments one by one: to join tuples takes as long as the step.
         status = KERNELS[self._kernel](
-            flat, NO_WEIGHTS, y, plan.left, plan.right, self._step_sizes[now], self._paid[now],
+            flat, NO_WEIGHTS, y, plan.left, plan.right, sizes.step_sizes[now], sizes.paid[now],
             plan.active, 1, self.w, self.weighted_sum, self.left_iterate, self._room, self.state,
             self._radius, self._pair_address, self._parameter,
         )  # fmt: skip
@@ -230,12 +221,12 @@ class Descent:
         It is written over the row `at` of `turn`, whose other row is the previous example. Return
         whether its numbers are finite; nothing is learned otherwise, nor by a step that fails.
         """
-        first = self.position
-        if first >= len(self._paid) or self._block_of != self.n_steps // BLOCK:
+        first, sizes = self.position, self._sizes
+        if first >= len(sizes.paid) or sizes.block != self.n_steps // BLOCK:
             self._open_block(first + 1)
         # Arguments one by one: to join tuples takes as long as the step.
         status = KERNELS[self._meeting](
-            x, label, at, turn.flat, turn.y, turn.pair, self._step_sizes, self._paid, first, self.w,
+            x, label, at, turn.flat, turn.y, turn.pair, sizes.step_sizes, sizes.paid, first, self.w,
             self.weighted_sum, self.left_iterate, self._room, self.state, self._kept, self._radius,
             self._pair_address, self._parameter, self._one_sided, self._all_pairs,
         )  # fmt: skip
@@ -273,7 +264,7 @@ class Descent:
 
         Of many labels it is not known: some two of them differ, and to look takes time.
         """
-        if self._all_pairs or len(y) > _FEW or type(self) is not Descent:
+        if self._all_pairs or len(y) > _FEW or not self.meets_alone:
             return False
         return len(set(y.tolist())) == 1
 
@@ -292,13 +283,13 @@ class Descent:
     ) -> None:
         left, right = plan.steps(done, count, rows.shape[0])
         now = slice(self.position, self.position + count)
-        step_sizes = self._step_sizes[now]
+        step_sizes = self._sizes.step_sizes[now]
         if len(example_weight):
             step_sizes = step_sizes * example_weight[left] * example_weight[right]
         n_active = self._find_active(left, right, self._signs[1] if self._signs[0] is y else y)
         self._moved_last = n_active > 0 and int(self._active[n_active - 1]) == count - 1
         self.n_gradients += n_active
-        pairs = (y, left, right, step_sizes, self._paid[now], self._active, n_active)
+        pairs = (y, left, right, step_sizes, self._sizes.paid[now], self._active, n_active)
         if isinstance(rows, CsrRows):
             status = self._descend_csr(rows, pairs, now)
         else:
@@ -359,7 +350,7 @@ class Descent:
         sizes, counts = plan.scale[done : done + count], np.zeros(1, dtype=np.int64)
         n_columns = len(self._slots if sparse else self._slots[3])
         kernel = descend_slots_csr if sparse else descend_slots
-        steps = (self._step_sizes[now] * sizes, self._paid[now])
+        steps = (self._sizes.step_sizes[now] * sizes, self._sizes.paid[now])
         iterate = (self.w, self.weighted_sum, self.left_iterate, self.state)
         address = self._address if sparse else self._dense_address
         loss = (address, self._parameter, self._one_sided, self._all_pairs)
@@ -405,38 +396,8 @@ class Descent:
         return slots
 
     def _open_block(self, stop: int) -> None:
-        """Lower schedule and averaging to the arrays of the current block, at least to `stop`."""
-        block = self.n_steps // BLOCK
-        known = len(self._paid) if block == self._block_of else 0
-        if known >= stop:
-            return
-        parts, first = self.parts, block * BLOCK + 1
-        count = BLOCK if self.horizon is None else min(BLOCK, self.horizon - first + 1)
-        if known == count:
-            return
-        # A constant schedule and a rule that follows it give the same arrays in every block but
-        # the first and the last.
-        same = parts.schedule.is_constant and parts.averaging.follows_schedule
-        if same and block > 1 and len(self._paid) == count:
-            self._block_of = block
-            return
-        end = min(-(-stop // _AT_ONCE) * _AT_ONCE, count)
-        steps = (first + known, end - known)
-        self._lowered = lowered = _Lowered(parts.schedule, *steps)
-        sizes = lowered.step_sizes(*steps)
-        owed = parts.averaging.owed(lowered, *steps, horizon=self.horizon)
-        self._block_of = block
-        if end - known == count:
-            self._step_sizes, self._paid = sizes, np.add.accumulate(owed)
-            return
-        if known == 0 and len(self._lowered_room[0]) < count:
-            self._lowered_room = (np.empty(count), np.empty(count))
-        all_sizes, paid = self._lowered_room
-        all_sizes[known:end], paid[known:end] = sizes, owed
-        if known:
-            paid[known] += paid[known - 1]
-        np.add.accumulate(paid[known:end], out=paid[known:end])
-        self._step_sizes, self._paid = all_sizes[:end], paid[:end]
+        """Make the arrays of the current block, at least to `stop`."""
+        self._sizes.open(self.n_steps // BLOCK, stop)
 
     def _count(self, count: int) -> None:
         self.n_steps += count
@@ -448,12 +409,12 @@ class Descent:
         if self._pending_rows is None:
             self.total += self.weighted_sum
             self.weighted_sum[:] = 0.0
-        self.state[0] -= self._paid[-1]
-        self.weight += float(self._paid[-1])
+        self.state[0] -= self._sizes.paid[-1]
+        self.weight += float(self._sizes.paid[-1])
         self.position = 0
 
     def _fail(self, status: int) -> None:
-        step = self.n_steps + (status >> 2) + 1
+        step, size = self.n_steps + (status >> 2) + 1, float(self._sizes.step_sizes[0])
         loss = self.parts.problem.loss
         if status & 3 == 2:
             raise DivergenceError(
@@ -462,8 +423,8 @@ class Descent:
             )
         raise DivergenceError(
             f"The iterate stopped being finite at step {step} with step sizes of about "
-            f"{float(self._step_sizes[0]):.3g}; take a smaller step_size, a Ball domain (radius), "
-            "or scale the features (estimators do, unless scaling=None)."
+            f"{size:.3g}; take a smaller step_size, a Ball domain (radius), or scale the features "
+            "(estimators do, unless scaling=None)."
         )
 
     # --------------------------------------------------------------------------- the average
@@ -476,9 +437,9 @@ class Descent:
         if self.n_steps == 0 or not averaging.keeps_sum:
             return w
         self.settle()
-        early = averaging.paid_early(self._lowered, self.n_steps)
+        early = averaging.paid_early(self._sizes.lowered, self.n_steps)
         last = averaging.owed_to_last(self.n_steps)
-        paid = float(self._paid[self.position - 1]) if self.position else 0.0
+        paid = float(self._sizes.paid[self.position - 1]) if self.position else 0.0
         # If it was not kept (an interrupted run) the current iterate is at most one step away.
         before_last = self.left_iterate if self._moved_last and self._kept_left else w
         weighted: Vector = self.total + self.weighted_sum
@@ -538,8 +499,7 @@ class Descent:
         self.n_gradients = int(saved["n_gradients"])
         self.position = int(saved["position"])
         self._moved_last = bool(saved["moved_last"])
-        self._paid = NO_WEIGHTS
-        self._block_of = -1
+        self._sizes = BlockSizes(self.parts.schedule, self.parts.averaging, self.horizon)
         self._open_block(self.position)
 
     def _collect_from(self, rows: CsrRows) -> None:
@@ -559,21 +519,6 @@ class Descent:
 
             add_rows(rows.data, rows.indices, rows.indptr, self._coefficients, self.weighted_sum)
             self._pending_rows = None
-
-
-class _Lowered:
-    """The step sizes of a block and the one after it, for the rules that weigh by step sizes."""
-
-    def __init__(self, schedule: Schedule, first: int, count: int) -> None:
-        self._schedule, self._first = schedule, first
-        self._sizes = schedule.step_sizes(first, count + 1)
-
-    def step_sizes(self, first: int, count: int) -> NDArray[np.float64]:
-        """Return eta_t for t = first, ..., first + count - 1."""
-        skipped = first - self._first
-        if skipped < 0 or skipped + count > len(self._sizes):
-            return self._schedule.step_sizes(first, count)
-        return self._sizes[skipped : skipped + count]
 
 
 @dataclass(frozen=True)

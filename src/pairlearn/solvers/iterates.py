@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
 from pairlearn.schedules import Schedule
-from pairlearn.solvers.descent import BLOCK
+from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.two_classes import check_finished

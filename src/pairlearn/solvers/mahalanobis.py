@@ -90,7 +90,7 @@ class MahalanobisDescent(Descent):
         self._open_block(self.position + 1)
         self._moved_last = self._projects_every and (self.n_steps + 1) % self._domain.period == 0
         if self._moved_last:
-            self._project_at(float(self._paid[self.position]), moved=False)
+            self._project_at(float(self._sizes.paid[self.position]), moved=False)
         self._count(1)
 
     @property
@@ -104,7 +104,7 @@ class MahalanobisDescent(Descent):
             raise ValueError("A Mahalanobis score needs dense rows; pass X.toarray().")
         left, right = plan.steps(done, count, rows.shape[0])
         now = slice(self.position, self.position + count)
-        step_sizes, paid = self._step_sizes[now], self._paid[now]
+        step_sizes, paid = self._sizes.step_sizes[now], self._sizes.paid[now]
         if len(example_weight):
             step_sizes = step_sizes * example_weight[left] * example_weight[right]
         n_active = self._find_active(left, right, y)

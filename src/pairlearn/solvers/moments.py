@@ -22,7 +22,7 @@ from pairlearn.averaging import Averaging, LastIterate
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.restored import restored_array
 from pairlearn.schedules import Constant, Schedule
-from pairlearn.solvers.descent import BLOCK
+from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.iterates import Iterates
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.running import Callback

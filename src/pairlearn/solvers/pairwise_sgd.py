@@ -17,8 +17,9 @@ from pairlearn.pairings.sound import sound_source
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.scores import MahalanobisScore
+from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.coordinatewise import CoordinatewiseDescent
-from pairlearn.solvers.descent import BLOCK, Descent, Parts
+from pairlearn.solvers.descent import Descent, Parts
 from pairlearn.solvers.mahalanobis import MahalanobisDescent
 from pairlearn.solvers.rows import DenseRows, LaterRows, Rows, as_rows
 from pairlearn.solvers.running import Callback, run_blocks

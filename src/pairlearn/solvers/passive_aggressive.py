@@ -20,7 +20,7 @@ from pairlearn.pairings import ClassReservoirs, FifoBuffer, Pairing, ReservoirBu
 from pairlearn.pairings.plans import EMPTY
 from pairlearn.pairings.sound import sound_source
 from pairlearn.schedules import Constant, Schedule
-from pairlearn.solvers.descent import BLOCK
+from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.iterates import Iterates
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Solution

@@ -14,7 +14,8 @@ from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, Slo
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.pairings.sound import check_keep, check_plan, is_own
 from pairlearn.restored import check_sane, restored_array, restored_count
-from pairlearn.solvers.descent import BLOCK, Descent, PairPlan, Turn
+from pairlearn.solvers.block_sizes import BLOCK
+from pairlearn.solvers.descent import Descent, PairPlan, Turn
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.running_scales import RunningScales
 from pairlearn.solvers.turns import Turns

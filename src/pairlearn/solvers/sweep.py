@@ -18,7 +18,7 @@ from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.sound import sound_source
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
-from pairlearn.solvers.descent import BLOCK
+from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Solution

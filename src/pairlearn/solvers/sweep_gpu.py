@@ -20,7 +20,7 @@ from pairlearn.losses import Hinge, Logistic, PairLoss, Square, SquaredHinge
 from pairlearn.pairings import Pairing, Plan, PreviousExample, RandomPair
 from pairlearn.pairings.sound import sound_source
 from pairlearn.schedules import Schedule
-from pairlearn.solvers.descent import BLOCK
+from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.validation import DivergenceError
 

@@ -24,7 +24,7 @@ from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.plans import ZERO_POSITIVE
 from pairlearn.pairings.sound import check_keep, check_plan, sound_source
 from pairlearn.schedules import Constant, Schedule, StronglyConvex
-from pairlearn.solvers.descent import BLOCK
+from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.localized import localized_stages
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Trace

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Steps in blocks, and what schedule and averaging rule say of the steps of a block."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.averaging import Averaging, StepSizes
+from pairlearn.schedules import Schedule
+
+__all__ = ["BLOCK", "BlockSizes"]
+
+#: Steps per block.
+BLOCK = 32768
+#: The arrays of a block are made so many steps at a time: many streams end early, as those of a
+#: grid do, and so many numbers stay in the cache.
+_AT_ONCE = 4096
+
+Vector = NDArray[np.float64]
+_NOTHING = np.empty(0)
+
+
+class BlockSizes:
+    """The step sizes of a block of steps, and the weights of the average, as arrays.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The step sizes eta_t.
+    averaging : Averaging
+        What is owed to the iterates, by step.
+    horizon : int or None
+        The last step, if it is known.
+
+    Attributes
+    ----------
+    block : int
+        The number of the block, -1 before the first.
+    step_sizes, paid : ndarray
+        eta_t for its first steps, and the sums of what the average owes up to each.
+    lowered : StepSizes
+        The step sizes that were asked for last; others are asked of the schedule.
+
+    Examples
+    --------
+    >>> from pairlearn.averaging import Uniform
+    >>> from pairlearn.schedules import Constant
+    >>> sizes = BlockSizes(Constant(0.5), Uniform(), horizon=3)
+    >>> sizes.open(0, 1)
+    >>> sizes.step_sizes
+    array([0.5, 0.5, 0.5])
+    """
+
+    def __init__(self, schedule: Schedule, averaging: Averaging, horizon: int | None) -> None:
+        self._schedule, self._averaging, self._horizon = schedule, averaging, horizon
+        self.block = -1
+        self.step_sizes: Vector = _NOTHING
+        self.paid: Vector = _NOTHING
+        self.lowered: StepSizes = schedule
+        self._room: tuple[Vector, Vector] = (_NOTHING, _NOTHING)
+
+    def open(self, block: int, stop: int) -> None:
+        """Make the arrays of a block, at least to the step `stop` of it."""
+        known = len(self.paid) if block == self.block else 0
+        if known >= stop:
+            return
+        first = block * BLOCK + 1
+        count = BLOCK if self._horizon is None else min(BLOCK, self._horizon - first + 1)
+        if known == count:
+            return
+        # A constant schedule and a rule that follows it give the same arrays in every block but
+        # the first and the last.
+        same = self._schedule.is_constant and self._averaging.follows_schedule
+        if same and block > 1 and len(self.paid) == count:
+            self.block = block
+            return
+        end = min(-(-stop // _AT_ONCE) * _AT_ONCE, count)
+        steps = (first + known, end - known)
+        self.lowered = lowered = _Lowered(self._schedule, *steps)
+        sizes = lowered.step_sizes(*steps)
+        owed = self._averaging.owed(lowered, *steps, horizon=self._horizon)
+        self.block = block
+        if end - known == count:
+            self.step_sizes, self.paid = sizes, np.add.accumulate(owed)
+            return
+        if known == 0 and len(self._room[0]) < count:
+            self._room = (np.empty(count), np.empty(count))
+        all_sizes, paid = self._room
+        all_sizes[known:end], paid[known:end] = sizes, owed
+        if known:
+            paid[known] += paid[known - 1]
+        np.add.accumulate(paid[known:end], out=paid[known:end])
+        self.step_sizes, self.paid = all_sizes[:end], paid[:end]
+
+
+class _Lowered:
+    """The step sizes of some steps and the one after them, for rules that weigh by step sizes."""
+
+    def __init__(self, schedule: Schedule, first: int, count: int) -> None:
+        self._schedule, self._first = schedule, first
+        self._sizes = schedule.step_sizes(first, count + 1)
+
+    def step_sizes(self, first: int, count: int) -> Vector:
+        """Return eta_t for t = first, ..., first + count - 1."""
+        skipped = first - self._first
+        if skipped < 0 or skipped + count > len(self._sizes):
+            return self._schedule.step_sizes(first, count)
+        return self._sizes[skipped : skipped + count]
