@@ -3,6 +3,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 # Threads of BLAS and OpenMP wait by spinning: on small matrices, and with a process per core, they
@@ -54,6 +55,21 @@ def data_folder():
     if not (folder / "ijcnn1.libsvm.xz").exists():
         pytest.skip(f"no data sets in {folder}; name a folder of *.libsvm.xz in PAIRLEARN_DATA")
     return folder
+
+
+@pytest.fixture
+def block_steps(monkeypatch):
+    """Give the function that sets the steps of a block wherever a solver has that constant."""
+    from pairlearn.solvers import block_sizes
+
+    def set_steps(count):
+        users = [m for name, m in sys.modules.items() if name.startswith("pairlearn.solvers.")]
+        for module in users:
+            if module is not block_sizes and getattr(module, "BLOCK", None) == block_sizes.BLOCK:
+                monkeypatch.setattr(module, "BLOCK", count)
+        monkeypatch.setattr(block_sizes, "BLOCK", count)
+
+    return set_steps
 
 
 @pytest.fixture

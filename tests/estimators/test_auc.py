@@ -32,8 +32,6 @@ from pairlearn import (
     roc_auc,
     scalar,
 )
-from pairlearn.solvers import descent
-from pairlearn.solvers import pairwise_sgd as pairwise_module
 
 
 def sample(n=300, d=5, seed=0):
@@ -257,9 +255,8 @@ def test_float32():
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    for module in (descent, pairwise_module):
-        monkeypatch.setattr(module, "BLOCK", 256)
+def small_blocks(block_steps):
+    block_steps(256)
 
 
 def test_callbacks(small_blocks):

@@ -47,9 +47,7 @@ from pairlearn.pairings import (
     PreviousOpposite,
     ReservoirBuffer,
 )
-from pairlearn.solvers import block_sizes, descent
-from pairlearn.solvers import pairwise_sgd as pairwise_module
-from pairlearn.solvers import stream as stream_module
+from pairlearn.solvers import block_sizes
 from pairlearn.streams.state import pack, unpack
 
 N, D = 60, 5
@@ -67,10 +65,9 @@ problems = st.sampled_from([Problem(LinearScore(), loss) for loss in (Hinge(), L
 
 
 @pytest.fixture(params=[16384, 7, 1])
-def block(request, monkeypatch):
+def block(request, monkeypatch, block_steps):
     """Steps per block: the true number, and so few that a stream crosses many borders."""
-    for module in (block_sizes, descent, pairwise_module, stream_module):
-        monkeypatch.setattr(module, "BLOCK", request.param)
+    block_steps(request.param)
     if request.param < N:
         # The steps of a block are prepared in pieces.
         monkeypatch.setattr(block_sizes, "_AT_ONCE", 3)

@@ -327,16 +327,16 @@ def test_example_weights(name, smallest_by_label, monkeypatch):
 
 
 @pytest.mark.parametrize("name", PAIRINGS)
-def test_long_runs_cross_blocks(name, monkeypatch):
+def test_long_runs_cross_blocks(name, monkeypatch, block_steps):
     """A run that crosses blocks of steps equals one that does not."""
-    from pairlearn.solvers import descent, pairwise_sgd
+    from pairlearn.solvers import pairwise_sgd
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), labels_of(40)
     last, average, _ = expected(
         Hinge(), X, y, PAIRINGS[name], 64, seed=1, domain=Ball(1.0), step_size=0.05
     )
-    monkeypatch.setattr(descent, "BLOCK", 24)
+    block_steps(24)
     solver = PairwiseSGD(PAIRINGS[name], InverseSqrt(0.05), Ball(1.0))
     monkeypatch.setattr(pairwise_sgd, "BLOCK", 64)
     found = solver.solve(Problem(LinearScore(), Hinge()), X, y, n_steps=64, rng=1)

@@ -37,8 +37,7 @@ from pairlearn import (
 )
 from pairlearn.losses import LOSSES, Hinge, SmoothedHinge, Square
 from pairlearn.reference import average_of, online_sgd, pairwise_sgd
-from pairlearn.solvers import block_sizes, descent
-from pairlearn.solvers import pairwise_sgd as pairwise_module
+from pairlearn.solvers import descent
 
 SEED = 7
 N_STEPS = 45
@@ -339,10 +338,9 @@ def test_starting_point_outside_the_ball_is_projected():
 @pytest.mark.parametrize("storage", STORAGE)
 @pytest.mark.parametrize("rule", AVERAGING)
 @pytest.mark.parametrize("schedule", SCHEDULE)
-def test_many_blocks_agree_with_reference(monkeypatch, schedule, rule, storage):
+def test_many_blocks_agree_with_reference(block_steps, schedule, rule, storage):
     """Blocks of 16 steps: averages, norms and cached arrays survive several borders."""
-    for module in (block_sizes, descent, pairwise_module):
-        monkeypatch.setattr(module, "BLOCK", 16)
+    block_steps(16)
     X, y = sample()
     given, X = stored(X, storage)
     problem = Problem(LinearScore(), LOSS["logistic"])

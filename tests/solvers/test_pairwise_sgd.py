@@ -25,8 +25,7 @@ from pairlearn import (
     pair_risk,
     scalar,
 )
-from pairlearn.solvers import block_sizes, descent
-from pairlearn.solvers import pairwise_sgd as pairwise_module
+from pairlearn.solvers import descent
 from pairlearn.solvers.interrupts import deferred_interrupt
 
 PROBLEM = Problem(LinearScore(), Hinge())
@@ -51,9 +50,8 @@ def sample(n=50, d=4):
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    for module in (block_sizes, descent, pairwise_module):
-        monkeypatch.setattr(module, "BLOCK", 32)
+def small_blocks(block_steps):
+    block_steps(32)
 
 
 # ---------------------------------------------------------------------------------- arguments

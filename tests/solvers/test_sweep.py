@@ -23,8 +23,6 @@ from pairlearn import (
     WholeSpace,
 )
 from pairlearn.losses import LOSSES, Hinge, Logistic, Square
-from pairlearn.solvers import block_sizes, descent, sweep
-from pairlearn.solvers import pairwise_sgd as pairwise_module
 from pairlearn.solvers.sweep import Sweep
 
 STEP_SIZES = (0.01, 0.05, 0.2, 0.2, 0.2)
@@ -148,9 +146,8 @@ def test_float32(d):
 @pytest.mark.parametrize("d", [5, 80])
 @pytest.mark.parametrize("averaging", [DelayedByStepSize(), DelayedLinear(), Tail(0.4)])
 @pytest.mark.parametrize("n_steps", [32, 100, 161])
-def test_many_blocks(monkeypatch, d, averaging, n_steps):
-    for module in (block_sizes, descent, pairwise_module, sweep):
-        monkeypatch.setattr(module, "BLOCK", 32)
+def test_many_blocks(block_steps, d, averaging, n_steps):
+    block_steps(32)
     compare(Logistic(), *sample(80, d), averaging=averaging, n_steps=n_steps)
 
 
