@@ -48,6 +48,16 @@ def test_permissions_stay(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_secret_file_is_its_owners_from_its_first_byte(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old, for everybody")
+    path.chmod(0o666)
+    with atomic_open(path, secret=True) as file:
+        assert os.fstat(file.fileno()).st_mode & 0o777 == 0o600
+        file.write(b"new")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("step", ["fsync", "replace", "link"])
 def test_an_error_at_any_step_leaves_the_old_file(tmp_path, monkeypatch, step):
     path = tmp_path / "a"

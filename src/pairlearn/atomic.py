@@ -45,7 +45,9 @@ def atomic_write(
 
 
 @contextlib.contextmanager
-def atomic_open(path: str | os.PathLike[str], *, keep_previous: bool = False) -> Iterator[BinaryIO]:
+def atomic_open(
+    path: str | os.PathLike[str], *, keep_previous: bool = False, secret: bool = False
+) -> Iterator[BinaryIO]:
     """Open a new file that takes the name `path` when the block ends well.
 
     The bytes go to a temporary file in the same folder, are forced to the disk, and take the
@@ -53,7 +55,8 @@ def atomic_open(path: str | os.PathLike[str], *, keep_previous: bool = False) ->
     signal) the old file is untouched and the temporary one is removed. After kill -9 at most a
     temporary file named ``.NAME.*.tmp`` remains, until the next time. With `keep_previous` the
     replaced file stays as ``NAME.previous``; at every moment `path` exists. The permissions are
-    those of the replaced file, or what the umask gives a new one.
+    those of the replaced file, or what the umask gives a new one; of a `secret` one, only its owner
+    may read or write it.
 
     A symbolic link stays, and the file it leads to is replaced. What is not a file (a device, a
     pipe) is written as it is.
@@ -66,7 +69,7 @@ def atomic_open(path: str | os.PathLike[str], *, keep_previous: bool = False) ->
     path = _target(path)
     if not keep_previous:  # who keeps one writes often, and looks for leftovers once
         remove_leftovers(path)
-    mode = _mode_of(path)
+    mode = 0o600 if secret else _mode_of(path)
     handle, temporary = _temporary(path, 0o666 if mode is None else mode)
     try:
         with os.fdopen(handle, "wb") as file:

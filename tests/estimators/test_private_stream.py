@@ -96,6 +96,12 @@ def test_checkpoint_only_if_asked_by_name(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "raw example" in json.loads(path.read_text())["secret"]
     assert [p.name for p in tmp_path.iterdir()] == ["stream.json"]
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    (tmp_path / ".stream.json.killed.tmp").touch()
+    stream.save_checkpoint(link, holds_raw_example=True)
+    assert link.is_symlink()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.json", "stream.json"]
     resumed = PrivateAUCStream(200, **options).load_checkpoint(path)
     feed(resumed, X[120:], y[120:])
     straight = feed(PrivateAUCStream(200, **options), X, y)

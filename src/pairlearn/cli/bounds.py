@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from pairlearn.atomic import atomic_open
 from pairlearn.cli.output import emit, json_option
 
 if TYPE_CHECKING:
@@ -301,7 +302,8 @@ def _canvas(path: str | None) -> Callable[[Callable[[Any], Any], bool], None] | 
     def draw(paint: Callable[[Any], Any], as_json: bool) -> None:
         figure = Figure(figsize=(6.4, 4.4), layout="constrained")
         paint(figure.subplots())
-        figure.savefig(path, dpi=150)
+        with atomic_open(path) as out:
+            figure.savefig(out, format=path.rsplit(".", 1)[1].lower(), dpi=150)
         click.echo(f"picture: {path}", err=as_json)
 
     return draw

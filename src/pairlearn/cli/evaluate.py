@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pairlearn.atomic import atomic_open
 from pairlearn.cli.output import emit, json_option
 from pairlearn.cli.private_training import PrivateOptions, private_options, refuse_beside_private
 from pairlearn.cli.problem_kinds import kind_of
@@ -375,6 +376,7 @@ def _plot(
             axes.set(xlabel="score, 0 is the model's threshold", ylabel="density")
             axes.legend()
         path = folder / f"{name}.png"
-        figure.savefig(path, dpi=120)
+        with atomic_open(path) as out:
+            figure.savefig(out, format="png", dpi=120)
         written.append(str(path))
     return written

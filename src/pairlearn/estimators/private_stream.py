@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.atomic import atomic_open
 from pairlearn.estimators.private_running import PrivateRunning
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
@@ -178,18 +178,8 @@ class PrivateAUCStream(PrivateRunning):
             "previous_sign": state.previous_sign,
             "n_seen": state.n_seen,
         }
-        target = Path(path)
-        # A temporary file is readable by its owner only, and keeps that when it takes the name.
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(plain, file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with atomic_open(path, secret=True) as file:
+            file.write(json.dumps(plain).encode())
 
     @one_at_a_time
     def load_checkpoint(self, path: str | os.PathLike[str]) -> PrivateAUCStream:

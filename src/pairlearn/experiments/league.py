@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.atomic import atomic_open
 from pairlearn.data.errors import DataError
 
 __all__ = [
@@ -317,7 +318,8 @@ def draw(results: Sequence[Result], ours: str, rival: str, path: Path) -> None:
     axes.set_yticks(range(len(order)), order, fontsize=7)
     axes.set_xlabel(f"test AUC of AUCClassifier() minus {rival}; bars: two standard errors")
     figure.tight_layout()
-    figure.savefig(path)
+    with atomic_open(path) as out:
+        figure.savefig(out, format=path.suffix[1:] or "png")
     plt.close(figure)
 
 

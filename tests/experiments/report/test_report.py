@@ -334,3 +334,19 @@ def test_every_method_is_explained():
     lines = [explain(name) for name in method_names()]
     assert len(set(lines)) == len(lines)
     assert "import path" in explain("of my own")
+
+
+def test_a_page_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
+    """A disk that is full while a report is written again leaves the report that was there."""
+    table = Table("Numbers", name="numbers", columns=["n"], rows=[["1"]])
+    page = Page("Report", introduction="", parts=[table])
+    write_page(page, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_page(page, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.atomic import atomic_open
 from pairlearn.data.preparation import prepare
 from pairlearn.data.splits import Split, random_split, repeated_folds
 from pairlearn.experiments.comparison.curve_points import coefficients, curves_on
@@ -140,10 +141,8 @@ class ArrayFiles:
         for part, array in {**parts, "y": np.asarray(y)}.items():
             path = self._file(part)
             if not path.exists():
-                partial = path.with_suffix(".partial")
-                with partial.open("wb") as out:
+                with atomic_open(path) as out:
                     np.save(out, array)
-                os.replace(partial, path)
 
     def n_features(self) -> int:
         """Return the number of features."""

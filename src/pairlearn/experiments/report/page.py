@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import csv
 import html
+import io
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pairlearn.atomic import atomic_write
 from pairlearn.spreadsheet import defused
 
 __all__ = ["Cell", "Facts", "Figure", "Page", "Part", "Table", "Text", "write_page"]
@@ -213,7 +215,7 @@ def write_page(page: Page, folder: str | Path) -> Path:
         + f"\n</main>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n"
     )
     target = folder / "index.html"
-    target.write_text(text, encoding="utf-8")
+    atomic_write(target, text.encode())
     return target
 
 
@@ -288,7 +290,8 @@ def _write_csv(part: Table | Figure, path: Path) -> None:
         columns = part.columns
         cells = [[e if isinstance(e, Cell) else Cell(e) for e in row] for row in part.rows]
         rows = [[c.text if c.value is None else c.value for c in row] for row in cells]
-    with path.open("w", newline="", encoding="utf-8") as out:
-        writer = csv.writer(out)
-        for row in (columns, *rows):
-            writer.writerow([defused(cell) if isinstance(cell, str) else cell for cell in row])
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    for row in (columns, *rows):
+        writer.writerow([defused(cell) if isinstance(cell, str) else cell for cell in row])
+    atomic_write(path, out.getvalue().encode())
