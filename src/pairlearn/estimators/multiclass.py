@@ -22,7 +22,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -43,14 +42,14 @@ from pairlearn.estimators.exact import threads
 from pairlearn.estimators.examples import product, validate_data
 from pairlearn.estimators.scaling import Scaling, scaled_rows
 from pairlearn.estimators.storage import Storable, register_storable
-from pairlearn.estimators.weights import chunk_weights
+from pairlearn.estimators.weights import chunk_weights, example_weights
 from pairlearn.losses import SquaredHinge
 from pairlearn.metrics import HandTill
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.batch import PairObjective
 from pairlearn.solvers.rows import Rows, as_rows
-from pairlearn.validation import check_fraction, check_generator, check_weights
+from pairlearn.validation import check_fraction, check_generator
 
 __all__ = ["MulticlassAUCClassifier"]
 
@@ -219,12 +218,9 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
                 f"y must hold at least two classes, got 1 class ({classes.tolist()[0]!r}); there "
                 "is no pair to tell apart."
             )
-        weight = np.ones(len(labels))
-        if sample_weight is not None:
-            weight = check_weights(sample_weight, len(labels), name="sample_weight")
-        if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, labels)
-            check_weights(weight, len(labels), name="class_weight")
+        weight = example_weights(sample_weight, self.class_weight, labels)
+        if not len(weight):
+            weight = np.ones(len(labels))
         empty = np.bincount(codes, weight) == 0.0
         if empty.any():
             raise ValueError(

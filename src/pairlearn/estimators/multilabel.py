@@ -192,9 +192,8 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
                 f"X has {d} features, more than {MOST_FEATURES}, for which labels are not solved "
                 "in closed form; use MultiOutputClassifier(AUCClassifier())."
             )
-        weight = np.ones(n)
-        if sample_weight is not None:
-            weight = check_weights(sample_weight, n, name="sample_weight")
+        counts = chunk_weights(sample_weight, n)
+        weight = counts if len(counts) else np.ones(n)
         with_label = weight @ labels
         for k in np.flatnonzero((with_label == 0.0) | (with_label == weight.sum())).tolist():
             has = "every" if with_label[k] else "no"
@@ -202,7 +201,7 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
                 f"{has} example (of positive weight) has label {k}; there is no pair to tell "
                 "apart: leave the column out."
             )
-        scaling, rows = scaled_rows(self.scaling, given, chunk_weights(sample_weight, n))
+        scaling, rows = scaled_rows(self.scaling, given, counts)
         rows = in_float64(rows)
         rng = check_generator(self.random_state)
         n_folds = min(max(round(1.0 / self.validation_fraction), 2), n)

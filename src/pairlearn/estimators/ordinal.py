@@ -156,9 +156,8 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         check_classification_targets(labels)
         classes = self._ordered(labels)
         codes = _codes(classes, labels)
-        weight = np.ones(len(labels))
-        if sample_weight is not None:
-            weight = check_weights(sample_weight, len(labels), name="sample_weight")
+        counts = chunk_weights(sample_weight, len(labels))
+        weight = counts if len(counts) else np.ones(len(labels))
         empty = np.bincount(codes, weight, minlength=len(classes)) == 0.0
         if empty.any():
             raise ValueError(
@@ -171,7 +170,7 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
                 f"X has {given.shape[1]} features, more than {MOST_FEATURES}, for which grades are "
                 "not put in order in closed form; use PairwiseRanker."
             )
-        scaling, rows = scaled_rows(self.scaling, given, chunk_weights(sample_weight, len(labels)))
+        scaling, rows = scaled_rows(self.scaling, given, counts)
         rows = in_float64(rows)
         rng = check_generator(self.random_state)
         held = [

@@ -18,6 +18,9 @@ __all__ = [
     "weigh",
 ]
 
+#: Between these the largest weight must lie where weights are taken as they are.
+_SMALLEST, _LARGEST = 1e-100, 1e100
+
 
 def weigh(
     sample_weight: ArrayLike | None, n: int
@@ -32,9 +35,9 @@ def weigh(
     >>> weigh([2.0, 2.0], 2)
     (None, array([], dtype=float64))
     """
-    weight = chunk_weights(sample_weight, n)
-    if not len(weight):
-        return None, weight
+    if sample_weight is None:
+        return None, np.empty(0)
+    weight = check_weights(sample_weight, n, name="sample_weight")
     keep = np.flatnonzero(weight)
     if not len(keep):
         raise ValueError(
@@ -50,7 +53,18 @@ def chunk_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     """Return the weights of a chunk as they are, empty if there are none."""
     if sample_weight is None:
         return np.empty(0)
-    return check_weights(sample_weight, n, name="sample_weight")
+    return _of_products(check_weights(sample_weight, n, name="sample_weight"), "sample_weight")
+
+
+def _of_products(weight: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """Return the weights if products of two of them, and sums of these, are numbers above zero."""
+    largest = float(weight.max(initial=0.0))
+    if largest and not _SMALLEST <= largest <= _LARGEST:
+        raise ValueError(
+            f"the largest {name} must lie between {_SMALLEST:g} and {_LARGEST:g}, got "
+            f"{largest:g}; divide all weights by the same number."
+        )
+    return weight
 
 
 def example_weights(
@@ -64,7 +78,7 @@ def example_weights(
     if sample_weight is None and class_weight is None:
         return np.empty(0)
     given = np.ones(len(labels)) if sample_weight is None else sample_weight
-    weight = check_weights(given, len(labels), name="sample_weight")
+    weight, name = check_weights(given, len(labels), name="sample_weight"), "sample_weight"
     if class_weight is not None:
         from sklearn.utils.class_weight import compute_sample_weight
 
@@ -72,7 +86,7 @@ def example_weights(
             weight = weight * compute_sample_weight(class_weight, labels)
         name = "class_weight" if sample_weight is None else "class_weight times sample_weight"
         weight = check_weights(weight, len(labels), name=name)
-    return weight
+    return _of_products(weight, name)
 
 
 def opposite_pair_weights(

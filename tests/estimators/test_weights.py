@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The size of weights changes nothing in a fit, or is refused."""
+
+import numpy as np
+import pytest
+
+from pairlearn import (
+    AUCClassifier,
+    EntropyRegressor,
+    MetricLearner,
+    MultilabelAUCClassifier,
+    OrdinalAUCClassifier,
+    PairwiseRanker,
+)
+
+N = 90
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 3))
+Y = (X[:, 0] + RNG.normal(size=N) > 0.5).astype(int)
+GRADES = np.digitize(X[:, 0], [-0.5, 0.5])
+QUERIES = np.arange(N) // 10
+WEIGHT = RNG.uniform(1, 2, N)
+
+FITS = {
+    "auto": lambda w: AUCClassifier(random_state=0).fit(X, Y, sample_weight=w),
+    "sgd": lambda w: AUCClassifier(solver="sgd", random_state=0).fit(X, Y, sample_weight=w),
+    "square": lambda w: AUCClassifier(loss="square", random_state=0).fit(X, Y, sample_weight=w),
+    "push": lambda w: AUCClassifier(objective="push", random_state=0).fit(X, Y, sample_weight=w),
+    "hats": lambda w: AUCClassifier(features="hats", random_state=0).fit(X, Y, sample_weight=w),
+    "classes": lambda w: AUCClassifier(random_state=0).fit(X, GRADES, sample_weight=w),
+    "ordinal": lambda w: OrdinalAUCClassifier(random_state=0).fit(X, GRADES, sample_weight=w),
+    "multilabel": lambda w: MultilabelAUCClassifier(random_state=0).fit(
+        X, np.column_stack([Y, X[:, 1] > 0]), sample_weight=w
+    ),
+    "ranker": lambda w: PairwiseRanker(random_state=0).fit(X, GRADES, qid=QUERIES, sample_weight=w),
+    "metric": lambda w: MetricLearner(random_state=0).fit(X, Y, sample_weight=w),
+    "entropy": lambda w: EntropyRegressor(random_state=0).fit(X, X[:, 0], sample_weight=w),
+}
+#: These divide weights by the largest before anything else.
+ANY_SIZE = {"ranker", "metric", "entropy"}
+
+
+def learned(model):
+    return model.components_ if isinstance(model, MetricLearner) else model.coef_
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_their_size_changes_nothing(name):
+    expected = learned(FITS[name](WEIGHT))
+    for size in (1e-100, 1e-9, 1e9, 5e99):
+        found = learned(FITS[name](size * WEIGHT))
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("size", [3e-320, 1e-160, 1e160, 5e307])
+@pytest.mark.parametrize("name", FITS)
+def test_beyond_products_they_are_refused(name, size):
+    if name in ANY_SIZE and size > 1e-300:
+        assert np.isfinite(learned(FITS[name](size * WEIGHT))).all()
+    elif name not in ANY_SIZE:
+        with pytest.raises(ValueError, match="divide all weights by the same number"):
+            FITS[name](size * WEIGHT)
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e160])
+def test_streams_and_weights_of_classes(size):
+    with pytest.raises(ValueError, match="largest sample_weight must lie between"):
+        AUCClassifier().partial_fit(X, Y, classes=[0, 1], sample_weight=size * WEIGHT)
+    with pytest.raises(ValueError, match="largest class_weight must lie between"):
+        AUCClassifier(class_weight={0: size, 1: size}).fit(X, Y)
