@@ -115,7 +115,10 @@ def check_vector(name: str, value: ArrayLike, length: int) -> NDArray[np.float64
 
 def check_labels(y: ArrayLike, n: int) -> NDArray[np.float64]:
     """Return `y` as a finite float vector with one entry for each of `n` examples."""
-    labels = np.ascontiguousarray(real_array("y", y), dtype=np.float64)
+    try:
+        labels = np.ascontiguousarray(real_array("y", y), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"y must hold numbers: {error}") from error
     if labels.ndim != 1 or len(labels) != n:
         raise ValueError(
             f"y must hold one number for each of the {n} rows of X, got shape {labels.shape}."

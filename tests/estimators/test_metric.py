@@ -336,8 +336,13 @@ def test_bad_pairs():
         MetricLearner().fit([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0]]], [1, -1])
     with pytest.raises(ValueError, match="All pairs are similar"):
         MetricLearner().fit(pairs, np.ones(40))
-    with pytest.raises(ValueError, match="needs at least 2 pairs"):
-        MetricLearner().fit(pairs[:1], [-1])
+    with pytest.raises(ValueError, match="All pairs are dissimilar"):
+        MetricLearner().fit(pairs, -np.ones(40))
+    with (
+        pytest.warns(UserWarning, match="unique classes"),
+        pytest.raises(ValueError, match="40 labels for 40 examples"),
+    ):
+        MetricLearner().fit(pairs[:, 0], np.arange(40))
     with pytest.raises(ValueError, match="one label for each of 40 pairs"):
         MetricLearner().fit(pairs, similar[:-1])
     with pytest.raises(ValueError, match=r"similar .* and dissimilar"):

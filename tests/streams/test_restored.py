@@ -13,6 +13,7 @@ import scipy.sparse
 
 from pairlearn.estimators.auc import AUCClassifier
 from pairlearn.estimators.entropy import EntropyRegressor
+from pairlearn.estimators.metric import MetricLearner
 from pairlearn.models.file import dump_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import (
@@ -231,6 +232,17 @@ def test_open_queries_are_those_of_the_buffer() -> None:
     for wrong in ({7: 0, 8: 5}, {7: -1}, {7: 0, 8: 1, 9: 2}, {7: 1, 8: 0}):
         with pytest.raises(ValueError, match="open queries"):
             source.restore({**state, "open": wrong})
+
+
+def test_numbers_of_labels_count_them() -> None:
+    model = MetricLearner(step_size=0.1)
+    model.partial_fit(np.eye(4), ["a", "b", "b", "c"])
+    state = model.stream_state()
+    assert state["codes"] == {"a": 0.0, "b": 1.0, "c": 2.0}
+    MetricLearner(step_size=0.1).restore_stream(state)
+    for wrong in ({"a": 0.0, "b": [1.0]}, {"a": 0.0, "b": 0.0}, {"a": 1.0}, [0.0, 1.0], None):
+        with pytest.raises(ValueError, match="numbers of labels"):
+            MetricLearner(step_size=0.1).restore_stream({**state, "codes": wrong})
 
 
 def test_a_buffer_is_as_long_as_its_pairing_remembers(saved: tuple[dict, dict]) -> None:

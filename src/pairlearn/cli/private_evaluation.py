@@ -19,6 +19,7 @@ def evaluate_privately(
     import numpy as np
 
     from pairlearn.cli.private_records import PublicFacts, read_rows
+    from pairlearn.cli.scoring import names_compared
     from pairlearn.models import load_model
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
     from pairlearn.privacy.evaluation import private_roc_auc
@@ -47,9 +48,11 @@ def evaluate_privately(
         table = np.nan_to_num(table)
     assert privacy.epsilon is not None
     assert privacy.delta is not None
+    with names_compared():
+        scores = model.decision_function(table)
     try:
         found = private_roc_auc(
-            rows.y, model.decision_function(table), epsilon=privacy.epsilon, delta=privacy.delta,
+            rows.y, scores, epsilon=privacy.epsilon, delta=privacy.delta,
             labels=facts.labels, confidence=confidence, ledger=privacy.open_ledger(),
         )  # fmt: skip
     except BudgetExceededError as error:

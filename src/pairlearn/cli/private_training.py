@@ -108,11 +108,10 @@ def train_privately(
 
     Nothing that is printed depends on the data except through the noise.
     """
-    import numpy as np
-
     from pairlearn.atomic import atomic_write
     from pairlearn.cli.private_records import read_facts, read_rows
     from pairlearn.cli.reading import schema_to_plain
+    from pairlearn.estimators.features_seen import see_columns
     from pairlearn.estimators.private_auc import PrivateAUCClassifier
     from pairlearn.models import write_model
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
@@ -140,7 +139,7 @@ def train_privately(
         model.fit(rows.X, rows.y, groups=rows.users)
     except BudgetExceededError as error:
         raise click.ClickException(str(error)) from None
-    model.feature_names_in_ = np.array(facts.features, dtype=object)
+    see_columns(model, facts.features)
     middle: dict[str | int, str | float] = {
         name: 0.5 * (low + high)
         for name, low, high in zip(facts.features, *model.bounds_.tolist(), strict=True)

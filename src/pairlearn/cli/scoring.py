@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from pairlearn.streams import Reader
 
-__all__ = ["Scored", "odd_lines", "open_for", "probabilities_of", "score_chunks"]
+__all__ = ["Scored", "names_compared", "odd_lines", "open_for", "probabilities_of", "score_chunks"]
 
 
 @dataclass(frozen=True)
@@ -70,22 +71,26 @@ def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: boo
     return reader
 
 
+@contextlib.contextmanager
+def names_compared() -> Iterator[None]:
+    """Let a model take rows without names: those of their columns have been compared before."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        yield
+
+
 def score_chunks(model: Any, reader: Reader) -> Iterator[Scored]:
     """Yield the scores, predictions or images of each chunk, by the problem of the model."""
     score = getattr(model, kind_of(model).scorer)
     for chunk in reader:
-        with warnings.catch_warnings():
-            # the names have been compared once for all
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
+        with names_compared():
             scores = score(chunk.X)
         yield Scored(chunk.lines, scores, chunk.y, chunk.qid, chunk.X, chunk.position.offset)
 
 
 def probabilities_of(model: Any, scored: Scored) -> Any:
     """Return the probabilities of the classes for the rows of a chunk."""
-    with warnings.catch_warnings():
-        # the names have been compared once for all
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
+    with names_compared():
         return model.predict_proba(scored.X)
 
 

@@ -274,15 +274,7 @@ class MetricLearner(
         assert isinstance(scaled, DenseRows)
         data = Examples(scaled.X, y, data.weight)
         rows = data.rows
-        if paired and (y[::2] == y[1::2]).all():
-            raise ValueError(
-                "All pairs are similar: without dissimilar pairs the best metric is zero. Add some."
-            )
-        if not paired and len(np.unique(y)) < 2:
-            raise ValueError(
-                "y has one kind of labels (1 class): without different labels the best metric is "
-                "zero. Add examples of another label."
-            )
+        _check_both_kinds(y, paired)
         rng = check_generator(self.random_state)
         n = len(y) // (2 if paired else 1)
         training = Training(
@@ -400,6 +392,33 @@ class MetricLearner(
         """Return the distance as a function of two vectors, see `MetricMixin.get_metric`."""
         found = super().get_metric()
         return found if self._stored_map() is None else replace(found, features=self.features_)
+
+
+def _check_both_kinds(y: Vector, paired: bool) -> None:
+    """Refuse labels or pairs that say only what is near, or only what is far."""
+    if paired:
+        similar = y[::2] == y[1::2]
+        if similar.all():
+            raise ValueError(
+                "All pairs are similar: without dissimilar pairs the best metric is zero. Add some."
+            )
+        if not similar.any():
+            raise ValueError(
+                "All pairs are dissimilar: without similar pairs every metric is better the "
+                "longer its distances. Add some."
+            )
+        return
+    n_labels = len(np.unique(y))
+    if n_labels < 2:
+        raise ValueError(
+            "y has one kind of labels (1 class): without different labels the best metric is "
+            "zero. Add examples of another label."
+        )
+    if n_labels == len(y):
+        raise ValueError(
+            f"y has {n_labels} labels for {n_labels} examples, as numbers of rows have: no two "
+            "examples are similar, and every metric is better the longer its distances. Check y."
+        )
 
 
 def _weighted(rows: Vector, y: Vector, paired: bool, sample_weight: ArrayLike | None) -> Examples:

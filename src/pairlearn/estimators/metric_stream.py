@@ -250,7 +250,7 @@ class MetricStream(MetricParameters):
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
-            self._codes = dict(state["codes"])
+            self._codes = _checked_codes(state["codes"])
             step_size = check_positive("the saved step_size", state["step_size"])
             paired = bool(state["paired"])
             self.features_ = Identity().fit(np.zeros((1, self.n_features_in_)))
@@ -291,6 +291,14 @@ class MetricStream(MetricParameters):
     def _forget_threshold(self) -> None:
         if hasattr(self, "threshold_"):
             del self.threshold_
+
+
+def _checked_codes(saved: Any) -> dict[Any, float]:
+    """Return the number of each label: 0, 1, 2 and so on, in the order of their arrival."""
+    codes = dict(saved) if isinstance(saved, Mapping) else {}
+    if codes != saved or list(codes.values()) != list(range(len(codes))):
+        raise ValueError("the saved numbers of labels do not count them from 0.")
+    return codes
 
 
 def _checked_waiting(saved: Any, d: int) -> list[tuple[Vector, Vector, Vector]]:

@@ -225,11 +225,6 @@ def choose_step_size(
 
 def held_out_masks(n: int, fraction: float, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
     """Return which of n examples (pairs) to hold out: once, or three parts in turn."""
-    if n < 2:
-        raise ValueError(
-            "The choice of the step size holds out a part of the data, which needs at least 2 "
-            "pairs; got 1. Give step_size as a number."
-        )
     order = rng.permutation(n)
     if fraction * n >= _ENOUGH:
         parts = [order[: round(fraction * n)]]

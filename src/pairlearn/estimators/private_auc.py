@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.examples import product, refuse_overflow
+from pairlearn.estimators.features_seen import check_columns, column_names, see_columns
 from pairlearn.estimators.private_mixin import PrivacyWarning, PrivateMixin
 from pairlearn.estimators.storage import register_storable
 from pairlearn.features import FeatureMap, Identity
@@ -122,6 +123,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         Lower and upper bounds that examples are clipped to: the public ones, or those released.
     certificate_ : Certificate
         What is promised, and on which facts it rests.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if X had any: as public as their number, and compared in `predict`.
     n_features_in_ : int
         Number of features.
 
@@ -230,13 +233,14 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         PrivateAUCClassifier
             The fitted estimator.
         """
-        rows = self._table(X)
+        rows, names = self._table(X), column_names(X)
         mechanism = get_mechanism(self.mechanism)
         y = self._signs(y, len(rows))
         fit, setting, noise, cautions = self._learn(mechanism, rows, y, groups)
         self._warn(cautions)
         unit = "example" if groups is None else "user"
         self._publish(fit, mechanism, setting, noise, cautions, unit)
+        see_columns(self, names)
         return self
 
     def fit_by_releases(
@@ -295,6 +299,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self._warn(cautions)
         self.bounds_ = np.stack([setting.lower, setting.upper])
         self._publish(fit, mechanism, setting, noise, cautions, facts=facts)
+        see_columns(self, None)
         return self
 
     def _publish(
@@ -344,6 +349,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             Scores; larger means more likely positive.
         """
         check_is_fitted(self, "coef_")
+        check_columns(self, X)
         rows = self._within_bounds(X)
         if not isinstance(self.features_, Identity):
             rows = self.features_.transform(rows)

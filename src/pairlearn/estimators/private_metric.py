@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from pairlearn.estimators.features_seen import check_columns, column_names, see_columns
 from pairlearn.estimators.metric_mixin import MetricMixin, check_pairs
 from pairlearn.estimators.metric_start import components_of
 from pairlearn.estimators.private_mixin import PrivateMixin
@@ -95,6 +96,8 @@ class PrivateMetricLearner(
         Lower and upper bounds that examples are clipped to: the public ones, or those released.
     features_ : FeatureMap
         The identity: a private metric is one of the features as they are.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if X had any: as public as their number, and compared in `transform`.
     n_features_in_ : int
         Number of features.
 
@@ -194,7 +197,7 @@ class PrivateMetricLearner(
         PrivateMetricLearner
             The fitted estimator.
         """
-        rows = self._table(X)
+        rows, names = self._table(X), column_names(X)
         mechanism = self._mechanism()
         fit, setting, noise, cautions = self._learn(mechanism, rows, self._codes(y, len(rows)))
         self._warn(cautions)
@@ -208,6 +211,7 @@ class PrivateMetricLearner(
             warnings=cautions,
         )
         self.n_features_in_ = setting.n_features
+        see_columns(self, names)
         standard = components_of(MahalanobisScore(), fit.direction, setting.n_features)
         self.components_ = standard / setting.unit
         self._n_features_out = len(self.components_)
@@ -230,6 +234,7 @@ class PrivateMetricLearner(
         return np.where(codes < 0, np.nan, codes)
 
     def _rows(self, X: Any) -> Vector:
+        check_columns(self, X)
         return self._within_bounds(X)
 
     def _pairs(self, pairs: Any) -> Vector:

@@ -212,7 +212,10 @@ class PrivateMixin(Storable):
         }
 
     def _table(self, X: Any) -> Vector:
-        """Return examples as numbers, read cell by cell (`privacy.records`)."""
+        """Return examples as numbers, read cell by cell (`privacy.records`).
+
+        Whether columns have names, and which, is as public as their number.
+        """
         return read_table(X, n_features=self.public_width())
 
     def public_width(self) -> int | None:

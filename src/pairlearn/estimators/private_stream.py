@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.atomic import atomic_open
+from pairlearn.estimators.features_seen import restored_columns
 from pairlearn.estimators.private_running import PrivateRunning
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
@@ -177,6 +178,7 @@ class PrivateAUCStream(PrivateRunning):
             "previous": None if state.previous is None else state.previous.tolist(),
             "previous_sign": state.previous_sign,
             "n_seen": state.n_seen,
+            "feature_names": None if self._columns is None else list(self._columns),
         }
         with atomic_open(path, secret=True) as file:
             file.write(json.dumps(plain).encode())
@@ -211,9 +213,11 @@ class PrivateAUCStream(PrivateRunning):
         n_seen = restored_count(plain, "n_seen", maximum=self._most_examples())
         previous = _restored(plain, "previous", len(w)) if n_seen else None
         sign = restored_number(plain, "previous_sign", low=-1.0, high=1.0)
+        columns = restored_columns(plain, len(w))
         self._forget()
         state = Pass(w, previous, sign, n_seen)
         self._begin(state, plain["public"], len(w))
+        self._columns = columns
         return self
 
     def _learner(self) -> SinglePass:

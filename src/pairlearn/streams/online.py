@@ -167,14 +167,14 @@ class OnlineLearner:
         OnlineLearner
             Itself.
         """
-        return self.learn_many(np.asarray(x)[np.newaxis], np.array([y]))
+        return self.learn_many(_row_of(x), np.array([y]))
 
     def learn_many(self, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None) -> OnlineLearner:
         """Learn from a chunk of examples, in the order of its rows.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (m, d)
+        X : array-like, sparse matrix or data frame of shape (m, d)
             Examples.
         y : array-like of shape (m,)
             Labels.
@@ -186,10 +186,10 @@ class OnlineLearner:
         OnlineLearner
             Itself. A chunk that fails is not learned, but for the part before a restart.
         """
-        if not hasattr(X, "tocsr"):
+        if hasattr(X, "tocsr"):
+            X = X if X.format == "csr" else X.tocsr()
+        elif not hasattr(X, "columns"):  # a frame has names, which the model compares
             X = np.asarray(X)
-        elif X.format != "csr":
-            X = X.tocsr()
         labels = np.asarray(y)
         queries = None if qid is None else np.asarray(qid)
         if labels.shape != (X.shape[0],):
@@ -281,7 +281,7 @@ class OnlineLearner:
 
     def predict_one(self, x: ArrayLike) -> Any:
         """Return the prediction for one example."""
-        return self.predict_many(np.asarray(x)[np.newaxis])[0].item()
+        return self.predict_many(_row_of(x))[0].item()
 
     def predict_proba_many(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities of both classes for the rows of X."""
@@ -289,7 +289,7 @@ class OnlineLearner:
 
     def predict_proba_one(self, x: ArrayLike) -> dict[Any, float]:
         """Return the probability of each class for one example."""
-        row = self.predict_proba_many(np.asarray(x)[np.newaxis])[0]
+        row = self.predict_proba_many(_row_of(x))[0]
         return dict(zip(self.model.classes_.tolist(), row.tolist(), strict=True))
 
     def score_many(self, X: Any) -> NDArray[np.float64]:
@@ -298,7 +298,7 @@ class OnlineLearner:
 
     def score_one(self, x: ArrayLike) -> float:
         """Return the decision value of one example."""
-        return float(self.score_many(np.asarray(x)[np.newaxis])[0])
+        return float(self.score_many(_row_of(x))[0])
 
     # ----------------------------------------------------------------------------- files
 
@@ -517,6 +517,15 @@ class OnlineLearner:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file with its provenance; see `Storable.save`."""
         self.model.save(path, provenance=self.provenance())
+
+
+def _row_of(x: ArrayLike) -> NDArray[Any]:
+    """Return one example as a table of one row."""
+    if isinstance(x, Mapping):
+        raise TypeError(
+            "an example is a vector of numbers here, got a mapping of names; use NamedLearner."
+        )
+    return np.asarray(x)[np.newaxis]
 
 
 def _check_same_classes(saved: NDArray[Any] | None, known: NDArray[Any] | None) -> None:

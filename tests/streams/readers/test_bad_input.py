@@ -198,6 +198,7 @@ def test_bad_arrays(tmp_path):
         ({"classes": (1, 1), "label": "y"}, "two or more different labels"),
         ({"classes": (1, "a"), "label": "y"}, "all texts or all numbers"),
         ({"classes": (0, 1)}, "without a label column"),
+        ({"categorical": ("city",)}, "categorical must be a mapping"),
     ],
 )
 def test_bad_schemas(options, message):
@@ -302,6 +303,17 @@ def test_a_nan_that_signals_is_refused_without_a_warning(tmp_path):
     [chunk] = reader
     assert chunk.lines.tolist() == [1, 3]
     assert reader.position.refusals.count == 1
+
+
+def test_decimal_numbers_of_a_damaged_type(tmp_path):
+    whole = pa.array([1, 2, 1]).cast(pa.decimal128(25, 0))
+    a = pa.Array.from_buffers(pa.decimal128(25, 234), 3, whole.buffers())
+    table = pa.table({"a": a, "target": [0, 1, 1]})
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
+        writer.write_table(table)
+    reader = open_reader(tmp_path / "a.arrow", Schema(label="target", categorical={"a": 8}))
+    with pytest.raises(ReadError, match=r"column 'a' holds what is no number of its type decimal"):
+        list(reader)
 
 
 @pytest.mark.parametrize(

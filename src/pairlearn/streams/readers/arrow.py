@@ -322,7 +322,13 @@ class ArrowReader(Reader):
     def _codes(self, array: Any, j: int, checker: RowChecker) -> NDArray[np.int64]:
         if not self._pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
-        texts = [self._text(value) for value in array.dictionary]
+        try:
+            texts = [self._text(value) for value in array.dictionary]
+        except ArithmeticError:  # a decimal number of more digits than its type has
+            raise ReadError(
+                f"column {self.layout.names[j]!r} holds what is no number of its type "
+                f"{array.type.value_type}; write the file again."
+            ) from None
         table = np.array([self._code(j, text) for text in texts] + [-1], dtype=np.int64)
         indices = array.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
         codes: NDArray[np.int64] = table[indices]

@@ -111,6 +111,11 @@ class Schema:
             raise ReadError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}.")
         if self.unknown not in ("refuse", "ignore"):
             raise ReadError(f"unknown must be 'refuse' or 'ignore', got {self.unknown!r}.")
+        if not isinstance(self.categorical, Mapping):
+            raise ReadError(
+                "categorical must be a mapping, such as {'city': 64} for 64 hashed columns or "
+                f"{{'colour': ['red', 'blue']}}, got {self.categorical!r:.60}."
+            )
         for name in ("features", "missing_tokens", "classes"):
             value = getattr(self, name)
             if isinstance(value, str):
