@@ -132,6 +132,11 @@ def test_what_is_refused(tmp_path):
             EmbeddingLearner(**{**SMALL, "max_epochs": 1, **options}).fit(X, y)
     with pytest.raises(ValueError, match="y has one class"):
         EmbeddingLearner(**SMALL).fit(X, np.zeros(40))
+    with (
+        pytest.warns(UserWarning, match="unique classes"),
+        pytest.raises(ValueError, match="40 labels for as many examples"),
+    ):
+        EmbeddingLearner(**SMALL).fit(X, np.arange(40))
     EmbeddingLearner(2, **{**SMALL, "max_epochs": 1}).fit(X, y).save(tmp_path / "m.safetensors")
     with pytest.raises(ModelFileError, match="not of 'NeuralRanker'"):
         NeuralRanker.load(tmp_path / "m.safetensors")

@@ -174,6 +174,11 @@ class EmbeddingLearner(
             raise ValueError(
                 f"Pairs of different classes are needed, but y has one class: {classes.tolist()}."
             )
+        if len(classes) == len(labels):
+            raise ValueError(
+                f"Pairs of one class are needed, but y has {len(labels)} labels for as many "
+                "examples, as numbers of rows have. Check y."
+            )
         rng, device = check_generator(self.random_state), as_device(self.device)
         scaler = Standardiser.none(X.shape[1]).seen_with(X, weight)
         table, weights_of = Table(X, scaler, device), self._on(device, weight)
