@@ -245,6 +245,13 @@ def test_numbers_of_labels_count_them() -> None:
             MetricLearner(step_size=0.1).restore_stream({**state, "codes": wrong})
 
 
+def test_a_stream_begins_anew_only_where_it_forgets(saved: tuple[dict, dict]) -> None:
+    state = unpack(*copy.deepcopy(saved))
+    for wrong in ({"restart_due": True}, {"n_restarts": 1}):
+        with pytest.raises(ValueError, match="needs forget="):
+            make().restore({**state, **wrong})
+
+
 def test_a_buffer_is_as_long_as_its_pairing_remembers(saved: tuple[dict, dict]) -> None:
     plain, arrays = copy.deepcopy(saved)
     state = unpack(plain, arrays)
