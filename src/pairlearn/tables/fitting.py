@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError, Refusal, Refusals
-from pairlearn.streams.readers.schema import listed
+from pairlearn.streams.readers.schema import listed, short_name
 from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.columns import make_column
 from pairlearn.tables.encoding import TableEncoder
@@ -405,8 +405,8 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
         part = encoder.read(block, note)
         blame = encoder.refused(part)
         for k in np.flatnonzero(blame >= 0).tolist():
-            name = encoder.columns[blame[k]].name
-            refuse(block.source, int(block.lines[k]), f"column {name!r}: the value is missing")
+            name = short_name(encoder.columns[blame[k]].name)
+            refuse(block.source, int(block.lines[k]), f"column {name}: the value is missing")
         if (blame >= 0).any():
             good = blame < 0
             part, y = encoder.take(part, good), y[good]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
+from pairlearn.streams.readers.schema import short_name
 from pairlearn.tables.encoding import TableEncoder
 from pairlearn.tables.labels import query_numbers
 from pairlearn.tables.rows import BLOCK_ROWS, Block, no_column, open_table
@@ -174,7 +175,7 @@ class TableReader(Reader):
         if (blame >= 0).any():
             for k in np.flatnonzero(blame >= 0).tolist():
                 name = encoder.columns[blame[k]].name
-                reasons[int(kept[k])] = f"column {name!r}: the value is missing"
+                reasons[int(kept[k])] = f"column {short_name(name)}: the value is missing"
             part, kept = encoder.take(part, blame < 0), kept[blame < 0]
         refusals = self.position.refusals
         for k, reason in sorted(reasons.items()):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.byte_source import ByteSource
-from pairlearn.streams.readers.schema import listed, shown_kind
+from pairlearn.streams.readers.schema import listed, short_name, shown_kind
 from pairlearn.tables.layout import (
     filled_width,
     find_delimiter,
@@ -463,8 +463,8 @@ class ArrowTable:
             kind = schema.field(name).type
             if pyarrow.types.is_nested(kind):
                 raise ReadError(
-                    f"{path}: column {name!r} is {shown_kind(kind)}; take its parts out into "
-                    f"columns, or leave it out with --exclude {name!r}."
+                    f"{path}: column {short_name(name)} is {shown_kind(kind)}; take its parts "
+                    f"out into columns, or leave it out with --exclude {name!r}."
                 )
 
     def _damaged(self, error: BaseException) -> ReadError:

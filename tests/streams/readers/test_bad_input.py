@@ -375,3 +375,15 @@ def test_names_inside_of_a_type_stay_in_one_line(tmp_path):
     with pytest.raises(ReadError) as caught:
         open_table(tmp_path / "a.parquet", "parquet")
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_long_names_of_columns_are_cut_in_messages(tmp_path):
+    long = 5000 * "x"
+    text = f"{long},y\n?,1\n2,0\n".encode()
+    with pytest.raises(ReadError, match=r"no feature column 'a'") as error:
+        open_reader(io.BytesIO(text), Schema(label="y", features=["a"]), format="csv")
+    assert len(str(error.value)) < 300
+    reader = open_reader(io.BytesIO(text), Schema(label="y"), format="csv")
+    assert sum(len(chunk.X) for chunk in reader) == 1
+    assert reader.refusals.count == 1
+    assert len(reader.refusals.first[0].reason) < 200

@@ -20,7 +20,7 @@ from pairlearn.streams.readers.row_buffer import (
     RowChecker,
     chunk_rows_for,
 )
-from pairlearn.streams.readers.schema import Layout, Schema, listed, shown_kind
+from pairlearn.streams.readers.schema import Layout, Schema, listed, short_name, shown_kind
 
 __all__ = ["ArrowReader", "files_of"]
 
@@ -136,19 +136,19 @@ class ArrowReader(Reader):
                 content = kind.value_type if is_.is_dictionary(kind) else kind
                 if is_.is_nested(content):
                     raise ReadError(
-                        f"{self.files[index]}: column {name!r} is {shown_kind(kind)}, which has "
-                        "no levels; take its parts out into columns, or leave it out."
+                        f"{self.files[index]}: column {short_name(name)} is {shown_kind(kind)}, "
+                        "which has no levels; take its parts out into columns, or leave it out."
                     )
                 continue
             if not numeric and j == self.layout.label:
                 raise ReadError(
-                    f"{self.files[index]}: label {name!r} is {shown_kind(kind)}; list its values "
-                    "with classes=."
+                    f"{self.files[index]}: label {short_name(name)} is {shown_kind(kind)}; list "
+                    "its values with classes=."
                 )
             if not numeric and (j in self.layout.numbers or j == self.layout.qid):
                 raise ReadError(
-                    f"{self.files[index]}: column {name!r} is {shown_kind(kind)}, not a number; "
-                    "name it in categorical= or leave it out with features=."
+                    f"{self.files[index]}: column {short_name(name)} is {shown_kind(kind)}, not a "
+                    "number; name it in categorical= or leave it out with features=."
                 )
 
     def _fingerprint(self, index: int) -> str:
@@ -299,7 +299,7 @@ class ArrowReader(Reader):
             rows.has_missing |= np.isnan(rows.values).any(axis=1)
             for row, k in np.argwhere(np.isinf(rows.values)).tolist():
                 name = layout.names[layout.numbers[k]]
-                checker.mark(row, f"column {name!r}: the value is infinite or too large")
+                checker.mark(row, f"column {short_name(name)}: the value is infinite or too large")
         rows.take_in(n, any_missing, layout, checker)
         checker.flush()
         return rows
@@ -326,7 +326,7 @@ class ArrowReader(Reader):
             texts = [self._text(value) for value in array.dictionary]
         except ArithmeticError:  # a decimal number of more digits than its type has
             raise ReadError(
-                f"column {self.layout.names[j]!r} holds what is no number of its type "
+                f"column {short_name(self.layout.names[j])} holds what is no number of its type "
                 f"{array.type.value_type}; write the file again."
             ) from None
         table = np.array([self._code(j, text) for text in texts] + [-1], dtype=np.int64)
@@ -336,7 +336,7 @@ class ArrowReader(Reader):
             try:
                 RowBuffer.unknown(self.layout, j, texts[indices[row]])
             except RefusedFieldError as error:
-                checker.mark(row, f"column {self.layout.names[j]!r}: {error}")
+                checker.mark(row, f"column {short_name(self.layout.names[j])}: {error}")
         return codes
 
     def _text(self, scalar: Any) -> str:

@@ -20,7 +20,7 @@ from pairlearn.streams.readers.row_buffer import (
     chunk_rows_for,
     parse_number,
 )
-from pairlearn.streams.readers.schema import Layout, Schema, listed
+from pairlearn.streams.readers.schema import Layout, Schema, listed, short_name
 
 __all__ = ["CsvReader"]
 
@@ -307,7 +307,7 @@ class _Parser:
                 )
             else:
                 name = self._layout.names[detail] if detail < len(self._kinds) else "?"
-                checker.refuse(line, f"column {name!r}: text follows a closing quote")
+                checker.refuse(line, f"column {short_name(name)}: text follows a closing quote")
         any_missing = bool(state[records.N_MISSING])
         for row, j, begin, stop, quoted in self._deferred[: state[records.N_DEFERRED]].tolist():
             value = blocks.take(begin, stop)
@@ -316,5 +316,5 @@ class _Parser:
             try:
                 any_missing |= rows.settle(self._layout, row, j, value)
             except RefusedFieldError as error:
-                checker.mark(row, f"column {self._layout.names[j]!r}: {error}")
+                checker.mark(row, f"column {short_name(self._layout.names[j])}: {error}")
         rows.take_in(int(state[records.ROW]), any_missing, self._layout, checker)

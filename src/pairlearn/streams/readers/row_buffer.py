@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import Refusals
-from pairlearn.streams.readers.schema import Layout
+from pairlearn.streams.readers.schema import Layout, short_name
 from pairlearn.validation import check_count
 
 __all__ = [
@@ -170,8 +170,8 @@ class RowBuffer:
                 name = layout.names[blame[row]]
                 checker.mark(
                     begin + row,
-                    f"column {name!r}: the value is missing (missing=0 or missing='indicator' "
-                    "accepts it)",
+                    f"column {short_name(name)}: the value is missing (missing=0 or "
+                    "missing='indicator' accepts it)",
                 )
         if layout.label is not None:
             self._check_labels(begin, stop, layout, checker)

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.validation import check_count
 
-__all__ = ["Layout", "Schema", "bucket_of"]
+__all__ = ["Layout", "Schema", "bucket_of", "listed", "short_name", "shown_kind"]
 
 Missing = str | float
 MAX_LISTED = 12
+#: Letters of a name in a message.
+_LONGEST_NAME = 40
 
 _MASK = (1 << 64) - 1
 
@@ -53,9 +55,18 @@ def shown_kind(kind: Any) -> str:
     return ascii(str(kind))[1:-1][:60]
 
 
+def short_name(name: str) -> str:
+    """Return the name of a column in quotes: a file may have one of megabytes."""
+    return repr(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "...")
+
+
 def listed(names: Sequence[str]) -> str:
-    """Return column names for a message, cut after a dozen."""
-    shown = ", ".join(repr(name) for name in names[:MAX_LISTED])
+    """Return column names for a message, cut after a dozen, each after so many letters.
+
+    >>> listed(["age", 300 * "x"])
+    "'age', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
+    """
+    shown = ", ".join(map(short_name, names[:MAX_LISTED]))
     return shown + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
 
 
@@ -180,7 +191,7 @@ class Layout:
         self.label = None if schema.label is None else self._find(schema.label, "label")
         self.qid = None if schema.qid is None else self._find(schema.qid, "qid")
         if self.label is not None and self.label == self.qid:
-            raise ReadError(f"label and qid name the same column, {names[self.label]!r}.")
+            raise ReadError(f"label and qid name the same column, {short_name(names[self.label])}.")
         taken = {self.label, self.qid}
         if schema.features is None:
             chosen = [j for j in range(len(names)) if j not in taken]
@@ -188,7 +199,7 @@ class Layout:
             chosen = [self._find(name, "feature") for name in schema.features]
             for j, count in Counter(chosen).items():
                 if j in taken or count > 1:
-                    raise ReadError(f"column {names[j]!r} is used twice; list it once.")
+                    raise ReadError(f"column {short_name(names[j])} is used twice; list it once.")
         if not chosen:
             raise ReadError(f"{source} leaves no column for features; its columns: "
                             f"{listed(names)}.")  # fmt: skip
