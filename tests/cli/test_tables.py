@@ -378,3 +378,13 @@ def test_a_label_of_any_length_is_told_in_a_line(tmp_path, capsys, classes):
     found = capsys.readouterr()
     assert "xxx…" in found.out + found.err
     assert len(found.out + found.err) < 600
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_copies_of_rows_are_told(command, capsys):
+    rng = np.random.default_rng(0)
+    rows = [f"{x:.4f},{rng.normal():.4f},{int(x + rng.normal() > 0)}" for x in rng.normal(size=60)]
+    Path("a.csv").write_text("a,b,y\n" + "\n".join(2 * rows))
+    more = ["--methods", "ours,logistic", "--splits", "1"] if command == "compare" else []
+    out, err = call(capsys, command, "a.csv", "--label", "y", *more)
+    assert "60 of 120 rows are exact copies of others" in out + err

@@ -156,6 +156,7 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
     from pairlearn.data import Dataset
     from pairlearn.data.dataset import array_digest
     from pairlearn.tables import load_table
+    from pairlearn.tables.copies import copies_line
 
     form = format_of([name], reading)
     if form not in TABLES:
@@ -165,7 +166,8 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
     table = load_table(sources_of([name], form), table_options([name], reading, "auc"))
     if not as_json:
         click.echo("\n".join([f"{name}:", *decided_lines(table.plan, len(table.y)), ""]))
-    for line in [*([str(table.refusals)] if table.refusals.count else []), *table.odd.lines()]:
+    told = [*([str(table.refusals)] if table.refusals.count else []), *table.odd.lines()]
+    for line in [*told, *copies_line(table.X)]:
         click.echo(f"pairlearn: {line}", err=True)
     label = table.plan.encoder.label
     assert label is not None

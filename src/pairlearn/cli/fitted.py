@@ -35,7 +35,10 @@ def facts_of_fit(
     qid: Any = None,
 ) -> dict[str, Any]:
     """Return what is known of a fitted model, as plain values and, in "lines", as text."""
+    from pairlearn.tables.copies import copies_line
+
     facts: dict[str, Any] = {"rows": len(y)}
+    copies = copies_line(X)
     if not hasattr(model, "held_out_auc_"):
         measured = _held_out(model, X, y, qid, seed)
         if isinstance(measured, str):
@@ -44,7 +47,7 @@ def facts_of_fit(
             facts["held_out"] = measured
             said = ", ".join(f"{name.replace('_', ' ')} {v:.6g}" for name, v in measured.items())
             line = f"held out: {said} (a fifth of the data; the model is fitted to all rows)"
-        return {**facts, "lines": [line]}
+        return {**facts, "lines": [line, *copies]}
     if len(model.classes_) > 2:
         measured = _held_out_classes(model, X, y, seed)
         if isinstance(measured, str):
@@ -58,7 +61,7 @@ def facts_of_fit(
             )
         facts["settings"] = _settings(model)
         settings = ", ".join(f"{k} {v}" for k, v in facts["settings"].items())
-        return {**facts, "lines": [line, f"settings: {settings}"]}
+        return {**facts, "lines": [line, *copies, f"settings: {settings}"]}
     from pairlearn.estimators.held_out import held_out_auc
 
     lines: list[str] = []
@@ -75,6 +78,7 @@ def facts_of_fit(
             f"held-out AUC {interval.auc:.4f}, {100 * interval.confidence:g} % interval "
             f"[{interval.low:.4f}, {interval.high:.4f}] ({how}; the model is fitted to all rows)"
         )
+    lines += copies
     if model.choice_.features is not None:
         facts["features"] = model.choice_.features.reason
         lines.append(f"features: {model.choice_.features.reason}")
