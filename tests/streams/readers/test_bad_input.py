@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -387,3 +388,10 @@ def test_long_names_of_columns_are_cut_in_messages(tmp_path):
     assert sum(len(chunk.X) for chunk in reader) == 1
     assert reader.refusals.count == 1
     assert len(reader.refusals.first[0].reason) < 200
+
+
+def test_a_position_of_an_absurd_reader_is_refused_in_a_short_line():
+    reader = open_reader(io.BytesIO(b"a,y\n1,0\n2,1\n"), Schema(label="y"), format="csv")
+    with pytest.raises(ReadError, match="this is csv") as error:
+        reader.restore(replace(reader.position, format=5000 * "x"))
+    assert len(str(error.value)) < 300

@@ -238,7 +238,7 @@ class Reader(ABC):
     def _check_position(self, position: Position, fingerprint: str) -> None:
         if position.format != self.format:
             raise ReadError(
-                f"the saved position belongs to a {position.format} reader, this is "
+                f"the saved position belongs to a {position.format:.40} reader, this is "
                 f"{self.format}; open the data it was made from, or start again."
             )
         if position.shuffled:
