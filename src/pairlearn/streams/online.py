@@ -533,7 +533,9 @@ def _row_of(x: ArrayLike) -> NDArray[Any]:
 def _check_same_classes(saved: NDArray[Any] | None, known: NDArray[Any] | None) -> None:
     """Refuse a saved state of other labels than the learner, or its model, has."""
     if saved is not None and known is not None and not np.array_equal(saved, known):
-        raise ValueError(f"the saved classes are {saved.tolist()}, here they are {known.tolist()}.")
+        raise ValueError(
+            f"the saved classes are {saved.tolist()!r:.200}, here they are {known.tolist()!r:.200}."
+        )
 
 
 def _check_forget(forget: Any) -> int | str | None:
