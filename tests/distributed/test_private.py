@@ -233,3 +233,21 @@ def test_on_a_cluster(table, client, tmp_path):
     again = PrivateAUCClassifier.load(tmp_path / "model.safetensors")
     assert again.certificate_ == cluster.certificate_
     assert not again.certificate_.private
+
+
+@SIMULATED
+def test_frames_have_names_that_predictions_compare(table, client):
+    dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(table[0], columns=[f"x{k}" for k in range(table[0].shape[1])])
+    private = PrivateAUCClassifier(1.0, bounds=(-4, 6), random_state=3)
+    clf = DaskPrivateAUCClassifier(private, client=client).fit(
+        dd.from_pandas(X, npartitions=3), dd.from_pandas(pd.Series(table[1]), npartitions=3)
+    )
+    assert clf.model_.feature_names_in_.tolist() == list(X)
+    lazy = clf.decision_function(dd.from_pandas(X, npartitions=3))
+    np.testing.assert_allclose(
+        client.compute(lazy).result(), clf.model_.decision_function(X), rtol=1e-12
+    )
+    with pytest.raises(ValueError, match="names should match"):
+        clf.model_.decision_function(X[X.columns[::-1]])

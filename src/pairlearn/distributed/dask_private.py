@@ -100,6 +100,7 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
             model,
             trust=self.trust,
             key_file=self.key_file,
+            feature_names=parts.feature_names,
             progress=self.progress,
         )
         return self

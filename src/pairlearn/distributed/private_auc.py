@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from pairlearn.distributed.passes import Pass, Passes
 from pairlearn.distributed.private_sums import PartitionNoise, PrivateSums, TableForm
+from pairlearn.estimators.features_seen import see_columns
 from pairlearn.estimators.private_auc import PrivateAUCClassifier
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.base import PublicSetting
@@ -40,6 +41,7 @@ def train_private_auc(
     *,
     trust: str = "aggregator",
     key_file: str | os.PathLike[str] | None = None,
+    feature_names: Sequence[str] | None = None,
     progress: Callable[[int, str], None] | None = None,
 ) -> PrivateAUCClassifier:
     """Fit a `PrivateAUCClassifier` by passes over partitioned examples.
@@ -59,6 +61,8 @@ def train_private_auc(
         With trust="none" the name of a file of at least 32 secret random bytes, which workers read
         and nobody else does: the noise of a partition is a function of it, so that a task that is
         run again says the same.
+    feature_names : list of str, optional
+        Names of the columns, which are public; predictions compare them.
     progress : callable, optional
         Called before each pass with its number and what it is for.
 
@@ -102,9 +106,11 @@ def train_private_auc(
     counted = central or model.neighbours == "replace"
     n_rows, n_features = passes(TableForm(counted), "form of the table")
     releases = _Releases(passes, model.labels, noise, own)
-    return model.fit_by_releases(
+    model.fit_by_releases(
         releases.about, n_rows=n_rows, n_features=n_features, noise=noise, facts=releases.facts
     )
+    see_columns(model, feature_names)
+    return model
 
 
 class _Releases:

@@ -299,7 +299,6 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self._warn(cautions)
         self.bounds_ = np.stack([setting.lower, setting.upper])
         self._publish(fit, mechanism, setting, noise, cautions, facts=facts)
-        see_columns(self, None)
         return self
 
     def _publish(
