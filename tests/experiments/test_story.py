@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import csv
+import html
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_the_program_names_the_chapters(capsys):
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_every_chapter(name, tmp_path):
     said = []
-    text = tell(tmp_path, only=[name], say=said.append).read_text()
+    text = html.unescape(tell(tmp_path, only=[name], say=said.append).read_text())
     # a title, which may have a colon of its own, and a conclusion
     for part in said[0].split(": "):
         assert part.split("`")[0][:40] in text
