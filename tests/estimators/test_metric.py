@@ -317,6 +317,8 @@ def test_bad_parameters(settings, message):
         MetricLearner(**settings).fit(X, y)
 
 
+# scikit-learn of today says it, older ones do not
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_bad_pairs():
     X, y = task(n=60)
     pairs, similar = pairs_of(X, y, 40)
@@ -338,10 +340,7 @@ def test_bad_pairs():
         MetricLearner().fit(pairs, np.ones(40))
     with pytest.raises(ValueError, match="All pairs are dissimilar"):
         MetricLearner().fit(pairs, -np.ones(40))
-    with (
-        pytest.warns(UserWarning, match="unique classes"),
-        pytest.raises(ValueError, match="40 labels for 40 examples"),
-    ):
+    with pytest.raises(ValueError, match="40 labels for 40 examples"):
         MetricLearner().fit(pairs[:, 0], np.arange(40))
     with pytest.raises(ValueError, match="one label for each of 40 pairs"):
         MetricLearner().fit(pairs, similar[:-1])

@@ -119,6 +119,8 @@ def test_embeddings_from_a_stream():
         memory.partial_fit(X, y, classes=[0, 1]).partial_fit(X[:2], [0, 5])
 
 
+# scikit-learn of today says it, older ones do not
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_what_is_refused(tmp_path):
     X, y = make_moons(40, random_state=0)
     for options, message in [
@@ -132,10 +134,7 @@ def test_what_is_refused(tmp_path):
             EmbeddingLearner(**{**SMALL, "max_epochs": 1, **options}).fit(X, y)
     with pytest.raises(ValueError, match="y has one class"):
         EmbeddingLearner(**SMALL).fit(X, np.zeros(40))
-    with (
-        pytest.warns(UserWarning, match="unique classes"),
-        pytest.raises(ValueError, match="40 labels for as many examples"),
-    ):
+    with pytest.raises(ValueError, match="40 labels for as many examples"):
         EmbeddingLearner(**SMALL).fit(X, np.arange(40))
     EmbeddingLearner(2, **{**SMALL, "max_epochs": 1}).fit(X, y).save(tmp_path / "m.safetensors")
     with pytest.raises(ModelFileError, match="not of 'NeuralRanker'"):
