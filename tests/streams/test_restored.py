@@ -295,6 +295,15 @@ def test_a_learner_of_names_whose_average_would_be_beyond_all_numbers() -> None:
     state["stream"]["descent"]["w"] = np.full(2, 1e61)
     with pytest.raises(ValueError, match="saved coefficient is beyond"):
         NamedLearner(step_size=0.1).restore(state)
+    # In units of the scales it may be, where the user's is not: such a state was learned.
+    wide = NamedLearner(step_size=0.1)
+    for k in range(20):
+        wide.learn_one({"a": 1e4 * (k % 3), "b": 1.0}, k % 2 == 0)
+    state = wide.state()
+    state["stream"]["descent"]["w"] = np.array([1e62, 0.0])
+    restored = NamedLearner(step_size=0.1)
+    restored.restore(state)
+    assert np.abs(restored.state()["stream"]["descent"]["w"]).max() == 1e62
     # The same in a column that is constant, so that the user's coefficient is 0 whatever it says.
     state = learner.state()
     state["stream"]["descent"]["w"] = np.array([0.0, 1e155])

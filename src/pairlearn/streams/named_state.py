@@ -45,11 +45,13 @@ def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
     scale = restored_number(state, "scale", low=0.0, high=np.finfo(np.float64).max)
     if state["stream"] is not None:
         check_positive("the saved scale", scale)
-        # In units of the scales: a column that is constant shows nothing in the user's.
-        check_size(restored_array(state["stream"]["descent"], "w", (capacity,)))
+        # In units of the scales, which are at most twice the largest value: a column that is
+        # constant shows nothing in the user's.
+        w = restored_array(state["stream"]["descent"], "w", (capacity,))
+        check_size(w, 2.0 * LARGEST**2)
 
 
-def check_size(saved: NDArray[np.float64]) -> None:
+def check_size(saved: NDArray[np.float64], largest: float = LARGEST) -> None:
     """Refuse coefficients of a file that learning would not have let pass."""
-    if np.abs(saved).max() > LARGEST:
-        raise ValueError(f"a saved coefficient is beyond {LARGEST:g}.")
+    if np.abs(saved).max() > largest:
+        raise ValueError(f"a saved coefficient is beyond {largest:g}.")
