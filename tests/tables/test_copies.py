@@ -28,14 +28,16 @@ def test_categories_are_alike_by_chance(kind):
     X = (rng.random((500, 6)) < 0.3).astype(float)
     assert len(np.unique(X, axis=0)) < 70
     assert n_copies(kind(X)) == 0
-    ages = rng.integers(20, 60, size=500)
-    assert n_copies(kind(np.column_stack([X, ages]))) == 0
+    ages, heights = rng.integers(20, 60, size=500), rng.integers(150, 200, size=500)
+    assert n_copies(kind(ages[:, None])) == 0
+    for more in (X, X[:, :1], heights[:, None]):
+        assert n_copies(kind(np.column_stack([ages, more]))) == 0
 
 
 def test_a_zero_has_one_sign_and_columns_their_places():
-    X = np.random.default_rng(0).normal(size=(100, 2))
-    X[:, 1] = 0.0
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    X[:, 2] = 0.0
     Y = X.copy()
-    Y[:, 1] = -0.0
+    Y[:, 2] = -0.0
     assert n_copies(np.concatenate([X, Y])) == 100
     assert n_copies(np.concatenate([X, X[:, ::-1]])) == 0

@@ -4,7 +4,7 @@
 A table that was exported twice, or joined so that rows multiply, has copies of a row among those
 that are trained on and those that are held out; what is measured on the latter is too good. Rows
 of few categories are alike by chance, and nothing is wrong with them: copies are told only where
-some column has nearly as many values as there are different rows.
+two columns have values in great number, in which two rows do not agree by chance.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ __all__ = ["copies_line", "n_copies"]
 
 #: Copies below this share of the rows, or so few, are not worth a word.
 _SHARE, _FEW = 0.05, 10
-#: A column whose values are at least this share of the different rows is no category.
-_NEARLY_ALL = 0.25
+#: A column with at least so many values, and this share of the different rows, is no category; two
+#: of these are needed.
+_VALUES, _VALUE_SHARE, _COLUMNS = 20, 0.25, 2
 
 
 def copies_line(X: Any) -> list[str]:
@@ -47,7 +48,8 @@ def n_copies(X: Any) -> int:
     copies = n - n_different
     if copies < max(_SHARE * n, _FEW):
         return 0
-    return copies if _most_values(X, _NEARLY_ALL * n_different) else 0
+    enough = max(_VALUES, _VALUE_SHARE * n_different)
+    return copies if _n_diverse(X, enough) >= _COLUMNS else 0
 
 
 def _keys(X: Any) -> NDArray[np.uint64]:
@@ -73,14 +75,13 @@ def _mixed(values: NDArray[Any], mark: Any) -> NDArray[np.uint64]:
     return np.asarray(z ^ (z >> np.uint64(31)))
 
 
-def _most_values(X: Any, enough: float) -> bool:
-    """Whether some column has at least so many values."""
+def _n_diverse(X: Any, enough: float) -> int:
+    """Return how many columns have at least so many values."""
     if not hasattr(X, "indptr"):
-        return any(len(np.unique(X[:, j])) >= enough for j in range(X.shape[1]))
+        return sum(len(np.unique(X[:, j])) >= enough for j in range(X.shape[1]))
     by_column = X.tocsc()
-    long = np.flatnonzero(np.diff(by_column.indptr) >= enough - 1)
-    for j in long.tolist():
+    count = 0
+    for j in np.flatnonzero(np.diff(by_column.indptr) >= enough - 1).tolist():
         own = by_column.data[by_column.indptr[j] : by_column.indptr[j + 1]]
-        if len(np.unique(own)) >= enough:
-            return True
-    return False
+        count += len(np.unique(own)) + (len(own) < X.shape[0]) >= enough
+    return count
