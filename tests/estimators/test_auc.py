@@ -28,10 +28,13 @@ from pairlearn import (
     Problem,
     RandomPair,
     SmoothedHinge,
+    SquaredHinge,
     Uniform,
     roc_auc,
     scalar,
 )
+from pairlearn.estimators.exact import is_cheap
+from pairlearn.solvers.rows import as_rows
 
 
 def sample(n=300, d=5, seed=0):
@@ -249,6 +252,25 @@ def test_float32():
     assert not np.array_equal(single.coef_, model.coef_)
     assert np.array_equal(asked.coef_, single.coef_)
     assert quick(dtype=np.float64).fit(X.astype(np.float32), y).coef_.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "solver"),
+    [(300, 20, "exact"), (40, 20_000, "exact"), (500, 1_500, "exact"), (900, 990, "sgd")],
+)
+def test_wide_rows_are_solved_exactly(n, d, solver):
+    X = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    assert is_cheap(as_rows(X), y, SquaredHinge()) == (solver == "exact")
+
+
+def test_wide_rows_learn():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=60)
+    X, y = 0.3 * z[:, None] + rng.normal(size=(60, 1200)), (z > 0).astype(int)
+    model = AUCClassifier(random_state=0).fit(X[:40], y[:40])
+    assert model.solver_ == "exact"
+    assert model.score(X[40:], y[40:]) > 0.9
 
 
 # ------------------------------------------------------------------ callbacks, bar, interrupts
