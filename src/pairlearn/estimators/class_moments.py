@@ -25,9 +25,10 @@ __all__ = [
     "RIDGES",
     "ClassMoments",
     "check_ridge",
+    "compact",
     "deal_folds",
-    "in_float64",
     "matrix_of",
+    "n_unknowns",
     "scores_of",
     "to_user",
 ]
@@ -152,14 +153,35 @@ def scores_of(rows: Rows, coef: Vector) -> Vector:
     return np.asarray(matrix_of(rows) @ coef.T, dtype=np.float64)
 
 
-def in_float64(rows: Rows) -> Rows:
-    """Return dense rows in float64, in which moments are summed."""
+def n_unknowns(rows: Rows) -> int:
+    """Return of how many numbers a score of the rows consists, after `compact`."""
+    n, d = rows.shape
+    return d if isinstance(rows, CsrRows) else min(n, d)
+
+
+def compact(rows: Rows) -> tuple[Rows, Vector | None]:
+    """Return rows in float64, of no more columns than there are rows, and the basis of these.
+
+    With a ridge all coefficients lie in the space that the rows span. In an orthonormal basis of it
+    lengths and scores are what they were, and d columns are n: coefficients are ``w @ basis.T``.
+    Sparse rows stay as they are, and the basis of rows that are not wide is None.
+
+    >>> rows, basis = compact(DenseRows(np.array([[3.0, 0.0, 4.0]])))
+    >>> np.abs(rows.X), basis.shape
+    (array([[5.]]), (3, 1))
+    """
     if isinstance(rows, CsrRows):
-        return rows
-    return DenseRows(rows.X.astype(np.float64, copy=False))
+        return rows, None
+    X = rows.X.astype(np.float64, copy=False)
+    if X.shape[1] <= X.shape[0]:
+        return DenseRows(X), None
+    basis, coordinates = np.linalg.qr(X.T)
+    return DenseRows(np.ascontiguousarray(coordinates.T)), basis
 
 
-def to_user(coef: Vector, scaling: Any, given: Rows, rows: Rows) -> tuple[Vector, Vector]:
+def to_user(
+    coef: Vector, scaling: Any, given: Rows, rows: Rows, basis: Vector | None
+) -> tuple[Vector, Vector]:
     """Return coefficients in the units of the user, and by how much scores grow by that.
 
     Parameters
@@ -170,6 +192,8 @@ def to_user(coef: Vector, scaling: Any, given: Rows, rows: Rows) -> tuple[Vector
         What they were scaled by.
     given, rows : DenseRows or CsrRows
         The user's rows, and the scaled ones.
+    basis : ndarray of shape (d, n) or None
+        That of the scaled rows, see `compact`.
 
     Returns
     -------
@@ -178,9 +202,10 @@ def to_user(coef: Vector, scaling: Any, given: Rows, rows: Rows) -> tuple[Vector
     shift : ndarray of shape (k,)
         Scores of the user's rows less those of scaled rows: one number for each score.
     """
+    spread = coef if basis is None else coef @ basis.T
     if scaling is None:
-        return coef, np.zeros(len(coef))
-    user = np.array([scaling.to_user(w) for w in coef])
+        return spread, np.zeros(len(coef))
+    user = np.array([scaling.to_user(w) for w in spread])
     first = np.arange(1)
-    shift = scores_of(in_float64(given.take(first)), user)[0] - scores_of(rows.take(first), coef)[0]
+    shift = scores_of(given.take(first), user)[0] - scores_of(rows.take(first), coef)[0]
     return user, shift

@@ -138,7 +138,8 @@ def start_from(rows: Rows, y: Vector, init: Any, example_weight: Vector = _NO_WE
 def _least_squares(rows: Rows, y: Vector, weight: Vector, *, rough: bool = False) -> Vector:
     """Return the least-squares coefficients of least norm, with an intercept left out of them.
 
-    Rough ones come from the normal equations: half of the digits at a fraction of the cost.
+    Rough ones come from the normal equations, unless rows are wide: half of the digits at a
+    fraction of the cost.
     """
     share = weight / weight.sum()
     root = np.sqrt(weight)
@@ -146,7 +147,7 @@ def _least_squares(rows: Rows, y: Vector, weight: Vector, *, rough: bool = False
     if isinstance(rows, DenseRows):
         X = rows.X.astype(np.float64, copy=False)
         centred = root[:, None] * (X - share @ X)
-        if rough:
+        if rough and X.shape[1] < X.shape[0]:
             target, centred = centred.T @ target, centred.T @ centred
         return np.asarray(np.linalg.lstsq(centred, target, rcond=None)[0])
     return _least_squares_csr(rows, target, share, root)

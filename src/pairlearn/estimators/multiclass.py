@@ -32,8 +32,9 @@ from pairlearn.estimators.class_moments import (
     MOST_FEATURES,
     ClassMoments,
     check_ridge,
+    compact,
     deal_folds,
-    in_float64,
+    n_unknowns,
     scores_of,
     to_user,
 )
@@ -227,7 +228,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
                 f"sample_weight or class_weight is zero for every example of class "
                 f"{classes[empty].tolist()[0]!r}; leave the class out of y, or give it weight."
             )
-        if given.shape[1] > MOST_FEATURES:
+        if n_unknowns(given) > MOST_FEATURES:
             raise ValueError(
                 f"X has {given.shape[1]} features, more than {MOST_FEATURES}, for which pairs of "
                 "classes are not solved in closed form; use OneVsOneClassifier(AUCClassifier())."
@@ -235,7 +236,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         # Weights of classes say nothing about units.
         counts = chunk_weights(sample_weight, len(labels))
         scaling, rows = scaled_rows(self.scaling, given, counts, mapped=mapped)
-        rows = in_float64(rows)
+        rows, basis = compact(rows)
         rng = check_generator(self.random_state)
         folds = deal_folds(codes, weight, self.validation_fraction, rng)
         n_classes = len(classes)
@@ -272,7 +273,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             if self.loss == "squared_hinge" or value.auc > best.auc:
                 best, self.loss_, out_of_fold = value, "squared_hinge", hinge
                 coef = self._minimise(rows, codes, weight, coef)
-        coef, shift = to_user(coef, scaling, given, rows)
+        coef, shift = to_user(coef, scaling, given, rows, basis)
         held = np.concatenate(tests)
         held_scores = np.concatenate(out_of_fold)
         sigmoids = self._sigmoids(codes[held], weight[held], held_scores)

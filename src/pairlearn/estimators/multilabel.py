@@ -23,8 +23,9 @@ from pairlearn.estimators.class_moments import (
     MOST_FEATURES,
     ClassMoments,
     check_ridge,
-    in_float64,
+    compact,
     matrix_of,
+    n_unknowns,
     scores_of,
     to_user,
 )
@@ -187,7 +188,7 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         n, d = given.shape
         if len(labels) != n:
             raise ValueError(f"X has {n} examples and y has {len(labels)} rows; give one for each.")
-        if d > MOST_FEATURES:
+        if n_unknowns(given) > MOST_FEATURES:
             raise ValueError(
                 f"X has {d} features, more than {MOST_FEATURES}, for which labels are not solved "
                 "in closed form; use MultiOutputClassifier(AUCClassifier())."
@@ -202,7 +203,7 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
                 "apart: leave the column out."
             )
         scaling, rows = scaled_rows(self.scaling, given, counts)
-        rows = in_float64(rows)
+        rows, basis = compact(rows)
         rng = check_generator(self.random_state)
         n_folds = min(max(round(1.0 / self.validation_fraction), 2), n)
         fold = rng.permutation(n) % n_folds
@@ -213,7 +214,7 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             self._fit_label(rows, labels[:, k], weight, parts, of_all, total, candidates)
             for k in range(labels.shape[1])
         ]
-        coef, shift = to_user(np.array([one[0] for one in found]), scaling, given, rows)
+        coef, shift = to_user(np.array([one[0] for one in found]), scaling, given, rows, basis)
         self.ridges_ = np.array([one[1] for one in found])
         sigmoids = np.array([one[3] for one in found])
         sigmoids[:, 1] -= sigmoids[:, 0] * shift

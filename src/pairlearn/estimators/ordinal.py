@@ -31,8 +31,9 @@ from pairlearn.estimators.class_moments import (
     MOST_FEATURES,
     ClassMoments,
     check_ridge,
+    compact,
     deal_folds,
-    in_float64,
+    n_unknowns,
     scores_of,
     to_user,
 )
@@ -165,13 +166,13 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
                 "that weigh more than zero, or leave it out of grades and y."
             )
         given = as_rows(X, finite=True)
-        if given.shape[1] > MOST_FEATURES:
+        if n_unknowns(given) > MOST_FEATURES:
             raise ValueError(
                 f"X has {given.shape[1]} features, more than {MOST_FEATURES}, for which grades are "
                 "not put in order in closed form; use PairwiseRanker."
             )
         scaling, rows = scaled_rows(self.scaling, given, counts)
-        rows = in_float64(rows)
+        rows, basis = compact(rows)
         rng = check_generator(self.random_state)
         held = [
             (test, ClassMoments.of(rows.take(train), codes[train], len(classes), weight[train]))
@@ -195,7 +196,7 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
             if value > best:
                 best, self.ridge_, out_of_fold = value, ridge, scores
         found = ClassMoments.of(rows, codes, len(classes), weight).solve_order(self.ridge_)
-        coef, shift = to_user(found[np.newaxis], scaling, given, rows)
+        coef, shift = to_user(found[np.newaxis], scaling, given, rows, basis)
         tests = np.concatenate([test for test, _ in held])
         slope, cuts = fit_cuts(np.concatenate(out_of_fold), codes[tests], weight[tests])
         self.classes_, self.coef_ = classes, coef[0]
