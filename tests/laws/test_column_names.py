@@ -82,7 +82,7 @@ STREAMS = {
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_next_chunk(name):
     learn = STREAMS[name]()
-    with pytest.raises(ValueError, match=r"names should match|same columns in the same order"):
+    with pytest.raises(ValueError, match="names should match"):
         learn(OTHER, Y)
     learn(TABLE, Y)
 
@@ -93,7 +93,7 @@ def test_a_private_checkpoint_keeps_them(tmp_path):
     stream = PrivateAUCStream(2 * N, **PUBLIC).partial_fit(TABLE, Y)
     stream.save_checkpoint(path, holds_raw_example=True)
     restored = PrivateAUCStream(2 * N, **PUBLIC).load_checkpoint(path)
-    with pytest.raises(ValueError, match="same columns in the same order"):
+    with pytest.raises(ValueError, match="names should match"):
         restored.partial_fit(OTHER, Y)
     assert restored.partial_fit(TABLE, Y).release().feature_names_in_.tolist() == ["a", "b", "c"]
     path.write_text(path.read_text().replace('["a", "b", "c"]', '["a", 2]'))

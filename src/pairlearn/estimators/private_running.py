@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.estimators.features_seen import column_names, see_columns
+from pairlearn.estimators.features_seen import check_columns
 from pairlearn.estimators.private_auc import PrivateAUCClassifier
 from pairlearn.estimators.private_mixin import check_unchanged, public_facts
 from pairlearn.models.record import ModelFileError
@@ -39,8 +39,6 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
     _frozen: dict[str, Any] | None = None
     #: Number of features of the stream.
     _width = 0
-    #: Names of its columns, if the first chunk had any.
-    _columns: Any = None
     _is_stream = True
 
     @abstractmethod
@@ -99,12 +97,9 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         PrivateRunning
             The estimator.
         """
-        rows, names = self._table(X), column_names(X)
-        if self._state is not None:
-            self._check_columns(names)
+        rows = self._table(X)
         y = self._signs(y, len(rows))
-        if self._state is None:
-            self._columns = names
+        check_columns(self, X, reset=self._state is None)
         setting = self._begun(rows.shape[1])
         self._learner().learn(self._state, setting.to_standard(rows), y, setting=setting)
         return self
@@ -135,17 +130,7 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         self.bounds_ = np.stack([setting.lower, setting.upper])
         self.features_ = map_publicly("linear", setting)
         self._publish(fit, mechanism, setting, noise, cautions)
-        see_columns(self, self._columns)
         return self
-
-    def _check_columns(self, names: Any) -> None:
-        """Refuse a chunk whose columns have other names than those of the first."""
-        first = self._columns
-        if names is not None and first is not None and list(names) != list(first):
-            raise ValueError(
-                f"X has the columns {', '.join(map(repr, names))}, but the stream began with "
-                f"{', '.join(map(repr, first))}; give the same columns in the same order."
-            )
 
     def _begun(self, d: int) -> PublicSetting:
         """Return what is public, as it was at the beginning; the first example makes a state."""

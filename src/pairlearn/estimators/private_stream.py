@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.atomic import atomic_open
-from pairlearn.estimators.features_seen import restored_columns
+from pairlearn.estimators.features_seen import restored_columns, see_columns
 from pairlearn.estimators.private_running import PrivateRunning
 from pairlearn.estimators.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
@@ -170,6 +170,7 @@ class PrivateAUCStream(PrivateRunning):
         if self._state is None:
             raise ValueError("there is no unfinished stream; save the released model instead.")
         setting, state = self._begun(self._width), self._state
+        names = getattr(self, "feature_names_in_", None)
         plain = {
             "format": _FORMAT,
             "secret": "holds a raw example and an iterate without noise",
@@ -178,7 +179,7 @@ class PrivateAUCStream(PrivateRunning):
             "previous": None if state.previous is None else state.previous.tolist(),
             "previous_sign": state.previous_sign,
             "n_seen": state.n_seen,
-            "feature_names": None if self._columns is None else list(self._columns),
+            "feature_names": None if names is None else names.tolist(),
         }
         with atomic_open(path, secret=True) as file:
             file.write(json.dumps(plain).encode())
@@ -217,7 +218,7 @@ class PrivateAUCStream(PrivateRunning):
         self._forget()
         state = Pass(w, previous, sign, n_seen)
         self._begin(state, plain["public"], len(w))
-        self._columns = columns
+        see_columns(self, columns)
         return self
 
     def _learner(self) -> SinglePass:
