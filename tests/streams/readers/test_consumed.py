@@ -175,13 +175,91 @@ def test_the_digest_sees_every_byte_and_no_border(rng):
     assert value(swapped) != whole
 
 
+def plain_lanes(data):
+    """The eight lanes after all whole blocks, word by word."""
+    from pairlearn.kernels.parsing.running_digest import _FACTOR, _KEYS, BLOCK
+
+    mask = (1 << 64) - 1
+    lanes = list(range(1, 9))
+    for begin in range(0, len(data) - BLOCK + 1, BLOCK):
+        words = data[begin : begin + BLOCK].view(np.uint64).tolist()
+        for k, word in enumerate(words):
+            mixed = word ^ _KEYS[k]
+            lanes[k % 8] += (mixed & 0xFFFFFFFF) * (mixed >> 32)
+            lanes[(k + 4) % 8] += word
+        for k in range(8):
+            total = lanes[k] & mask
+            lanes[k] = (total ^ (total >> 47) ^ _KEYS[len(words) + k]) * _FACTOR & mask
+    return lanes
+
+
+@pytest.mark.parametrize("dtype", [None, np.dtype("f8"), np.dtype("f4")])
+def test_a_digest_is_that_of_its_plain_formulation(rng, dtype):
+    data = rng.integers(0, 256, 5500, dtype=np.uint8)
+    for k in (1, 7, 1023, 1024, 1025, 3000, 5500):
+        running = Consumed()
+        for part in (data[:k], data[k:]):
+            running.take_at(part.ctypes.data, part.nbytes, dtype)
+        assert running._state[:8].tolist() == plain_lanes(data)
+
+
 def test_a_digest_is_that_of_positions_saved_before():
     data = (np.arange(5500) * 7919 % 251).astype(np.uint8)
     running = Consumed()
     running.take(data[:5000])
-    assert running.value() == "24405c68d7fdb7eb"
+    assert running.value() == "803043d35de95bf6"
     running.take(data[5000:])
-    assert running.value() == "6ebe15e3889734ca"
+    assert running.value() == "cc4c3938505ceae1"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", ">f8", "int32"])
+@pytest.mark.parametrize("label_type", [None, "float64", "float32", "int8"])
+def test_the_loop_of_the_digest_finds_every_number_that_is_not_finite(
+    tmp_path, rng, dtype, label_type
+):
+    """Whatever lies before them in the digest, and wherever they lie in a block, piece or chunk."""
+    path, labels = tmp_path / "X.npy", None
+    X = rng.normal(size=(457, 3)).astype(dtype)
+    if label_type is not None:
+        labels = tmp_path / "y.npy"
+        np.save(labels, rng.integers(0, 2, 457).astype(label_type))
+    for row in (None, 0, 1, 42, 43, 149, 150, 303, 455, 456):
+        bad = X.copy()
+        if row is not None and X.dtype.kind == "f":
+            bad[row, row % 3] = (np.nan, np.inf, -np.inf)[row % 3]
+        np.save(path, bad)
+        reader = NpyReader(path, labels, chunk_rows=151)
+        taken = np.vstack([chunk.X for chunk in reader])
+        kept = np.isfinite(bad.astype(float)).all(axis=1)
+        np.testing.assert_array_equal(taken, bad[kept].astype(float))
+        assert reader.position.refusals.count == np.sum(~kept)
+
+
+def test_numbers_too_large_for_the_type_of_the_features_are_refused(tmp_path):
+    X = np.ones((500, 2))
+    X[7, 1] = 1e300
+    np.save(tmp_path / "X.npy", X)
+    reader = NpyReader(tmp_path / "X.npy", dtype="float32")
+    assert sum(len(chunk.X) for chunk in reader) == 499
+
+
+@pytest.mark.parametrize("width", [4, 8])
+def test_blocks_of_numbers_are_known_to_be_finite_only_if_they_are(rng, width):
+    dtype = np.dtype(f"f{width}")
+    numbers = rng.normal(size=1024).astype(dtype)
+    tiny = np.full(1024, np.finfo(dtype).smallest_subnormal)
+    huge = np.full(1024, np.finfo(dtype).max)
+    for good in (numbers, tiny, -huge, 0 * numbers):
+        assert Consumed().take_at(good.ctypes.data, good.nbytes, dtype)
+    assert not Consumed().take_at(numbers.ctypes.data, numbers.nbytes)
+    for value in (np.nan, np.inf, -np.inf):
+        for place in range(0, 1024, 31):
+            bad = numbers.copy()
+            bad[place] = value
+            assert not Consumed().take_at(bad.ctypes.data, bad.nbytes, dtype)
+    shifted = Consumed()
+    shifted.take(np.zeros(1, dtype=np.uint8))
+    assert not shifted.take_at(numbers.ctypes.data, numbers.nbytes, dtype)
 
 
 def test_an_array_that_is_cut_short_on_the_way_is_refused(tmp_path):

@@ -2,26 +2,33 @@
 """A digest of bytes at the speed of memory, to notice other data, not to resist an attacker.
 
 The inner loop is that of XXH3 (Collet, 2019): of every 64 bytes each of eight lanes takes the
-product of the halves of one word, after a key was mixed in that depends on the place, and the word
-beside it as it is; after a block the lanes are scrambled. All but the products are bijections, and
-a word also goes to a lane unmultiplied, so that one changed word always changes the lanes.
+product of the halves of one word, after a key was mixed in that depends on the place, and another
+word as it is; after a block the lanes are scrambled. All but the products are bijections, and a
+word also goes to a lane unmultiplied, so that one changed word always changes the lanes.
+
+Where the bytes are floating-point numbers the same loop sees whether all are finite: a loop of its
+own for that takes as long as the digest.
 """
 
 from __future__ import annotations
+
+import functools
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import jit
+from pairlearn.kernels._native import inline, jit
 
 #: Bytes that are taken at once, in stripes of a word for each lane.
 BLOCK = 1024
 LANES = 8
-_STRIPE = 8 * LANES
+_STRIPES = BLOCK // (8 * LANES)
 #: Lanes of a register of 256 bits. Wider ones stop some processors for ten microseconds whenever
 #: they come after other work, and most calls have little to do.
 _TOGETHER = 4
+#: Stripes of one turn of the inner loop.
+_AT_ONCE = 2
 _ALL = (1 << 64) - 1
 _FACTOR = 0x9E3779B185EBCA87
 
@@ -37,42 +44,95 @@ def _keys(n):
     return found
 
 
-@intrinsic
-def _take_block(typing_context, address, lanes):
-    """Take the block at one address into the lanes at another."""
+#: Of the words of a block, and of the lanes after it.
+_KEYS = _keys(LANES * (_STRIPES + 1))
+
+
+def _blocks_of(number):
+    """Return what takes n blocks at one address into the lanes at another.
+
+    It returns 0, or NaN if a number of that type in the blocks is infinite or NaN; without a type
+    it does not look.
+    """
 
     def generate(context, builder, signature, arguments):
-        address, lanes = arguments
+        address, n, lanes = arguments
+        size = address.type
         vector = ir.VectorType(ir.IntType(64), _TOGETHER)
-        order = ir.VectorType(ir.IntType(32), _TOGETHER)
-        neighbours = ir.Constant(order, [k ^ 1 for k in range(_TOGETHER)])
-        keys = _keys(LANES * (BLOCK // _STRIPE + 1))
+        groups = range(LANES // _TOGETHER)
+        # In a table: with constants in one long loop all products are formed before all sums.
+        words = ir.Constant(ir.ArrayType(ir.IntType(64), len(_KEYS)), _KEYS)
+        table = cgutils.global_constant(builder.module, "running_digest.keys", words)
+        keys = builder.ptrtoint(table, size)
 
         def same(value):
             return ir.Constant(vector, [value] * _TOGETHER)
 
-        def key(word):
-            return ir.Constant(vector, keys[word : word + _TOGETHER])
-
-        def place(begin, word):
-            at = builder.add(begin, ir.Constant(begin.type, 8 * word))
+        def place(begin, stripe, group):
+            word = LANES * stripe + _TOGETHER * group
+            at = builder.add(begin, ir.Constant(size, 8 * word))
             return builder.inttoptr(at, vector.as_pointer())
 
-        for lane in range(0, LANES, _TOGETHER):
-            total = builder.load(place(lanes, lane), align=1)
-            for word in range(lane, BLOCK // 8, LANES):
-                words = builder.load(place(address, word), align=1)
-                mixed = builder.xor(words, key(word))
-                low = builder.and_(mixed, same(0xFFFFFFFF))
-                product = builder.mul(low, builder.lshr(mixed, same(32)))
-                beside = builder.shuffle_vector(words, words, neighbours)
-                total = builder.add(builder.add(total, product), beside)
-            total = builder.xor(total, builder.lshr(total, same(47)))
-            total = builder.xor(total, key(BLOCK // 8 + lane))
-            builder.store(builder.mul(total, same(_FACTOR)), place(lanes, lane), align=1)
-        return context.get_dummy_value()
+        def load(begin, stripe, group):
+            return builder.load(place(begin, stripe, group), align=1)
 
-    return types.void(types.intp, types.intp), generate
+        def change(variable, function):
+            builder.store(function(builder.load(variable)), variable)
+
+        def take(group, words, others, key):
+            mixed = builder.xor(words, key)
+            low = builder.and_(mixed, same(0xFFFFFFFF))
+            product = builder.mul(low, builder.lshr(mixed, same(32)))
+            change(totals[group], lambda total: builder.add(builder.add(total, product), others))
+
+        def scramble(total, key):
+            total = builder.xor(total, builder.lshr(total, same(47)))
+            return builder.mul(builder.xor(total, key), same(_FACTOR))
+
+        def look_at(group, words):
+            """Add 0 times the numbers: infinity and NaN make that NaN."""
+            together = {"flags": ["contract"]}
+            product = builder.fmul(builder.bitcast(words, zeros.type), zeros, **together)
+            change(looks[group], lambda look: builder.fadd(look, product, **together))
+
+        totals = [cgutils.alloca_once_value(builder, load(lanes, 0, group)) for group in groups]
+        if number:
+            count = _TOGETHER if number == ir.DoubleType() else 2 * _TOGETHER
+            zeros = ir.Constant(ir.VectorType(number, count), None)
+            looks = [cgutils.alloca_once_value(builder, zeros) for _ in groups]
+        with cgutils.for_range(builder, n) as blocks:
+            block = builder.add(address, builder.mul(blocks.index, ir.Constant(size, BLOCK)))
+            with cgutils.for_range(builder, ir.Constant(size, _STRIPES // _AT_ONCE)) as stripes:
+                offset = builder.mul(stripes.index, ir.Constant(size, 8 * LANES * _AT_ONCE))
+                begin, key = builder.add(block, offset), builder.add(keys, offset)
+                for stripe in range(_AT_ONCE):
+                    words = [load(begin, stripe, group) for group in groups]
+                    for group in groups:
+                        take(group, words[group], words[group - 1], load(key, stripe, group))
+                        if number:
+                            look_at(group, words[group])
+            for group in groups:
+                key = load(keys, _STRIPES, group)
+                change(totals[group], lambda total, key=key: scramble(total, key))
+        for group in groups:
+            builder.store(builder.load(totals[group]), place(lanes, 0, group), align=1)
+        if not number:
+            return ir.Constant(ir.DoubleType(), 0.0)
+        look = functools.reduce(builder.fadd, map(builder.load, looks))
+        parts = [builder.extract_element(look, ir.IntType(32)(k)) for k in range(count)]
+        sum_of_parts = functools.reduce(builder.fadd, parts)
+        if number == ir.DoubleType():
+            return sum_of_parts
+        return builder.fpext(sum_of_parts, ir.DoubleType())
+
+    @intrinsic
+    def take_blocks(typing_context, address, n, lanes):
+        return types.float64(types.intp, types.intp, types.intp), generate
+
+    return take_blocks
+
+
+_of_bytes, _of_singles, _of_doubles = map(_blocks_of, (None, ir.FloatType(), ir.DoubleType()))
 
 
 @intrinsic
@@ -88,22 +148,35 @@ def _copy(typing_context, target, source, size):
     return types.void(types.intp, types.intp, types.intp), generate
 
 
+@inline
+def _take_blocks(address, n, lanes, width):
+    """Take n blocks into the lanes; return 0, or NaN if a number of that width is not finite."""
+    if width == 8:
+        return _of_doubles(address, n, lanes)
+    if width == 4:
+        return _of_singles(address, n, lanes)
+    return _of_bytes(address, n, lanes)
+
+
 @jit
-def digest_bytes(address, size, state, held):
+def digest_bytes(address, size, state, held, width):
     """Take the bytes at an address into the state at another.
 
     A state is eight words, the lanes, and a block, of which `held` bytes wait for the others.
+    Return whether the bytes are known to be finite numbers of that width (4 or 8, or 0 for other
+    bytes), as far as they fill blocks.
     """
+    known = width > 0 and held % width == 0
     rest = state + 8 * LANES
     if held:
         begin = min(BLOCK - held, size)
         _copy(rest + held, address, begin)
         if held + begin < BLOCK:
-            return
-        _take_block(rest, state)
+            return known
+        known &= _take_blocks(rest, 1, state, width) == 0
         address += begin
         size -= begin
     n = size // BLOCK
-    for k in range(n):
-        _take_block(address + BLOCK * k, state)
+    known &= _take_blocks(address, n, state, width) == 0
     _copy(rest, address + BLOCK * n, size - BLOCK * n)
+    return known

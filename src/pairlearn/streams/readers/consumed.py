@@ -18,6 +18,8 @@ __all__ = ["Consumed", "parse_marks"]
 
 #: Bytes between two marks at first, and the most marks: beyond that every other one is dropped.
 _SPACING, _MOST = 1 << 20, 32
+#: Types of numbers that the loop of the digest can look at, with their bytes.
+_LOOKED_AT = {np.dtype(np.float64): 8, np.dtype(np.float32): 4}
 
 Marks = tuple[tuple[int, str], ...]
 
@@ -36,7 +38,7 @@ class Consumed:
     def __init__(self) -> None:
         from pairlearn.kernels.parsing.running_digest import BLOCK, LANES, digest_bytes
 
-        self._digest_bytes, self._block = digest_bytes, BLOCK
+        self._digest_bytes, self.block = digest_bytes, BLOCK
         #: The lanes, and behind them the bytes that do not fill a block yet.
         self._state = np.zeros(LANES + BLOCK // 8, dtype=np.uint64)
         self._state[:LANES] = np.arange(1, LANES + 1)
@@ -52,14 +54,21 @@ class Consumed:
         """Take in the bytes of a contiguous array."""
         self.take_at(data.ctypes.data, data.nbytes)
 
-    def take_at(self, address: int, size: int) -> None:
-        """Take in the bytes at an address, which the caller keeps."""
-        self._digest_bytes(address, size, self._address, self.n_bytes % self._block)
+    def take_at(self, address: int, size: int, dtype: np.dtype[Any] | None = None) -> bool:
+        """Take in the bytes at an address, which the caller keeps.
+
+        Return whether these, as numbers of a type, are known to be finite. Numbers at the end are
+        not looked at where they do not fill a `block` of bytes.
+        """
+        width = 0 if dtype is None else _LOOKED_AT.get(dtype, 0)
+        held = self.n_bytes % self.block
         self.n_bytes += size
+        known: bool = self._digest_bytes(address, size, self._address, held, width)
+        return known
 
     def value(self) -> str:
         """Return the digest of all bytes so far."""
-        behind = self._lanes + self.n_bytes % self._block
+        behind = self._lanes + self.n_bytes % self.block
         lanes, rest = self._view[: self._lanes], self._view[self._lanes : behind]
         return digest(bytes(lanes), bytes(rest), self.n_bytes)[:16]
 

@@ -73,23 +73,24 @@ class _Array:
                 "it with numpy.save(path, numpy.ascontiguousarray(X))."
             )
 
-    def rows(self, begin: int, stop: int, consumed: Consumed) -> NDArray[Any]:
+    def rows(self, begin: int, stop: int, consumed: Consumed) -> tuple[NDArray[Any], bool]:
         """Return rows ``begin:stop`` as an array of their own (a mapping would stay resident).
 
-        Each piece of them goes into the digest as it comes, while it is in the cache.
+        Each piece of them goes into the digest as it comes, while it is in the cache, and is looked
+        at there: return also whether all numbers are known to be finite.
         """
         rows = np.empty((stop - begin, *self.shape[1:]), dtype=self._dtype)
         view = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-        address, at = rows.ctypes.data, 0
+        address, at, finite = rows.ctypes.data, 0, True
         with open(self.path, "rb", buffering=0) as file:
             file.seek(self._offset + begin * self._row_bytes)
             while at < len(view):
                 size = file.readinto(view[at : at + _PIECE])
                 if not size:
                     raise ReadError(f"{self.path} was cut short while it was read; write it again.")
-                consumed.take_at(address + at, size)
+                finite &= consumed.take_at(address + at, size, self._dtype)
                 at += size
-        return rows
+        return rows, finite and bool(np.isfinite(rows.reshape(-1)[-consumed.block :]).all())
 
     def head(self) -> bytes:
         with open(self.path, "rb") as file:
@@ -215,23 +216,27 @@ class NpyReader(Reader):
             raise ReadError("the saved position has no digest of its place; start again.")
         self.position = position
 
-    def _read(self, begin: int, stop: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return rows and their labels, if there are any, and take them into the digest."""
-        rows = self._X.rows(begin, stop, self._consumed)
+    def _read(self, begin: int, stop: int) -> tuple[NDArray[Any], NDArray[Any] | None, bool]:
+        """Return rows, their labels, if there are any, and whether rows are known to be finite.
+
+        All go into the digest.
+        """
+        rows, finite = self._X.rows(begin, stop, self._consumed)
         if self._y is None:
-            return rows, None
+            return rows, None, finite
         if isinstance(self._y, _Array):
-            return rows, self._y.rows(begin, stop, self._consumed)
+            return rows, self._y.rows(begin, stop, self._consumed)[0], finite
         labels = np.ascontiguousarray(self._y[begin:stop])
         self._consumed.take(labels)
-        return rows, labels
+        return rows, labels, finite
 
     def __iter__(self) -> Iterator[Chunk]:
         n = self._X.shape[0]
         while self.position.offset < n:
             begin = self.position.offset
             stop = min(n, begin + self.chunk_rows)
-            part, labels = self._read(begin, stop)
+            part, labels, finite = self._read(begin, stop)
+            finite = finite and np.can_cast(part.dtype, self.dtype)
             # What is too large for a type, or a NaN that signals, is refused below.
             with np.errstate(over="ignore", invalid="ignore"):
                 y = None if labels is None else np.array(labels, dtype=np.float64)
@@ -241,10 +246,11 @@ class NpyReader(Reader):
                 X = np.ascontiguousarray(part, dtype=self.dtype)
             lines = np.arange(begin + 1, stop + 1)
             checker = RowChecker(self, None, str(self._X.path))
-            bad = ~np.isfinite(X).all(axis=1)
-            if y is not None:
-                bad |= ~np.isfinite(y)
-            if bad.any():
+            finite = finite or bool(np.isfinite(X).all())
+            if not (finite and (y is None or np.isfinite(y).all())):
+                bad = ~np.isfinite(X).all(axis=1)
+                if y is not None:
+                    bad |= ~np.isfinite(y)
                 for row in np.flatnonzero(bad).tolist():
                     checker.refuse(begin + row + 1, "a value is NaN or infinite; impute it first")
                 checker.flush()
