@@ -2,8 +2,9 @@
 """What safety costs: the look at examples before a kernel reads them, the digest of what is read.
 
 The time inside the functions that look (ours and scikit-learn's) is a share of the whole fit, and
-that inside the running digest a share of reading a text file. For ``.npy``, where one loop makes
-the digest and looks for NaN, the share is what reading takes longer than with the look alone.
+that inside the running digest a share of reading a text or Parquet file. For ``.npy``, where one
+loop makes the digest and looks for NaN, the share is what reading takes longer than with the look
+alone.
 
 The default scaling reads every value anyway and takes no look of its own; without scaling, and for
 the solver alone, the look is the only loop that reads all rows of a data set in which opposite
@@ -58,7 +59,7 @@ def run(effort: Effort) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder, "files")
         write_files(files, effort.pick(20_000, 100_000))
-        for name in ("six.csv", "full.csv", "a.svm"):
+        for name in ("six.csv", "full.csv", "a.svm", "a.parquet"):
             inside, whole = _share(digests, lambda name=name: read_ours(files / name), effort)  # type: ignore[misc]
             found.append(_row(f"running digest / reading {name}", inside, whole, 0.05))
         without = mock.patch.object(Consumed, "take_at", _look_alone)

@@ -9,8 +9,15 @@ import io
 import numpy as np
 import pytest
 
-from pairlearn.streams import CsvReader, NpyReader, ReadError, Schema, SvmlightReader
-from pairlearn.streams.readers import consumed
+from pairlearn.streams import (
+    ArrowReader,
+    CsvReader,
+    NpyReader,
+    ReadError,
+    Schema,
+    SvmlightReader,
+)
+from pairlearn.streams.readers import arrow, consumed
 from pairlearn.streams.readers.base import Position
 from pairlearn.streams.readers.consumed import Consumed, parse_marks
 
@@ -150,6 +157,71 @@ def test_npy(labels, tmp_path, rng):
         np.save(tmp_path / "y.npy", y)
         with pytest.raises(ReadError, match="has changed between row"):
             read().restore(positions[12])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize("column", ["a", "city", "y"])
+def test_parquet_and_arrow(kind, column, tmp_path, rng, monkeypatch):
+    """A value that is changed in the middle: neither the size nor the ends of the file tell."""
+    import pyarrow as pa
+    import pyarrow.feather
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr(consumed, "_SPACING", 20_000)
+    monkeypatch.setattr(arrow, "_FOOTER", 64)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    n = 4200
+    columns = {
+        "a": rng.normal(size=n),
+        "city": rng.choice(np.array(["Bonn", "Kiel"]), n),
+        "y": rng.integers(0, 2, n).astype(float),
+    }
+    columns["a"][7] = np.nan
+
+    def write(file, columns):
+        table = pa.table(columns)
+        if kind == "feather":
+            pyarrow.feather.write_feather(table, folder / f"{file}.feather", "uncompressed")
+        else:
+            options = {"compression": "none", "use_dictionary": False, "row_group_size": 1700}
+            pq.write_table(table, folder / f"{file}.parquet", **options)
+
+    schema = Schema(label="y", categorical={"city": ("Bonn", "Kiel")}, missing="indicator")
+
+    def read():
+        return ArrowReader(folder, schema, chunk_rows=300)
+
+    for file in (0, 1):
+        write(file, columns)
+    positions = [chunk.position for chunk in read()]
+    place = Position.from_dict(positions[20].to_dict())
+    assert place.file == 1
+    assert len(parse_marks(place.consumed)) > 1
+
+    def rest():
+        reader = read()
+        reader.restore(place)
+        return [chunk.position for chunk in reader]
+
+    assert rest() == positions[21:]
+    changed = {name: values.copy() for name, values in columns.items()}
+    other = {"a": 0.0, "city": "Kiel" if columns["city"][1000] == "Bonn" else "Bonn"}
+    changed[column][1000] = other.get(column, 1 - columns["y"][1000])
+    sizes = {path: path.stat().st_size for path in folder.iterdir()}
+    for file in (0, 1):
+        write(file, changed)
+        assert {path: path.stat().st_size for path in folder.iterdir()} == sizes
+        with pytest.raises(ReadError, match=rf"{file}\.{kind} has changed between row [0-9]* and"):
+            rest()
+        write(file, columns)
+    assert rest() == positions[21:]
+    write(0, {name: np.append(values, values[:1]) for name, values in columns.items()})
+    with pytest.raises(ReadError, match=rf"0\.{kind} has grown behind row 4200"):
+        rest()
+    write(0, {name: values[:3000] for name, values in columns.items()})
+    with pytest.raises(ReadError, match=rf"0\.{kind} ends at row 3000, before row"):
+        rest()
 
 
 def test_the_digest_sees_every_byte_and_no_border(rng):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
 from pairlearn.streams.readers.byte_source import HEAD, check_file, sniff
+from pairlearn.streams.readers.consumed import Consumed, Marks, parse_marks
 from pairlearn.streams.readers.row_buffer import (
     RefusedFieldError,
     RowBuffer,
@@ -24,6 +25,8 @@ from pairlearn.streams.readers.schema import Layout, Schema, listed, short_name,
 
 __all__ = ["ArrowReader", "files_of"]
 
+#: Bytes of numbers that are gathered at once, which the cache of a processor holds.
+_PIECE = 1 << 18
 #: Bytes, several chunks.
 _LARGE = 1 << 24
 #: Bytes at the end of a file that its fingerprint looks at.
@@ -89,11 +92,10 @@ class ArrowReader(Reader):
         wanted |= {j for j in (self.layout.label, self.layout.qid) if j is not None}
         self._used = sorted(wanted)
         self._wanted = [names[j] for j in self._used]
-        self._file = 0
         # The GNU allocator learns from a large block that comes and goes to keep blocks of that
         # size. Without it chunks are handed back to the system and faulted in again and again.
         np.empty(_LARGE, dtype=np.uint8)
-        self.position = replace(Position(self.format), fingerprint=self._fingerprint(0))
+        self.position = self._start_of(0, Position(self.format))
 
     def _open(self, index: int) -> Any:
         path = self.files[index]
@@ -162,33 +164,75 @@ class ArrowReader(Reader):
             foot = file.read(_FOOTER)
         return digest(self.schema.key(), self.chunk_rows, size, head, foot)
 
+    def _start_of(self, index: int, before: Position) -> Position:
+        """Return the place before the first row of a file, with the counts of `before`."""
+        self._file, self._consumed = index, Consumed()
+        return replace(
+            before,
+            file=index,
+            offset=0,
+            line=1,
+            fingerprint=self._fingerprint(index),
+            consumed=self._consumed.place(0),
+        )
+
     def restore(self, position: Position) -> None:
-        """Continue after `position`, which a reader of the same files has saved."""
+        """Continue after `position`, which a reader of the same files has saved.
+
+        What comes before it is decoded again, and must be what it was.
+        """
         if not 0 <= position.file < len(self.files):
             raise ReadError("the saved position names a file that is not among the sources.")
         self._check_position(position, self._fingerprint(position.file))
-        self._file = position.file
+        consumed = (*position.earlier, position.consumed)
+        if len(consumed) != position.file + 1:
+            raise ReadError("the saved position has no digest of every file; start again.")
+        for index, marks in enumerate(consumed):
+            self._check_columns(index)
+            self._file, self._consumed = index, Consumed()
+            at = self._read_again(index, parse_marks(marks), whole=index < position.file)
+        if at != position.offset:
+            raise ReadError("the saved position has no digest of its place; start again.")
         self.position = position
+
+    def _read_again(self, index: int, marks: Marks, whole: bool) -> int:
+        """Take the rows of a file up to its last mark into the digest, and return their number."""
+        path, at = self.files[index], 0
+        batches = self._batches(index, 0)
+        for mark in marks:
+            before = at
+            while at < mark[0]:
+                found = self._next_rows(batches, at, RowChecker(self, self.layout, str(path)))
+                if found is None:
+                    raise ReadError(
+                        f"{path} ends at row {at}, before row {mark[0]} of the checkpoint; restore "
+                        "the data, or start again without the checkpoint."
+                    )
+                at += len(found[0].lines)
+            self._consumed.check(str(path), "row", mark, before)
+        if whole and next(batches, None) is not None:
+            raise ReadError(
+                f"{path} has grown behind row {at} since it was read to its end; restore it, or "
+                "start again without the checkpoint."
+            )
+        return at
+
+    def _check_columns(self, index: int) -> None:
+        """Refuse a file that has not the columns of the first."""
+        names, types = self._columns(index)
+        if names != self._names:
+            raise ReadError(
+                f"{self.files[index]} has other columns than the first file ({listed(names)} "
+                f"instead of {listed(self._names)}); read files of one shape together."
+            )
+        self._check_types(types, index)
 
     def __iter__(self) -> Iterator[Chunk]:
         for index in range(self._file, len(self.files)):
-            self._file = index
             if index != self.position.file:
-                names, types = self._columns(index)
-                if names != self._names:
-                    raise ReadError(
-                        f"{self.files[index]} has other columns than the first file "
-                        f"({listed(names)} instead of {listed(self._names)}); read files of one "
-                        "shape together."
-                    )
-                self._check_types(types, index)
-                self.position = replace(
-                    self.position,
-                    file=index,
-                    offset=0,
-                    line=1,
-                    fingerprint=self._fingerprint(index),
-                )
+                self._check_columns(index)
+                earlier = (*self.position.earlier, self.position.consumed)
+                self.position = self._start_of(index, replace(self.position, earlier=earlier))
             yield from self._file_chunks(index)
         if self.position.row == 0:
             raise self._nothing_read(str(self.files[-1]))
@@ -256,27 +300,41 @@ class ArrowReader(Reader):
         while True:
             offset = self.position.offset
             checker = RowChecker(self, self.layout, str(path))
-            try:
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                with np.errstate(over="ignore", invalid="ignore"):  # such values are refused
-                    rows = self._rows_of(batch, offset, checker)
-            except (self._pa.ArrowException, OSError, UnicodeError) as error:
-                raise self._damaged(path, error) from None
-            first_row = self.position.row
+            found = self._next_rows(batches, offset, checker)
+            if found is None:
+                return
+            rows, finite = found
+            stop, first_row = offset + len(rows.lines), self.position.row
+            self._check(rows, finite, checker)
             self.position = replace(
                 self.position,
-                offset=offset + batch.num_rows,
-                line=offset + batch.num_rows + 1,
+                offset=stop,
+                line=stop + 1,
                 row=first_row + rows.count,
                 refusals=checker.refusals,
+                consumed=self._consumed.place(stop),
             )
             if rows.count:
                 X, y, qid = rows.finish(self.layout)
                 yield Chunk(X, y, qid, first_row, rows.lines[: rows.count], self.position)
 
-    def _rows_of(self, batch: Any, offset: int, checker: RowChecker) -> RowBuffer:
+    def _next_rows(
+        self, batches: Iterator[Any], offset: int, checker: RowChecker
+    ) -> tuple[RowBuffer, bool] | None:
+        """Return the rows of the next batch as they are, and whether all numbers are finite.
+
+        They go into the digest.
+        """
+        try:
+            batch = next(batches, None)
+            if batch is None:
+                return None
+            with np.errstate(over="ignore", invalid="ignore"):  # such values are refused
+                return self._rows_of(batch, offset, checker)
+        except (self._pa.ArrowException, OSError, UnicodeError) as error:
+            raise self._damaged(self.files[self._file], error) from None
+
+    def _rows_of(self, batch: Any, offset: int, checker: RowChecker) -> tuple[RowBuffer, bool]:
         layout, n = self.layout, batch.num_rows
         rows = RowBuffer(layout, n)
         rows.lines[:] = np.arange(offset + 1, offset + n + 1)
@@ -285,14 +343,30 @@ class ArrowReader(Reader):
         by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
         arrays = {j: by_name[layout.names[j]] for j in self._used}
         found = [self._doubles(arrays[j]) for j in layout.numbers]
-        finite = gather(np.array([address for address, _ in found], dtype=np.intp), rows.values)
+        addresses = np.array([address for address, _ in found], dtype=np.intp)
+        finite = True
+        # In pieces, which the digest finds in the cache.
+        step = max(1, _PIECE // max(1, rows.values.strides[0]))
+        for begin in range(0, n, step):
+            piece = rows.values[begin : begin + step]
+            finite &= gather(addresses + 8 * begin, piece)
+            self._consumed.take(piece)
+        extra = []
         for slot, j in enumerate((layout.label, layout.qid)):
             if j is not None and j not in layout.levels:
                 rows.extra[:, slot] = self._numbers(arrays[j])
+                extra.append(rows.extra[:, slot].copy())
         for k, j in enumerate(layout.categories):
             rows.codes[:, k] = self._codes(arrays[j], j, checker)
         if layout.label is not None and layout.label in layout.levels:
             rows.codes[:, -1] = self._codes(arrays[layout.label], layout.label, checker)
+        for array in (rows.codes, *extra):
+            self._consumed.take(array)
+        return rows, finite
+
+    def _check(self, rows: RowBuffer, finite: bool, checker: RowChecker) -> None:
+        """Refuse rows that cannot be used; `finite` says that no number is NaN or infinite."""
+        layout = self.layout
         any_missing = bool((rows.codes == -1).any())
         if not finite or layout.schema.dtype == "float32":
             any_missing |= not finite
@@ -300,9 +374,8 @@ class ArrowReader(Reader):
             for row, k in np.argwhere(np.isinf(rows.values)).tolist():
                 name = layout.names[layout.numbers[k]]
                 checker.mark(row, f"column {short_name(name)}: the value is infinite or too large")
-        rows.take_in(n, any_missing, layout, checker)
+        rows.take_in(len(rows.lines), any_missing, layout, checker)
         checker.flush()
-        return rows
 
     def _doubles(self, array: Any) -> tuple[int, Any]:
         """Return the address of a column's numbers, and what must live as long as it is used."""

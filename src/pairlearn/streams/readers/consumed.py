@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError, digest
 
-__all__ = ["Consumed", "parse_marks"]
+__all__ = ["Consumed", "Marks", "parse_marks"]
 
 #: Bytes between two marks at first, and the most marks: beyond that every other one is dropped.
 _SPACING, _MOST = 1 << 20, 32
