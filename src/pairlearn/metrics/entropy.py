@@ -3,6 +3,7 @@ r"""Renyi's quadratic entropy of errors, estimated with a Parzen window (section
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -111,9 +112,7 @@ def _binned(u: Vector, density: Callable[[Vector], Vector], reach: float) -> flo
 
     bins, counts = np.empty(2 * len(u)), np.empty(2 * len(u))
     n = share_among_bins(u * _BINS, bins, counts)
-    weights = density(np.arange(math.ceil(reach * _BINS) + 1) / _BINS)
-    # What is cut off is far below the error of the bins.
-    weights = weights[weights > 1e-9 * weights[0]]
+    weights = _weights_of_bins(density, reach)
     bins, counts = bins[:n], counts[:n]
     if bins[-1] >= _GAPS * n:
         return float(sum_near_bins(bins, counts, weights))
@@ -121,3 +120,11 @@ def _binned(u: Vector, density: Callable[[Vector], Vector], reach: float) -> flo
     places = np.zeros(n_places + len(weights))
     places[bins.astype(np.intp)] = counts
     return float(sum_near_places(places, weights, n_places))
+
+
+@functools.cache
+def _weights_of_bins(density: Callable[[Vector], Vector], reach: float) -> Vector:
+    """Return the window at the distances of bins."""
+    weights = density(np.arange(math.ceil(reach * _BINS) + 1) / _BINS)
+    # What is cut off is far below the error of the bins.
+    return np.asarray(weights[weights > 1e-9 * weights[0]])
