@@ -42,9 +42,7 @@ def methods() -> dict[str, Callable[[], Any]]:
     from pairlearn import AUCClassifier
 
     def ours(objective: str, **settings: Any) -> Callable[[], Any]:
-        return lambda: AUCClassifier(
-            objective=objective, solver="exact", random_state=0, **settings
-        )
+        return lambda: AUCClassifier(objective=objective, random_state=0, **settings)
 
     return {
         "raw": lambda: LogisticRegression(max_iter=1000),

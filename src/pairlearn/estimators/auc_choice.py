@@ -184,6 +184,8 @@ class Choice:
     top: TopOfList | None = None
     #: The ridge of the minimiser for all pairs that the model is pulled towards, where it is.
     anchor_ridge: float | None = None
+    #: The share of Fisher's discriminant in the coefficients, or in those that they are pulled to.
+    fisher: float = 0.0
 
     @property
     def auc(self) -> float | None:

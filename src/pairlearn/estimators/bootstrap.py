@@ -318,6 +318,7 @@ class _Task:
             objective=as_objective(
                 model.objective, max_fpr=model.max_fpr, min_tpr=model.min_tpr, power=model.power
             ),
+            fisher=model.choice_.fisher,
         ).w
 
     def _descend(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:

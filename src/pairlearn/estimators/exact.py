@@ -8,6 +8,13 @@ the search. At most 2,000 examples of each class take part (10,000 where precisi
 model is trained on all. Where an objective has rivals, each goes through the ridges, and the best
 of all wins. A non-convex objective is pulled towards the minimiser for all pairs (its anchor),
 whose ridge is chosen first.
+
+Where a class has few examples, shares of Fisher's discriminant are tried as well, on the same
+folds: the spread of a handful of positives, which a pair loss learns, is noise, and the
+discriminant takes that of all examples. Over 29 tasks with up to 300 positives (12 splits each, not
+those of the league) the best of five shares by held-out AUC gained .0027 of AUC on average, .0045
+with fewer than 60 positives, and lost .003 at worst; any fixed share lost .02 or more somewhere.
+The share of an anchor is chosen by AUC too, which is less noisy than the metrics of the top.
 """
 
 from __future__ import annotations
@@ -26,6 +33,7 @@ from pairlearn.estimators.objectives import Objective, of_data
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
 from pairlearn.metrics import AveragePrecision, roc_auc
 from pairlearn.solvers.batch import ExactSolver, PairObjective
+from pairlearn.solvers.fisher import with_fisher
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top import Push, TopOfList
@@ -51,6 +59,8 @@ _PRECISION_CAP = 10_000
 _FEW, _REPEATS = 60, 3
 #: With so many of the rarer class two of the folds are enough, and descent is as good.
 _MANY = 1_000
+#: With fewer of the rarer class shares of Fisher's discriminant are tried.
+_FISHER_BELOW, _FISHER_SHARES = 300, (0.25, 0.5, 0.75, 1.0)
 #: Ridges without gain that end the search.
 _PATIENCE = 2
 #: The precision of the models that are only compared, and of the model.
@@ -146,6 +156,7 @@ def fit_exact(
     n_jobs: int | None,
     rng: np.random.Generator,
     objective: Objective,
+    fisher: float | None = 0.0,
 ) -> ExactFit:
     """Minimise the objective plus ridge times the squared norm.
 
@@ -171,6 +182,9 @@ def fit_exact(
         Deals the folds.
     objective : Objective
         What is minimised and measured: the mean over all pairs and the AUC, or another.
+    fisher : float or None, default 0
+        The share of Fisher's discriminant in the minimiser for all pairs, be it the model or its
+        anchor; None for the best on held-out training data, where a class has few examples.
 
     Returns
     -------
@@ -184,18 +198,25 @@ def fit_exact(
         rows, y, weight = rows.take(kept), y[kept], weight[kept]
     rows = _ready(rows)
     start = None
-    choice = Choice(ridge=ridge, top=objective.top)
+    choice = Choice(ridge=ridge, top=objective.top, fisher=fisher or 0.0)
     if ridge is None or objective.anchored:
         choice, start = choose_ridge(
-            rows, y, loss, weight, validation_fraction, n_jobs, rng, objective, ridge
+            rows, y, loss, weight, validation_fraction, n_jobs, rng, objective, ridge, fisher
         )
     assert choice.ridge is not None
-    data, fine = (rows, y, loss, weight if len(weight) else None), _effort(rows).fine
+    weights, fine = weight if len(weight) else None, _effort(rows).fine
+    data = (rows, y, loss, weights)
+
+    def with_share(w: Vector) -> Vector:
+        return with_fisher(w, choice.fisher, _dense(rows), y, weights) if choice.fisher else w
+
     anchor = None
     if choice.anchor_ridge is not None:
-        anchor, _ = of_data(None, *data).minimise(choice.anchor_ridge, tolerance=fine)
+        anchor = with_share(of_data(None, *data).minimise(choice.anchor_ridge, tolerance=fine)[0])
     on_all = of_data(choice.top, *data, anchor)
     w, n_evaluations = on_all.minimise(choice.ridge, start, tolerance=fine)
+    if choice.top is None:
+        w = with_share(w)
     n_positive = int(np.count_nonzero(y > 0))
     n_pairs = n_positive * (len(y) - n_positive)
     return ExactFit(w, choice, Trace(n_evaluations, n_evaluations * n_pairs))
@@ -222,6 +243,7 @@ def choose_ridge(
     rng: np.random.Generator,
     objective: Objective,
     ridge: float | None = None,
+    fisher: float | None = 0.0,
 ) -> tuple[Choice, Vector]:
     """Return the ridge with the best held-out metric, and a model to start from.
 
@@ -251,21 +273,28 @@ def choose_ridge(
     ]
     held = [part.take(test) for _, test in folds]
 
+    def by_auc(w: Vector, k: int) -> float:
+        return roc_auc(part_y[folds[k][1]], held[k].scores(w))
+
     def measure(w: Vector, k: int) -> float:
-        test = folds[k][1]
         # Of two equal numbers the quicker: this one is counted in whole numbers.
         if objective.top is None:
-            return roc_auc(part_y[test], held[k].scores(w))
+            return by_auc(w, k)
+        test = folds[k][1]
         weights = None if shares is None else shares[test]
         return objective.metric(part_y[test] > 0, held[k].scores(w), sample_weight=weights)
 
     d = rows.shape[1]
+    mixtures: Sequence[float] = (fisher,) if fisher else ()
+    if fisher is None and _suits_fisher(rows, y):
+        mixtures = (0.0, *_FISHER_SHARES)
     anchors: list[Vector | None] = [None] * len(folds)
     begun = None
     with threads(n_jobs) as run:
         if objective.anchored:
             pairs = [of_data(None, *one) for one in trained]
             begun = _best(_path(pairs, _ridges(d), measure, effort, run), {})
+            begun = _mixed(begun, mixtures, trained, by_auc)
             anchors[:] = begun.models
         found = []
         for top in (objective.top, *objective.rivals):
@@ -274,7 +303,10 @@ def choose_ridge(
             values = {"power": top.power} if isinstance(top, Push) else {}
             if begun is not None:
                 values["anchor_ridge"] = begun.evidence.values["ridge"]
-            found.append((_best(_path(objectives, ridges, measure, effort, run), values), top))
+            best = _best(_path(objectives, ridges, measure, effort, run), values)
+            if top is None:
+                best = _mixed(best, mixtures, trained, by_auc)
+            found.append((best, top))
     best, top = max(found, key=lambda one: one[0].evidence.auc)
     choice = Choice(
         ridge=best.evidence.values["ridge"],
@@ -282,6 +314,7 @@ def choose_ridge(
         tried=tuple(tried for one, _ in found for tried in one.tried),
         top=top,
         anchor_ridge=None if begun is None else begun.evidence.values["ridge"],
+        fisher=(best if begun is None else begun).evidence.values.get("fisher", 0.0),
     )
     return choice, np.mean(best.models, axis=0)
 
@@ -307,6 +340,36 @@ def _best(
             best = tried[-1], models
     assert best is not None
     return _Best(*best, tried)
+
+
+def _suits_fisher(rows: Rows, y: Vector) -> bool:
+    """Whether a class has few examples, of a covariance that is worth its inverse."""
+    n, d = rows.shape
+    n_positive = int(np.count_nonzero(y > 0))
+    rarer = min(n_positive, n - n_positive)
+    return isinstance(rows, DenseRows) and d <= n and 2 <= rarer < _FISHER_BELOW
+
+
+def _mixed(
+    best: _Best,
+    shares: Sequence[float],
+    trained: Sequence[tuple[Any, ...]],
+    measure: Callable[[Vector, int], float],
+) -> _Best:
+    """Return the best of the mixtures of models and Fisher's discriminant, of equals the first."""
+    if not shares:
+        return best
+    others = [
+        with_fisher(w, 1.0, _dense(rows), y, weight)
+        for w, (rows, y, _, weight) in zip(best.models, trained, strict=True)
+    ]
+    found = []
+    for share in shares:
+        models = [(1.0 - share) * w + share * f for w, f in zip(best.models, others, strict=True)]
+        worth = [measure(w, k) for k, w in enumerate(models)]
+        found.append((Tried.of({**best.evidence.values, "fisher": share}, worth), models))
+    evidence, models = max(found, key=lambda one: one[0].auc)
+    return _Best(evidence, models, [*best.tried, *(tried for tried, _ in found)])
 
 
 def _path(
@@ -366,12 +429,17 @@ def _ready(rows: Rows) -> Rows:
     Newton's method is for dense rows, and weak ridges need it. What is narrow and not very sparse
     takes at most ten times the memory.
     """
+    n, d = rows.shape
+    if isinstance(rows, CsrRows) and (d > _WIDE or n * d > _FILLED * len(rows.data) + _FEW_NUMBERS):
+        return rows
+    return _dense(rows)
+
+
+def _dense(rows: Rows) -> DenseRows:
     if isinstance(rows, DenseRows):
         return DenseRows(rows.X.astype(np.float64, copy=False))
-    n, d = rows.shape
-    if d > _WIDE or n * d > _FILLED * len(rows.data) + _FEW_NUMBERS:
-        return rows
-    dense = np.zeros((n, d))
+    dense = np.zeros(rows.shape)
     # Repeated entries of a row add up.
-    np.add.at(dense, (np.repeat(np.arange(n), np.diff(rows.indptr)), rows.indices), rows.data)
+    of_row = np.repeat(np.arange(len(dense)), np.diff(rows.indptr))
+    np.add.at(dense, (of_row, rows.indices), rows.data)
     return DenseRows(dense)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A share of Fisher's discriminant where a class has few examples: chosen on folds, and said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pairlearn import AUCClassifier, roc_auc
+from pairlearn.estimators.bootstrap import bootstrap
+
+
+def few_positives(seed, n_positive=10, n=1200, d=8):
+    """Correlated features, and positives of the spread of the negatives, which ten do not show.
+
+    Return training and test examples.
+    """
+    rng = np.random.default_rng(seed)
+    mixing = 0.6 ** np.arange(d)[:, None] * np.linalg.qr(rng.normal(size=(d, d)))[0]
+    y = np.repeat([1, 0, 1, 0], [n_positive, n - n_positive, 1000, 2000])
+    X = rng.normal(size=(len(y), d))
+    X[y == 1] += 1.0 / np.sqrt(d)
+    X = X @ mixing
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def test_it_is_better_with_few_positives_than_the_pair_loss_alone():
+    gains = []
+    for seed in range(8):
+        X, y, X_test, y_test = few_positives(seed)
+        scores = [
+            AUCClassifier(random_state=0, **given).fit(X, y).decision_function(X_test)
+            for given in ({}, {"solver": "exact"})
+        ]
+        gains.append(roc_auc(y_test, scores[0]) - roc_auc(y_test, scores[1]))
+    assert np.mean(gains) > 0.01
+
+
+def test_the_choice_is_the_best_of_what_was_tried_and_is_told(capsys):
+    X, y, _, _ = few_positives(0)
+    model = AUCClassifier(random_state=0, verbose=1).fit(X, y)
+    shares = [one for one in model.choice_.tried if "fisher" in one.values]
+    assert [one.values["fisher"] for one in shares] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert model.choice_.evidence == max(shares, key=lambda one: one.auc)
+    assert model.choice_.fisher == model.choice_.evidence.values["fisher"] > 0
+    assert f"Fisher's discriminant by {model.choice_.fisher:g}" in capsys.readouterr().err
+    again = AUCClassifier(random_state=0, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"solver": "exact"},
+        {"ridge": 0.1},
+        {"loss": "squared_hinge"},
+        {"scaling": None},
+        {"objective": "push"},
+        {"objective": "partial_auc", "max_fpr": 0.1},
+    ],
+)
+def test_what_is_asked_for_by_name_takes_no_share(given):
+    X, y, _, _ = few_positives(0)
+    model = AUCClassifier(random_state=0, **given).fit(X, y)
+    assert model.choice_.fisher == 0.0
+    assert not any("fisher" in one.values for one in model.choice_.tried)
+
+
+def test_many_positives_and_wide_rows_take_none(rng):
+    X, y, _, _ = few_positives(0, n_positive=400)
+    assert AUCClassifier(random_state=0).fit(X, y).choice_.fisher == 0.0
+    wide = rng.normal(size=(30, 40))
+    assert AUCClassifier(random_state=0).fit(wide, np.arange(30) % 2).choice_.fisher == 0.0
+
+
+def test_weights_of_classes_change_no_coefficient():
+    X, y, _, _ = few_positives(0)
+    plain = AUCClassifier(random_state=0).fit(X, y)
+    assert plain.choice_.fisher > 0
+    weighted = AUCClassifier(random_state=0, class_weight={0: 1.0, 1: 30.0}).fit(X, y)
+    cosine = plain.coef_[0] @ weighted.coef_[0]
+    cosine /= np.linalg.norm(plain.coef_) * np.linalg.norm(weighted.coef_)
+    assert cosine > 0.9999
+
+
+def test_an_anchor_takes_a_share_by_auc():
+    X, y, _, _ = few_positives(0, n_positive=25)
+    model = AUCClassifier(objective="average_precision", random_state=0).fit(X, y)
+    named = AUCClassifier(objective="average_precision", solver="exact", random_state=0).fit(X, y)
+    assert model.choice_.fisher > 0.0 == named.choice_.fisher
+    assert np.abs(model.coef_ - named.coef_).max() > 1e-6
+
+
+def test_replicates_of_a_bootstrap_take_the_share_of_the_model():
+    X, y, _, _ = few_positives(0)
+    model = AUCClassifier(random_state=0).fit(X, y)
+    assert model.choice_.fisher > 0
+    found = bootstrap(model, X, y, n=60, random_state=0)
+    middle = np.median(found.coefs, axis=0)
+    cosine = middle @ model.coef_[0] / np.linalg.norm(middle) / np.linalg.norm(model.coef_)
+    assert cosine > 0.9
