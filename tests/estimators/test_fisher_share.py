@@ -55,6 +55,7 @@ def test_the_choice_is_the_best_of_what_was_tried_and_is_told(capsys):
         {"ridge": 0.1},
         {"loss": "squared_hinge"},
         {"scaling": None},
+        {"features": "hats"},
         {"objective": "push"},
         {"objective": "partial_auc", "max_fpr": 0.1},
     ],

@@ -161,10 +161,10 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
         convex smooth losses. "auto" is exact for few examples (fewer than 1,000 of the rarer class
         if X is dense, at most 4 million numbers if it is sparse), where a choice of step size and
         radius is noise and the exact solution is cheap, unless a parameter that only the other
-        solver looks at is given. With fewer than 300 of the rarer class, of dense scaled rows and
-        with nothing asked for by name, it mixes the solution with Fisher's discriminant, by the
-        share that is best on held-out folds (`choice_.fisher`, often 0). A parameter that the named
-        solver would ignore is refused.
+        solver looks at is given. With fewer than 300 of the rarer class it mixes the solution with
+        Fisher's discriminant, by the share that is best on held-out folds (`choice_.fisher`, often
+        0), unless rows are wide or stay sparse, features are mapped or not scaled, or a solver, a
+        loss or a ridge is named. A parameter that the named solver would ignore is refused.
         "moments" is the square loss in closed form by the moments of the two classes, in one pass
         over blocks of mapped rows, which are never held together; in `partial_fit`, one pass gives
         what `fit` would give. "auto" takes it for features that are many and say little each
@@ -403,7 +403,8 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
         elif solver == "moments":
             w, choice = self._fit_moments(features, given, y, weight, rng, found)
         elif solver == "exact":
-            w, choice = self._fit_exact(rows, y, weight, rng)
+            plain = isinstance(features, Identity)
+            w, choice = self._fit_exact(rows, y, weight, rng, plain and self._is_free())
         elif self.objective != "auc":
             w, choice = self._fit_top(rows, y, weight, rng)
         else:
@@ -670,8 +671,9 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
         y: NDArray[np.float64],
         weight: NDArray[np.float64],
         rng: np.random.Generator,
+        free: bool,
     ) -> tuple[NDArray[np.float64], Choice]:
-        """Return the exact minimiser, and how its ridge was chosen."""
+        """Return the exact minimiser, if free with a share of another, and how both were chosen."""
         objective = self._objective()
         objective.check_data(y)
         fit = fit_exact(
@@ -684,7 +686,7 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
             n_jobs=self.n_jobs,
             rng=rng,
             objective=objective,
-            fisher=None if self._is_free() else 0.0,
+            fisher=None if free else 0.0,
         )
         self.trace_ = fit.trace
         if self.verbose:
