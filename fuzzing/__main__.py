@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     by_name = {target.name: target for target in TARGETS}
     parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__)
     parser.add_argument("--inputs", type=int, default=40_000, help="inputs in all (40000)")
-    parser.add_argument("--kills", type=int, default=40, help="kills (40)")
+    parser.add_argument("--kills", type=int, help="kills, of all formats (40, or 0 with --only)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other inputs (0)")
     parser.add_argument("--only", action="append", choices=list(by_name), metavar="NAME",
                         help=f"one of {', '.join(by_name)}")  # fmt: skip
@@ -37,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--index", type=int, help="run this one input here, with its traceback")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
     options = parser.parse_args(arguments)
+    if options.only and options.kills:
+        parser.error("--kills is about all formats; leave out --only, or --kills.")
+    kills = options.kills if options.kills is not None else 0 if options.only else 40
     targets = [by_name[name]() for name in options.only or by_name]
     if options.index is not None:
         return _replay(targets, options.seed, options.index)
@@ -52,11 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     for name, tally in tallies.items()},
     }  # fmt: skip
     failed = any(tally.findings for tally in tallies.values())
-    if options.kills and not options.only:
+    if kills:
         from fuzzing.kills import run_kills
 
         with tempfile.TemporaryDirectory() as folder:
-            found = run_kills(Path(folder), options.kills, options.seed, tell=_tell)
+            found = run_kills(Path(folder), kills, options.seed, tell=_tell)
         document["kills"] = found
         failed = failed or any(entry["differences"] + entry["failures"] for entry in found.values())
     if options.json is not None:

@@ -185,3 +185,9 @@ def test_a_model_that_differs_after_a_kill_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr("fuzzing.kills.KINDS", {"train": KINDS["csv"]})
     found = run_kills(tmp_path, 3, 1)
     assert found["train"]["differences"] + found["train"]["failures"] >= 1
+
+
+def test_kills_of_some_formats_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["--only", "npy", "--inputs", "0", "--kills", "3"])
+    assert "--kills is about all formats" in capsys.readouterr().err
