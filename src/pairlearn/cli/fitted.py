@@ -171,6 +171,8 @@ def _settings(model: Any) -> dict[str, str]:
         value = getattr(model, f"{name}_")
         if value is not None and math.isfinite(value):
             found[name.replace("_", " ")] = f"{value:.3g}"
+    if model.choice_.fisher:
+        found["share of Fisher's discriminant"] = f"{model.choice_.fisher:g}"
     return found
 
 
