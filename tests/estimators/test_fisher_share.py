@@ -42,6 +42,7 @@ def test_the_choice_is_the_best_of_what_was_tried_and_is_told(capsys):
     shares = [one for one in model.choice_.tried if "fisher" in one.values]
     assert [one.values["fisher"] for one in shares] == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert model.choice_.evidence == max(shares, key=lambda one: one.auc)
+    assert model.choice_.evidence.auc > shares[0].auc
     assert model.choice_.fisher == model.choice_.evidence.values["fisher"] > 0
     assert f"Fisher's discriminant by {model.choice_.fisher:g}" in capsys.readouterr().err
     again = AUCClassifier(random_state=0, n_jobs=2).fit(X, y)
@@ -100,3 +101,21 @@ def test_replicates_of_a_bootstrap_take_the_share_of_the_model():
     middle = np.median(found.coefs, axis=0)
     cosine = middle @ model.coef_[0] / np.linalg.norm(middle) / np.linalg.norm(model.coef_)
     assert cosine > 0.9
+
+
+def test_a_share_must_be_better_by_a_standard_error():
+    """Of classes that are far apart every model is as good, up to noise: the simplest is taken."""
+    taken = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        y = np.repeat([1, 0], [20, 300])
+        X = rng.normal(size=(320, 5)) + 2.5 * y[:, None] * np.eye(5)[0]
+        model = AUCClassifier(random_state=0).fit(X, y)
+        shares = {
+            one.values["fisher"]: one for one in model.choice_.tried if "fisher" in one.values
+        }
+        best = max(shares.values(), key=lambda one: one.auc)
+        assert model.choice_.evidence in (best, shares[0.0], shares[model.choice_.fisher])
+        taken.append((model.choice_.fisher > 0, best.values["fisher"] > 0))
+    taken = np.array(taken)
+    assert taken[:, 0].sum() < taken[:, 1].sum()

@@ -162,9 +162,10 @@ class AUCClassifier(AUCClasses, ClassifierMixin, BaseEstimator):  # type: ignore
         if X is dense, at most 4 million numbers if it is sparse), where a choice of step size and
         radius is noise and the exact solution is cheap, unless a parameter that only the other
         solver looks at is given. With fewer than 300 of the rarer class it mixes the solution with
-        Fisher's discriminant, by the share that is best on held-out folds (`choice_.fisher`, often
-        0), unless rows are wide or stay sparse, features are mapped or not scaled, or a solver, a
-        loss or a ridge is named. A parameter that the named solver would ignore is refused.
+        Fisher's discriminant, by the share that is best on held-out folds (`choice_.fisher`; 0 if
+        none is better by a standard error), unless rows are wide or stay sparse, features are
+        mapped or not scaled, or a solver, a loss or a ridge is named. A parameter that the named
+        solver would ignore is refused.
         "moments" is the square loss in closed form by the moments of the two classes, in one pass
         over blocks of mapped rows, which are never held together; in `partial_fit`, one pass gives
         what `fit` would give. "auto" takes it for features that are many and say little each
