@@ -16,8 +16,8 @@ standard error. Over 29 tasks with up to 300 positives (12 splits each, not thos
 that gained .0023 of AUC on average, .0040 with fewer than 60 positives, and lost .003 at worst;
 any fixed share lost .02 or more somewhere, and the best share without a margin gained .0004 more
 there and lost as much on easier sets (digits, breast cancer and wine of scikit-learn). The share of
-an anchor is chosen by AUC too, which is less noisy than the metrics of the top. Mapped features
-gained nothing by it.
+an anchor, which only pulls, is the best by AUC, which is less noisy than the metrics of the top.
+Mapped features gained nothing by it.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ def choose_ridge(
         if objective.anchored:
             pairs = [of_data(None, *one) for one in trained]
             begun = _best(_path(pairs, _ridges(d), measure, effort, run), {})
-            begun = _mixed(begun, mixtures, trained, by_auc)
+            begun = _mixed(begun, mixtures, trained, by_auc, n_errors=0.0)
             anchors[:] = begun.models
         found = []
         for top in (objective.top, *objective.rivals):
@@ -308,7 +308,7 @@ def choose_ridge(
                 values["anchor_ridge"] = begun.evidence.values["ridge"]
             best = _best(_path(objectives, ridges, measure, effort, run), values)
             if top is None:
-                best = _mixed(best, mixtures, trained, by_auc)
+                best = _mixed(best, mixtures, trained, by_auc, n_errors=1.0)
             found.append((best, top))
     best, top = max(found, key=lambda one: one[0].evidence.auc)
     choice = Choice(
@@ -358,10 +358,11 @@ def _mixed(
     shares: Sequence[float],
     trained: Sequence[tuple[Any, ...]],
     measure: Callable[[Vector, int], float],
+    n_errors: float,
 ) -> _Best:
     """Return the best of the mixtures of models and Fisher's discriminant, of equals the first.
 
-    Another than the first must be better than it by the standard error of that over the folds.
+    Another than the first must be better than it by some standard errors of that over the folds.
     """
     if not shares:
         return best
@@ -376,7 +377,7 @@ def _mixed(
         tried.append(Tried.of({**best.evidence.values, "fisher": share}, worth.tolist()))
         first = worth if first is None else first
         gain = Tried.of({}, (worth - first).tolist())
-        is_clear = gain.auc > gain.standard_error
+        is_clear = gain.auc > n_errors * gain.standard_error
         if chosen is None or (is_clear and tried[-1].auc > chosen[0].auc):
             chosen = tried[-1], models
     assert chosen is not None
