@@ -94,3 +94,30 @@ def test_squares_are_looked_at_once(kind, dtype):
         check_squares(tiny, whole=True)
     with pytest.raises(DivergenceError, match=r"at most 1e\+70, got 3e\+80"):
         check_squares(as_rows(kind(np.array([[1.0, -3e80]]))))
+
+
+@pytest.mark.parametrize("averaging", ["step_size", "uniform"])
+@pytest.mark.parametrize("step_size", [1e200, 1e308, np.finfo(float).max])
+@pytest.mark.parametrize(
+    ("kind", "y"),
+    [(AUCClassifier, BINARY), (PairwiseRanker, GRADES), (EntropyRegressor, TARGET),
+     (MetricLearner, BINARY)],
+)  # fmt: skip
+def test_step_sizes_near_the_largest_number_end_in_one_line(kind, y, step_size, averaging):
+    rows, labels = np.tile(X, (8, 1)), np.tile(y, 8)
+    model = kind(step_size=step_size, averaging=averaging, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DivergenceError, match="take a smaller step_size"):
+            model.fit(rows, labels)
+        given = {"classes": [0, 1]} if kind is AUCClassifier else {}
+        with pytest.raises(DivergenceError, match="take a smaller step_size"):
+            model.partial_fit(rows, labels, **given)
+
+
+def test_a_restored_step_size_is_one_whose_sums_are_numbers():
+    model = AUCClassifier(step_size=0.1, scaling=None).partial_fit(X, BINARY, classes=[0, 1])
+    state = model.stream_state()
+    state["step_sizes"] = [1e307]
+    with pytest.raises(ValueError, match=r"the saved step size is beyond 1e\+150"):
+        AUCClassifier(step_size=0.1, scaling=None).restore_stream(state)

@@ -154,7 +154,8 @@ class OnlineGrid:
         if is_scaled and len(steps) > 1:
             raise ValueError(f"{len(steps)} step sizes were saved; with scales there is one.")
         for step in steps:
-            restored_number({"step size": step}, "step size", low=_SMALLEST, high=_LARGEST)
+            number = restored_number({"step size": step}, "step size", low=_SMALLEST)
+            check_sane("step size", np.array([number]))
         for saved in streams:
             # The arrays are as large as the file says before others of that size are made.
             restored_array(saved["descent"], "w", (n_features,), (dtype,))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging, StepSizes
 from pairlearn.schedules import Schedule
+from pairlearn.validation import DivergenceError
 
 __all__ = ["BLOCK", "BlockSizes"]
 
@@ -76,6 +77,16 @@ class BlockSizes:
             self.block = block
             return
         end = min(-(-stop // _AT_ONCE) * _AT_ONCE, count)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._fill(block, first, known, end, count)
+        if not np.isfinite(self.paid[-1]):
+            raise DivergenceError(
+                f"Step sizes of about {self.step_sizes[-1]:.3g} have no finite sum, which the "
+                "average needs; take a smaller step_size."
+            )
+
+    def _fill(self, block: int, first: int, known: int, end: int, count: int) -> None:
+        """Make the arrays of a block from the step after `known` to `end`."""
         steps = (first + known, end - known)
         self.lowered = lowered = _Lowered(self._schedule, *steps)
         sizes = lowered.step_sizes(*steps)
