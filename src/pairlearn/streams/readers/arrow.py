@@ -198,11 +198,11 @@ class ArrowReader(Reader):
     def _read_again(self, index: int, marks: Marks, whole: bool) -> int:
         """Take the rows of a file up to its last mark into the digest, and return their number."""
         path, at = self.files[index], 0
-        batches = self._batches(index, 0)
+        batches, checker = self._batches(index, 0), RowChecker(self, self.layout, str(path))
         for mark in marks:
             before = at
             while at < mark[0]:
-                found = self._next_rows(batches, at, RowChecker(self, self.layout, str(path)))
+                found = self._next_rows(batches, at, checker)
                 if found is None:
                     raise ReadError(
                         f"{path} ends at row {at}, before row {mark[0]} of the checkpoint; restore "
@@ -210,7 +210,7 @@ class ArrowReader(Reader):
                     )
                 at += len(found[0].lines)
             self._consumed.check(str(path), "row", mark, before)
-        if whole and next(batches, None) is not None:
+        if whole and self._next_rows(batches, at, checker) is not None:
             raise ReadError(
                 f"{path} has grown behind row {at} since it was read to its end; restore it, or "
                 "start again without the checkpoint."
