@@ -34,7 +34,7 @@ MANY_POSITIVES = 50
 
 
 def methods() -> dict[str, Callable[[], Any]]:
-    """Return logistic regression, raw, scaled and tuned, and the objectives."""
+    """Return logistic regression, raw, scaled and tuned, the objectives, and mapped features."""
     from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -54,6 +54,8 @@ def methods() -> dict[str, Callable[[], Any]]:
         "push": ours("push"),
         "partial": ours("partial_auc", max_fpr=MAX_FPR),
         "precision": ours("average_precision"),
+        "auc mapped": ours("auc", features="auto"),
+        "precision mapped": ours("average_precision", features="auto"),
     }
 
 

@@ -133,6 +133,29 @@ def test_the_top_of_the_list_is_better_where_it_differs():
     assert found.low > 0.0
 
 
+@pytest.mark.parametrize("settings", SETTINGS[1:], ids=str)
+def test_mapped_features_serve_the_objective_that_was_asked_for(settings):
+    X, y = two_directions(300)
+    model = AUCClassifier(features="auto", random_state=0, **settings).fit(X, y)
+    named = AUCClassifier(features="auto", solver="exact", random_state=0, **settings).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, named.coef_)
+    assert (model.solver_, model.choice_.features.name) == ("exact", "hats")
+    assert model.choice_.top is not None
+    # Class moments know nothing of the top of the list, in streams as little as in fit.
+    hats = Hats(n_knots=4).fit(X)
+    stream = AUCClassifier(features=hats, random_state=0, **settings)
+    stream.partial_fit(X, y, classes=[0, 1])
+    by_name = AUCClassifier(features=hats, solver="sgd", random_state=0, **settings)
+    by_name.partial_fit(X, y, classes=[0, 1])
+    np.testing.assert_array_equal(stream.coef_, by_name.coef_)
+    with pytest.raises(ValueError, match=r"needs fitted features, got 'hats'; .* of a sample X\.$"):
+        AUCClassifier(features="hats", **settings).partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="use a map of fewer features, or a larger max_memory"):
+        AUCClassifier(features="hats", max_memory=1e4, **settings).fit(X, y)
+    with pytest.raises(ValueError, match="needs more than class moments"):
+        AUCClassifier(features="hats", solver="moments", **settings).fit(X, y)
+
+
 def test_few_positives_are_warned_about():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))

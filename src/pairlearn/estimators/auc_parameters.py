@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.auc_features import check_named, is_linear
+from pairlearn.estimators.auc_features import check_named
 from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.decisions import StoredDecisions
 from pairlearn.estimators.exact import is_cheap, is_exact
@@ -124,12 +124,10 @@ class AUCParameters(StoredDecisions):
                 f'step_size="theory" is about the mean over pairs, objective="{self.objective}" is '
                 'none; pass a number or "auto".'
             )
-        by_moments = self.solver == "moments" or bool(self.monotone)
-        if by_moments or (self.solver == "auto" and not is_linear(self.features)):
+        if self.solver == "moments" or self.monotone:
             raise ValueError(
-                f'objective="{self.objective}" needs more than class moments, by which mapped '
-                'features and monotone functions are learned: pass solver="exact" without '
-                'monotone, or objective="auc".'
+                f'objective="{self.objective}" needs more than class moments, by which monotone '
+                'functions are learned: pass solver="exact" without monotone, or objective="auc".'
             )
         if self.loss != "auto":
             top.check_loss(get_loss(self.loss))
@@ -151,6 +149,15 @@ class AUCParameters(StoredDecisions):
             for name, default in defaults.items()
             if (value := getattr(self, name)) is not default and value != default
         ]
+
+    def _suits_moments(self) -> bool:
+        """Whether nothing is asked for that class moments would not honour.
+
+        They know the mean of the square loss over all pairs, and nothing of the top of the list.
+        """
+        closed = self.loss == "auto" or isinstance(get_loss(self.loss), Square)
+        by_pairs = self.objective == "auc"
+        return self.solver == "auto" and closed and by_pairs and not self._asks_for_sgd()
 
     def _solver_for(self, rows: Rows, y: NDArray[np.float64]) -> str:
         """Return "sgd" or "exact"; what was asked for by name decides before the data do."""

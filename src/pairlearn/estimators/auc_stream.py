@@ -23,7 +23,6 @@ from pairlearn.estimators.published import DEFERRED, publish
 from pairlearn.estimators.scaling import Scaling
 from pairlearn.estimators.weights import example_weights
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.losses import Square, get_loss
 from pairlearn.problem import Problem
 from pairlearn.restored import restored_count
 from pairlearn.scores import LinearScore
@@ -196,10 +195,12 @@ class AUCStream(AUCParameters):
         if is_linear(features):
             return rows
         if not isinstance(features, FeatureMap) or not features.is_fitted:
+            cure = "pass features=Hats().fit(X) of a sample X"
+            if self.objective == "auc":
+                cure += ', or solver="moments", which fits the map to the first 4,096 examples'
             raise ValueError(
                 f"stochastic gradient descent on a stream needs fitted features, got {features!r}; "
-                'pass features=Hats().fit(X) of a sample X, or solver="moments", which fits the '
-                "map to the first 4,096 examples."
+                f"{cure}."
             )
         publish(self, features_=features)
         return as_rows(map_rows(features, rows, self.max_memory, "pass smaller chunks."))
@@ -251,11 +252,8 @@ class AUCStream(AUCParameters):
 
         Stochastic gradient descent in one pass is weak on mapped rows.
         """
-        if self.solver == "moments":
-            return True
-        closed = self.loss == "auto" or isinstance(get_loss(self.loss), Square)
         mapped = not is_linear(self.features)
-        return self.solver == "auto" and mapped and closed and not self._asks_for_sgd()
+        return self.solver == "moments" or (mapped and self._suits_moments())
 
     def _learn_moments(
         self,

@@ -26,7 +26,7 @@ TOP_STEP_SIZE = 1.0
 #: Step sizes to choose from.
 _STEPS = (3.0, 1.0, 0.3, 0.1)
 #: With so many positives held out, one fold is enough.
-_ENOUGH = 200
+_ENOUGH = 100
 
 
 def fit_top(

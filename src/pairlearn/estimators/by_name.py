@@ -109,12 +109,12 @@ def as_pairing(pairing: str | Pairing, buffer_size: int) -> Pairing:
     return named("pairing", pairing, makers)()
 
 
-def auto_steps(n_passes: float | str, n: int, *, budget: int) -> int:
-    """Return the number of steps; "auto" takes `budget`, but from 1 to 200 passes.
+def auto_steps(n_passes: float | str, n: int, *, budget: int, most_passes: int = 200) -> int:
+    """Return the number of steps; "auto" takes `budget`, but from 1 to `most_passes` passes.
 
     >>> auto_steps("auto", 100, budget=50_000)
     20000
     """
     if n_passes == "auto":
-        return int(np.clip(budget, n, 200 * n))
+        return int(np.clip(budget, n, most_passes * n))
     return max(int(np.ceil(check_positive("n_passes", n_passes) * n)), 1)  # type: ignore[arg-type]
