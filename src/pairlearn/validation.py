@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ __all__ = [
     "check_vector",
     "check_weights",
     "real_array",
+    "warn_caller",
 ]
 
 
@@ -31,6 +35,23 @@ class DivergenceError(ArithmeticError):
 
 class AssumptionWarning(UserWarning):
     """A statement was evaluated outside the conditions under which it is proved."""
+
+
+#: Whose lines are not the user's: ours, and those of libraries that call us.
+_LIBRARIES = ("pairlearn.", "sklearn.", "torch.")
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user that led here, from however deep inside the library.
+
+    Python shows a warning once for each line that it is laid at: at a line of the library, that of
+    the first model would silence those of all others.
+    """
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_LIBRARIES):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_positive(name: str, value: float, *, allow_infinite: bool = False) -> float:

@@ -12,7 +12,6 @@ come.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +42,13 @@ from pairlearn.solvers.batch import descend
 from pairlearn.solvers.mapped_moments import MappedMoments
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.solution import Trace
-from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
+from pairlearn.validation import (
+    check_count,
+    check_fraction,
+    check_generator,
+    check_positive,
+    warn_caller,
+)
 
 __all__ = ["DistributedFit", "train_auc"]
 
@@ -211,10 +216,9 @@ def train_auc(
                 max_iterations=max_passes,
             )
     if stopped:
-        warnings.warn(
+        warn_caller(
             f"The search stopped after {max_passes} iterations; raise max_passes or tolerance.",
             RuntimeWarning,
-            stacklevel=2,
         )
     histogram = search.histogram(v)
     # All pairs of 16,384 bins are too many for a loss without a sort.

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,7 @@ from pairlearn.estimators.by_name import is_scaled
 from pairlearn.estimators.ranker import PairwiseRanker
 from pairlearn.losses import PairLoss, Square, get_loss
 from pairlearn.solvers.batch import descend
-from pairlearn.validation import check_count, check_positive
+from pairlearn.validation import check_count, check_positive, warn_caller
 
 __all__ = ["train_ranker"]
 
@@ -113,10 +112,9 @@ def train_ranker(
             max_iterations=max_passes,
         )
     if stopped:
-        warnings.warn(
+        warn_caller(
             f"The search stopped after {max_passes} iterations; raise max_passes or tolerance.",
             RuntimeWarning,
-            stacklevel=2,
         )
     parameters: dict[str, Any] = {"weight_by_grade": weight_by_grade, "k": k, "gain": gain}
     return PairwiseRanker(loss, scaling=scaling, **parameters).adopt_solution(

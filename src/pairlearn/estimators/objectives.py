@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from pairlearn.metrics import AveragePrecision, Metric, PartialAUC
 from pairlearn.solvers.batch import PairObjective
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.top import PartialArea, Push, SmoothPrecision, TopObjective, TopOfList
-from pairlearn.validation import AssumptionWarning
+from pairlearn.validation import AssumptionWarning, warn_caller
 
 __all__ = ["OBJECTIVES", "Objective", "as_objective", "of_data"]
 
@@ -57,11 +56,10 @@ class Objective:
         """Warn where there are too few positives for what is asked."""
         n_positive = int(np.count_nonzero(y > 0))
         if isinstance(self.top, SmoothPrecision) and n_positive < _FEW_POSITIVES:
-            warnings.warn(
+            warn_caller(
                 f'objective="average_precision" has {n_positive} positives to go by; below '
                 f'{_FEW_POSITIVES} it is often worse than objective="auc".',
                 AssumptionWarning,
-                stacklevel=4,
             )
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -22,7 +21,7 @@ from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.privacy.records import read_table, read_users
-from pairlearn.validation import check_count
+from pairlearn.validation import check_count, warn_caller
 
 __all__ = ["PrivacyWarning", "PrivateMixin", "check_unchanged", "public_facts"]
 
@@ -251,7 +250,7 @@ class PrivateMixin(Storable):
 
     def _warn(self, cautions: tuple[str, ...]) -> None:
         for caution in cautions:
-            warnings.warn(caution, PrivacyWarning, stacklevel=3)
+            warn_caller(caution, PrivacyWarning)
 
     def public_bounds(self, d: int) -> tuple[Vector, Vector]:
         """Return the public bounds of d features; with private ones, the range they lie in."""

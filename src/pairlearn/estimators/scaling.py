@@ -19,7 +19,6 @@ centre.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 from pairlearn.estimators.by_name import is_scaled
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
 from pairlearn.solvers.running_scales import FLOOR, TABLE, TEXT
+from pairlearn.validation import warn_caller
 
 __all__ = [
     "Columns",
@@ -267,11 +267,10 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
     varies = _varies(columns, dtype, inverse)
     factor = np.zeros(len(inverse))
     if not varies.any():
-        warnings.warn(
+        warn_caller(
             f"None of the {len(inverse)} features varies: every example gets the same score. Check "
             "the columns of X.",
             UserWarning,
-            stacklevel=5,
         )
         return Scaling(inverse, np.zeros_like(inverse), factor)
     present = np.minimum(columns.present[varies], 0.5)
@@ -296,13 +295,12 @@ def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
     hidden = np.flatnonzero((upper > lower) & (upper - lower < _HIDDEN))
     if len(hidden) > _WORTH_SAYING * len(lower):
         named = ", ".join(map(str, hidden[:5])) + (", ..." if len(hidden) > 5 else "")
-        warnings.warn(
+        warn_caller(
             f"A few values of feature(s) {named} (counted from 0) are more than "
             f"{1.0 / _HIDDEN:,.0f} times farther out than nearly all others: scaling cannot help, "
             "and little can be learned from what is not extreme. Clip these features or take "
             "their logarithm.",
             UserWarning,
-            stacklevel=5,
         )
 
 

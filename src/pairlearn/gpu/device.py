@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
+
+from pairlearn.validation import warn_caller
 
 __all__ = ["DEVICES", "DeviceError", "DeviceWarning", "check_device", "find_device"]
 
@@ -46,7 +47,7 @@ def find_device(device: str) -> Any:
     if trouble:
         if device == "cuda":
             raise DeviceError(f'{trouble}; or use device="cpu".')
-        warnings.warn(f"{trouble}. Running on the CPU.", DeviceWarning, stacklevel=3)
+        warn_caller(f"{trouble}. Running on the CPU.", DeviceWarning)
         return None
     import torch
 

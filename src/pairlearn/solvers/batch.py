@@ -12,7 +12,6 @@ the coordinates in which it is the identity a few iterations are enough.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -29,7 +28,7 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_two_classes
-from pairlearn.validation import check_count, check_positive, check_weights
+from pairlearn.validation import check_count, check_positive, check_weights, warn_caller
 
 __all__ = ["ExactSolver", "PairObjective", "descend", "pair_mean"]
 
@@ -225,10 +224,9 @@ class PairObjective:
         else:
             w, n_evaluations, stopped = self._descend(ridge, w_start, tolerance, max_iterations)
         if stopped:
-            warnings.warn(
+            warn_caller(
                 f"The search stopped after {max_iterations} iterations; raise max_iterations.",
                 RuntimeWarning,
-                stacklevel=3,
             )
         return w, n_evaluations
 

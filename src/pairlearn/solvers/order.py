@@ -18,12 +18,12 @@ about it, and their scale of it is not that of other rows.
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.solvers.running_scales import RunningScales
+from pairlearn.validation import warn_caller
 
 __all__ = ["OrderWarning", "OrderWatch"]
 
@@ -154,21 +154,19 @@ class OrderWatch:
 
     def _warn(self, share: float, which: str) -> None:
         self.has_warned = True
-        warnings.warn(
+        warn_caller(
             f"the order of the examples depends on their labels: labels of {which} differ by "
             f"{share:.0%} of what an independent order would give (100%), or have a trend. A "
             "stream pairs neighbours and learns little from such data; shuffle the rows (readers "
             f"have shuffle_buffer=){self.cure}.",
             OrderWarning,
-            stacklevel=4,
         )
 
     def _warn_of_feature(self, ratio: float, column: int) -> None:
         self.has_warned = True
-        warnings.warn(
+        warn_caller(
             f"successive examples differ in feature {column} by {ratio:.1%} of what an independent "
             "order would give, as if they were sorted by it; shuffle the rows (readers have "
             "shuffle_buffer=), or leave the feature out if it counts them.",
             OrderWarning,
-            stacklevel=4,
         )

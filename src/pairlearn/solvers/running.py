@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.solution import Trace
+from pairlearn.validation import warn_caller
 
 __all__ = ["Callback", "Running", "run_blocks"]
 
@@ -129,11 +129,10 @@ def run_blocks(
                         callback(running)
     except KeyboardInterrupt:
         trace.interrupted = True
-        warnings.warn(
+        warn_caller(
             f"Interrupted after {state.n_steps} of {n_steps} steps; the model is the average so "
             "far.",
             RuntimeWarning,
-            stacklevel=3,
         )
     trace.seconds = time.perf_counter() - begin
     trace.n_steps, trace.n_gradients = state.n_steps, state.n_gradients

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, Self
 
@@ -42,7 +41,7 @@ from numpy.typing import NDArray
 
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.validation import check_count
+from pairlearn.validation import check_count, warn_caller
 
 __all__ = ["FLOOR", "STEP_SIZE", "TABLE", "TEXT", "RunningScales"]
 
@@ -255,11 +254,10 @@ class RunningScales:
         changes, self._total, narrow = found
         if narrow >= 0 and not self._has_warned:
             self._has_warned = True
-            warnings.warn(
+            warn_caller(
                 f"feature {narrow} varies by less than {_kernels().NARROWEST:g}, which no scale "
                 "helps: it counts as constant. Give it in a smaller unit.",
                 UserWarning,
-                stacklevel=2,
             )
         return bool(changes) and self._total > 0.0
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from pairlearn.locking import HeldError, hold
 from pairlearn.restored import restored_count
 from pairlearn.streams.readers.base import Position
 from pairlearn.streams.state import pack, unpack
+from pairlearn.validation import warn_caller
 
 __all__ = ["CHECKPOINT_VERSION", "Checkpoint", "CheckpointError", "CheckpointWarning",
            "hold_checkpoint", "read_checkpoint", "write_checkpoint"]  # fmt: skip
@@ -79,11 +79,10 @@ def hold_checkpoint(path: str | os.PathLike[str]) -> Iterator[None]:
                     f"the checkpoint {path} cannot be written: {error.strerror or error}; choose "
                     "another folder."
                 ) from None
-            warnings.warn(
+            warn_caller(
                 f"the file system of {path} has no locks; see to it that no second process uses "
                 "this checkpoint.",
                 CheckpointWarning,
-                stacklevel=3,
             )
         else:
             remove_leftovers(path)
@@ -167,5 +166,5 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint | None:
         return None
     checkpoint, complaint = read_newest(path, _load, refused=CheckpointError)
     if complaint is not None:
-        warnings.warn(complaint, CheckpointWarning, stacklevel=2)
+        warn_caller(complaint, CheckpointWarning)
     return checkpoint

@@ -18,7 +18,6 @@ score.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from itertools import repeat
 from operator import itemgetter, mul
@@ -51,7 +50,7 @@ from pairlearn.streams.examples import (
 from pairlearn.streams.log_odds import log_odds_line, sums_by_class
 from pairlearn.streams.named_columns import NamedColumns, widened
 from pairlearn.streams.named_state import check_size, check_state
-from pairlearn.validation import DivergenceError, check_positive
+from pairlearn.validation import DivergenceError, check_positive, warn_caller
 
 if TYPE_CHECKING:
     from pairlearn.models.record import ModelRecord
@@ -257,10 +256,9 @@ class NamedLearner:
         if count == len(y):
             raise DivergenceError(f"{count} examples not learned: {cause}")
         if count:
-            warnings.warn(
+            warn_caller(
                 f"{count} of {len(y)} examples not learned: {cause}",
                 RefusedExampleWarning,
-                stacklevel=4,
             )
 
     def _learn_rows(self, rows: Rows, y: NDArray[np.float64]) -> tuple[int, str]:
@@ -332,10 +330,9 @@ class NamedLearner:
             try:
                 check_example(x)
             except ValueError as error:
-                warnings.warn(
+                warn_caller(
                     f"{count} of {len(examples)} examples not learned; first: {error}",
                     RefusedExampleWarning,
-                    stacklevel=6,
                 )
                 return
 
@@ -406,7 +403,7 @@ class NamedLearner:
             self._learn_waiting()
         except DivergenceError as error:
             # The model is as it was before the examples that waited: it is none the worse.
-            warnings.warn(str(error), RefusedExampleWarning, stacklevel=3)
+            warn_caller(str(error), RefusedExampleWarning)
         average = self._coef if self._stream is None else self._stream.average
         return dict(zip(self._columns.index, average.tolist(), strict=False))
 

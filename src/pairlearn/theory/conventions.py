@@ -10,13 +10,12 @@ is proved in ``docs/theory/derivations.md``; outside its conditions there is no 
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.validation import AssumptionWarning, check_count, check_positive
+from pairlearn.validation import AssumptionWarning, check_count, check_positive, warn_caller
 
 __all__ = [
     "AverageRule", "ConstantsChoice", "StepSize", "balance", "check_constants", "check_step_size",
@@ -45,7 +44,7 @@ def require(holds: bool, message: str, *, corrected: bool) -> None:
         return
     if corrected:
         raise ValueError(message)
-    warnings.warn(message, AssumptionWarning, stacklevel=3)
+    warn_caller(message, AssumptionWarning)
 
 
 def check_step_size(step_size: StepSize, n_steps: int) -> float | Vector:

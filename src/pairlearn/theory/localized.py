@@ -9,13 +9,12 @@ G D / sqrt(n) for non-smooth losses after a number of steps of order n.
 from __future__ import annotations
 
 import math
-import warnings
 
 from pairlearn.solvers import localized
 from pairlearn.solvers.localized import LocalizedStage
 from pairlearn.theory.conventions import ConstantsChoice, check_constants
 from pairlearn.theory.glossary import documented
-from pairlearn.validation import AssumptionWarning, check_count, check_positive
+from pairlearn.validation import AssumptionWarning, check_count, check_positive, warn_caller
 
 __all__ = [
     "LocalizedStage", "localized_distance", "localized_excess", "localized_schedule",
@@ -78,10 +77,9 @@ def localized_schedule(
     zeta /= math.sqrt(check_count("n", n, minimum=4))
     sizes = stage_sizes(n, constants=constants)
     if sizes[-1] < 2:
-        warnings.warn(
+        warn_caller(
             "the last stages of the paper's schedule have fewer than two examples, hence no pair.",
             AssumptionWarning,
-            stacklevel=2,
         )
     return tuple(
         LocalizedStage(size, math.ceil(n_passes * size), zeta / 2.0**k)

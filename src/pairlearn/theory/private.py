@@ -9,7 +9,6 @@ a s + b / s, and the schedule takes the best s.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 from pairlearn.theory.conventions import (
@@ -29,7 +28,13 @@ from pairlearn.theory.sensitivity import (
     sensitivity_with_confidence,
 )
 from pairlearn.theory.stability import generalization_gap, stability_smooth
-from pairlearn.validation import AssumptionWarning, check_count, check_fraction, check_positive
+from pairlearn.validation import (
+    AssumptionWarning,
+    check_count,
+    check_fraction,
+    check_positive,
+    warn_caller,
+)
 
 __all__ = [
     "PrivateProblem", "PrivateStage", "private_excess", "private_schedule",
@@ -217,10 +222,9 @@ def private_schedule(
         noise = sensitivity * width / problem.epsilon
         stages.append(PrivateStage(size, math.ceil(size * doubt), step, sensitivity, noise))
     if stages[-1].n_examples < 2:
-        warnings.warn(
+        warn_caller(
             "the last stages of the paper's schedule have fewer than two examples, hence no pair.",
             AssumptionWarning,
-            stacklevel=2,
         )
     return tuple(stages)
 

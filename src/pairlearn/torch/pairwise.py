@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pairlearn.torch.memory import Memory
-from pairlearn.validation import DivergenceError
+from pairlearn.validation import DivergenceError, warn_caller
 
 __all__ = [
     "PAIRINGS",
@@ -155,10 +154,10 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
     def _nothing(self, values: Tensor) -> Tensor:
         """Return a loss of zero with a gradient of zero, and say so the first time."""
         if not int(self.n_without_pairs):
-            warnings.warn(
+            warn_caller(
                 f"step {int(self.n_steps)}: {self.why_no_pairs()} Loss and gradient of such a "
                 "batch are zero; n_without_pairs counts them, and this is said once.",
-                stacklevel=3,
+                UserWarning,
             )
         self.n_without_pairs += 1
         return values.sum() * 0.0
