@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-import sys
 import warnings
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -47,9 +46,9 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     Python shows a warning once for each line that it is laid at: at a line of the library, that of
     the first model would silence those of all others.
     """
-    frame: FrameType | None = sys._getframe()
+    frame = inspect.currentframe()
     level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_LIBRARIES):
+    while frame and (frame.f_globals.get("__name__") or "").startswith(_LIBRARIES):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

@@ -57,6 +57,7 @@ class OrderWatch:
 
     Examples
     --------
+    >>> import warnings
     >>> watch = OrderWatch()
     >>> watch.note(np.tile([1.0, -1.0], 500))
     >>> with warnings.catch_warnings(record=True) as told:
