@@ -23,9 +23,9 @@ Mapped features gained nothing by it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -296,7 +296,7 @@ def choose_ridge(
     with threads(n_jobs) as run:
         if objective.anchored:
             pairs = [of_data(None, *one) for one in trained]
-            begun = _best(_path(pairs, _ridges(d), measure, effort, run), {})
+            begun = _best(_path(pairs, _ridges(d), measure, effort, run))
             begun = _mixed(begun, mixtures, trained, by_auc, n_errors=0.0)
             anchors[:] = begun.models
         found = []
@@ -306,7 +306,7 @@ def choose_ridge(
             values = {"power": top.power} if isinstance(top, Push) else {}
             if begun is not None:
                 values["anchor_ridge"] = begun.evidence.values["ridge"]
-            best = _best(_path(objectives, ridges, measure, effort, run), values)
+            best = _best(_path(objectives, ridges, measure, effort, run, values))
             if top is None:
                 best = _mixed(best, mixtures, trained, by_auc, n_errors=1.0)
             found.append((best, top))
@@ -322,24 +322,34 @@ def choose_ridge(
     return choice, np.mean(best.models, axis=0)
 
 
+#: A candidate of a search, the models of the folds, and their worth on what was held out.
+_Candidate = tuple[dict[str, float], list[Vector], list[float]]
+
+
 @dataclass(frozen=True)
 class _Best:
-    """The best of a path of ridges, the models of its folds, and all that was tried."""
+    """The best of some candidates, the models of its folds, and all that was tried."""
 
     evidence: Tried
     models: list[Vector]
     tried: list[Tried]
 
 
-def _best(
-    path: Iterator[tuple[float, list[Vector], list[float]]], values: dict[str, float]
-) -> _Best:
-    """Return the best of a path, of equals the first; `values` are what all on it share."""
+def _best(candidates: Iterable[_Candidate], n_errors: float = 0.0) -> _Best:
+    """Return the best candidate, of equals the first.
+
+    Another than the first must be better than it by some standard errors of that over the folds.
+    """
     tried: list[Tried] = []
-    best: tuple[Tried, list[Vector]] | None = None
-    for ridge, models, worth in path:
-        tried.append(Tried.of({"ridge": ridge, **values}, worth))
-        if best is None or tried[-1].auc > best[0].auc:
+    first, best = None, None
+    for values, models, worth in candidates:
+        tried.append(Tried.of(values, worth))
+        if first is None or best is None:
+            first, best = np.array(worth), (tried[-1], models)
+            continue
+        gain = Tried.of({}, (worth - first).tolist())
+        is_clear = n_errors == 0.0 or gain.auc > n_errors * gain.standard_error
+        if is_clear and tried[-1].auc > best[0].auc:
             best = tried[-1], models
     assert best is not None
     return _Best(*best, tried)
@@ -360,28 +370,24 @@ def _mixed(
     measure: Callable[[Vector, int], float],
     n_errors: float,
 ) -> _Best:
-    """Return the best of the mixtures of models and Fisher's discriminant, of equals the first.
-
-    Another than the first must be better than it by some standard errors of that over the folds.
-    """
+    """Return the best of the mixtures of models and Fisher's discriminant, by that many errors."""
     if not shares:
         return best
     others = [
         with_fisher(w, 1.0, _dense(rows), y, weight)
         for w, (rows, y, _, weight) in zip(best.models, trained, strict=True)
     ]
-    chosen, tried, first = None, [], None
-    for share in shares:
-        models = [(1.0 - share) * w + share * f for w, f in zip(best.models, others, strict=True)]
-        worth = np.array([measure(w, k) for k, w in enumerate(models)])
-        tried.append(Tried.of({**best.evidence.values, "fisher": share}, worth.tolist()))
-        first = worth if first is None else first
-        gain = Tried.of({}, (worth - first).tolist())
-        is_clear = gain.auc > n_errors * gain.standard_error
-        if chosen is None or (is_clear and tried[-1].auc > chosen[0].auc):
-            chosen = tried[-1], models
-    assert chosen is not None
-    return _Best(*chosen, [*best.tried, *tried])
+
+    def mixtures() -> Iterator[_Candidate]:
+        for share in shares:
+            models = [
+                (1.0 - share) * w + share * f for w, f in zip(best.models, others, strict=True)
+            ]
+            worth = [measure(w, k) for k, w in enumerate(models)]
+            yield {**best.evidence.values, "fisher": share}, models, worth
+
+    found = _best(mixtures(), n_errors)
+    return replace(found, tried=[*best.tried, *found.tried])
 
 
 def _path(
@@ -390,8 +396,12 @@ def _path(
     measure: Callable[[Vector, int], float],
     effort: _Effort,
     run: Callable[..., Any],
-) -> Iterator[tuple[float, list[Vector], list[float]]]:
-    """Yield ridges with the models of the folds and their worth, until nothing more is gained."""
+    shared: dict[str, float] | None = None,
+) -> Iterator[_Candidate]:
+    """Yield ridges with the models of the folds and their worth, until nothing more is gained.
+
+    What all on the path have in common is `shared`.
+    """
     last: Sequence[Vector | None] = [None] * len(objectives)
     best, without_gain = -1.0, 0
     for ridge in ridges:
@@ -401,7 +411,7 @@ def _path(
 
         last = models = list(run(train, range(len(objectives))))
         values = [measure(w, k) for k, w in enumerate(models)]
-        yield ridge, models, values
+        yield {"ridge": ridge, **(shared or {})}, models, values
         worth = float(np.mean(values))
         without_gain = 0 if worth > best else without_gain + 1
         best = max(best, worth)
