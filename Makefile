@@ -89,7 +89,7 @@ $(VENV)/.torch: $(VENV)/.test
 
 test-torch: $(VENV)/.torch
 	$(BIN)/python -m pytest -q -rs tests/torch tests/gpu tests/experiments/paper/test_on_device.py \
-		tests/estimators/test_bootstrap.py src/pairlearn/torch docs/guide/torch.md src/pairlearn/gpu src/pairlearn/solvers/sweep_gpu.py
+		tests/estimators/test_bootstrap.py src/pairlearn/torch docs/guide/torch.md src/pairlearn/gpu src/pairlearn/solvers/descent/sweep_gpu.py
 
 # The recipes for other engines, in the same environment; Spark needs a Java runtime.
 test-ray: $(VENV)/.test

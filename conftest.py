@@ -21,7 +21,7 @@ _TORCH = ["src/pairlearn/torch/*"]
 _TRITON = [
     "src/pairlearn/gpu/[!_d]*",
     "src/pairlearn/gpu/draws.py",
-    "src/pairlearn/solvers/sweep_gpu.py",
+    "src/pairlearn/solvers/descent/sweep_gpu.py",
     "src/pairlearn/experiments/paper/on_device.py",
 ]
 

@@ -51,7 +51,7 @@ def main() -> None:
 
 def _questions(d: int) -> dict[str, Any]:
     from pairlearn import distributed as ours
-    from pairlearn.estimators.scaling import Scaling
+    from pairlearn.estimators.shared.scaling import Scaling
 
     units = Scaling(np.ones(d), np.zeros(d), np.ones(d))
 
@@ -75,7 +75,7 @@ def _speeds(file: Path) -> None:
     import dask.dataframe as dd
     import pandas as pd
 
-    from pairlearn.distributed.dask_parts import as_table
+    from pairlearn.distributed.dask.parts import as_table
 
     lazy, arrow = dd.read_parquet(file), dd.read_parquet(str(file), filesystem="arrow")
     by_dask, _ = _least(lambda: lazy.compute(scheduler="sync"))
@@ -107,7 +107,7 @@ def _memory(file: str) -> None:
     import pandas as pd
 
     import distributed  # noqa: F401
-    from pairlearn.distributed.dask_parts import as_table
+    from pairlearn.distributed.dask.parts import as_table
 
     questions = _questions(D)
     before = peak_mb()
@@ -129,7 +129,7 @@ def _scheduling() -> None:
 
     import distributed
     from pairlearn.distributed import DaskEngine, LabelMoments
-    from pairlearn.distributed.dask_parts import parts_of
+    from pairlearn.distributed.dask.parts import parts_of
 
     X, y = np.zeros((10 * PARTITIONS, 2)), np.arange(10 * PARTITIONS) % 2
     frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]).assign(y=y), npartitions=PARTITIONS)

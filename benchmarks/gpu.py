@@ -51,7 +51,13 @@ def sweep(d: int, n_steps: int, allowed: float, effort: Effort, device: Any) -> 
 
     from pairlearn import Constant, DelayedByStepSize, Hinge, PreviousExample
     from pairlearn.gpu.paths import Path
-    from pairlearn.solvers.sweep_gpu import Rule, draw_plan, portions_of, row_of, sweep_paths
+    from pairlearn.solvers.descent.sweep_gpu import (
+        Rule,
+        draw_plan,
+        portions_of,
+        row_of,
+        sweep_paths,
+    )
 
     X, y = samples.dense(20_000, d, positives=0.1 if d == 22 else 0.5)
     rows = torch.from_numpy(X.astype(np.float32)).to(device)

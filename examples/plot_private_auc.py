@@ -21,7 +21,7 @@ import numpy as np
 from scipy.stats import norm
 
 from pairlearn import PrivateAUCClassifier, roc_auc
-from pairlearn.estimators.private_auc import PrivacyWarning
+from pairlearn.estimators.private.auc import PrivacyWarning
 from pairlearn.privacy.planner import expected_auc
 
 warnings.simplefilter("ignore", PrivacyWarning)

@@ -109,7 +109,7 @@ class ModelFiles(Target):
             PairwiseRanker,
             PrivateAUCClassifier,
         )
-        from pairlearn.estimators.private_metric import PrivateMetricLearner
+        from pairlearn.estimators.private.metric import PrivateMetricLearner
 
         X, y = sample()
         private: Any = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-5.0, 5.0), "random_state": 0}
@@ -215,7 +215,7 @@ class Checkpoints(Target):
         (folder / "a.svm").write_bytes(self._svm)
 
     def _conversation(self, folder: Path) -> ModelRecord:
-        from pairlearn.cli.stream import _save
+        from pairlearn.cli.streaming.stream import _save
 
         talk = _talk()
         for k in range(60):
@@ -230,7 +230,7 @@ class Checkpoints(Target):
         return kind, damaged_file(rng, record)
 
     def use(self, given: tuple[str, bytes], folder: Path) -> None:
-        from pairlearn.cli.stream import _resume
+        from pairlearn.cli.streaming.stream import _resume
 
         kind, data = given
         path = folder / "a.ckpt"
@@ -258,7 +258,7 @@ class Checkpoints(Target):
 
 
 def _talk() -> Any:
-    from pairlearn.cli.stream import Conversation
+    from pairlearn.cli.streaming.stream import Conversation
     from pairlearn.streams.named import NamedLearner
     from pairlearn.streams.progressive import ProgressiveAUC
 

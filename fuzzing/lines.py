@@ -15,7 +15,7 @@ import numpy as np
 from fuzzing.campaign import Target
 from fuzzing.mutations import damage_bytes, damage_tree
 from pairlearn.cli.stopping import Stopping
-from pairlearn.cli.stream import Conversation, _lines, _reply, _resume, _save
+from pairlearn.cli.streaming.stream import Conversation, _lines, _reply, _resume, _save
 from pairlearn.streams.named import NamedLearner
 from pairlearn.streams.progressive import ProgressiveAUC
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
 class StepSizes(Protocol):
     """What a rule needs to know of the schedule."""
 
-    def step_sizes(self, first: int, count: int) -> NDArray[np.float64]:
+    def step_sizes(self, first: int, count: int) -> Vector:
         """Return eta_t for t = first, ..., first + count - 1."""
 
 
@@ -58,7 +58,7 @@ class Averaging:
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Return the weight owed to w_{t-1}, the iterate left at step t = first, ..."""
         raise TypeError(f"{type(self).__name__} must define owed(schedule, first, count).")
 
@@ -90,7 +90,7 @@ class DelayedByStepSize(Averaging):
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Return eta_{t+1} for the iterate w_{t-1}."""
         return schedule.step_sizes(first + 1, count)
 
@@ -132,7 +132,7 @@ class DelayedPastBuffer(Averaging):
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Return eta_{t+s} for the iterate w_{t-1}, and nothing beyond the last step."""
         if horizon is None:
             raise ValueError(
@@ -161,7 +161,7 @@ class ByStepSize(Averaging):
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Return eta_t for the iterate w_{t-1}."""
         return schedule.step_sizes(first, count)
 
@@ -183,7 +183,7 @@ class DelayedLinear(Averaging):
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Return t + 1 for the iterate w_{t-1}."""
         return np.arange(first + 1, first + 1 + count, dtype=np.float64)
 
@@ -207,7 +207,7 @@ class Uniform(Averaging):
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Return 1 for every iterate but w_0."""
         weights = np.ones(count)
         if first == 1 and count:
@@ -244,7 +244,7 @@ class Tail(Averaging):
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Return 1 for the iterates of the tail."""
         if horizon is None:
             raise ValueError(
@@ -273,7 +273,7 @@ class LastIterate(Averaging):
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Return zeros."""
         return np.zeros(count)
 

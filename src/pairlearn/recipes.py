@@ -24,8 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, LastIterate, Tail, Uniform
 from pairlearn.domains import Ball, WholeSpace, ball_or_whole
@@ -45,19 +44,20 @@ from pairlearn.pairings import (
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.batch import ExactSolver
-from pairlearn.solvers.localized import LocalizedSGD
-from pairlearn.solvers.moments import OPAUC
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.passive_aggressive import PassiveAggressive
+from pairlearn.solvers.closed_form.moments import OPAUC
+from pairlearn.solvers.descent.localized import LocalizedSGD
+from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
+from pairlearn.solvers.descent.saddle import SOLAM, SPAUC
+from pairlearn.solvers.descent.sweep import Sweep, SweepSolution
+from pairlearn.solvers.exact.batch import ExactSolver
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.running import Callback
-from pairlearn.solvers.saddle import SOLAM, SPAUC
 from pairlearn.solvers.solution import Solution
-from pairlearn.solvers.sweep import Sweep, SweepSolution
-from pairlearn.solvers.top import PartialArea, Push, SmoothPrecision, TopOfList
-from pairlearn.solvers.top_stream import solve_top
+from pairlearn.solvers.top.objectives import PartialArea, Push, SmoothPrecision, TopOfList
+from pairlearn.solvers.top.stream import solve_top
 from pairlearn.solvers.two_classes import check_two_classes, n_steps_of
+from pairlearn.typing import Vector
 from pairlearn.validation import check_generator, check_positive
 
 __all__ = ["RECIPES", "Recipe"]
@@ -101,7 +101,7 @@ class Setting:
         return {"callbacks": self.callbacks, "pauses": self.pauses}
 
 
-Run = Callable[[Setting, Rows, NDArray[np.float64], Any], Solution]
+Run = Callable[[Setting, Rows, Vector, Any], Solution]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class PairRun:
     projects: bool = True
     factor: float = 1.0
 
-    def __call__(self, setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+    def __call__(self, setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
         """Run it."""
         domain = setting.domain if self.projects else WholeSpace()
         schedule = setting.schedule(self.steps).scaled(self.factor)
@@ -135,7 +135,7 @@ class SaddleRun:
     moments: str
     steps: str = "inverse_sqrt"
 
-    def __call__(self, setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+    def __call__(self, setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
         """Run it."""
         schedule = setting.schedule(self.steps)
         solver = SPAUC(schedule, WholeSpace(), self.averaging, self.moments)
@@ -314,25 +314,25 @@ class Recipe:
         return chosen
 
 
-def _solam(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+def _solam(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
     solver = SOLAM(setting.schedule("inverse_sqrt"), setting.domain)
     return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng, **setting.watched)
 
 
 def _opauc(rank: int | None) -> Run:
-    def run(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+    def run(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
         solver = OPAUC(Constant(setting.step_size), rank=rank)
         return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng, **setting.watched)
 
     return run
 
 
-def _oam_seq(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+def _oam_seq(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
     solver = PassiveAggressive(schedule=Constant(setting.step_size), averaging=LastIterate())
     return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng, **setting.watched)
 
 
-def _localized(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+def _localized(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
     if math.isinf(setting.radius):
         raise ValueError("localized needs a finite radius: its theorem is about a bounded domain.")
     locality = setting.step_size / math.sqrt(rows.shape[0])
@@ -340,12 +340,12 @@ def _localized(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -
     return solver.solve(Problem(LinearScore(), setting.loss), rows, y, rng=rng)
 
 
-def _exact(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+def _exact(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
     return ExactSolver(setting.loss).solve(rows, y)
 
 
 def _top(objective: TopOfList) -> Run:
-    def run(setting: Setting, rows: Rows, y: NDArray[np.float64], rng: Any) -> Solution:
+    def run(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
         if setting.callbacks:
             raise ValueError("descent for the top of the list does not stop; leave out callbacks.")
         return solve_top(

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.losses import PairLoss
+from pairlearn.typing import Mask, Vector
 
 __all__ = [
     "average_of",
@@ -27,8 +27,6 @@ __all__ = [
     "soft_average_precision",
     "top_of_list_sgd",
 ]
-
-Vector = NDArray[np.float64]
 
 
 def pair_gradient(
@@ -277,7 +275,7 @@ def average_of(iterates: Sequence[Vector], step_sizes: Vector, rule: str = "step
     return np.asarray(np.mean(iterates[first:], axis=0))
 
 
-def p_norm_push(loss: PairLoss, scores: Vector, positive: NDArray[np.bool_], power: float) -> float:
+def p_norm_push(loss: PairLoss, scores: Vector, positive: Mask, power: float) -> float:
     """Return the p-norm, over negatives, of their mean loss against the positives (Rudin 2009)."""
     costs = _pair_losses(loss, scores, positive).mean(axis=0)
     return float(np.mean(costs**power) ** (1.0 / power))
@@ -286,7 +284,7 @@ def p_norm_push(loss: PairLoss, scores: Vector, positive: NDArray[np.bool_], pow
 def partial_area(
     loss: PairLoss,
     scores: Vector,
-    positive: NDArray[np.bool_],
+    positive: Mask,
     *,
     n_positive: int,
     n_negative: int,
@@ -302,7 +300,7 @@ def partial_area(
     return float(losses[np.ix_(lowest, highest)].mean())
 
 
-def soft_average_precision(scores: Vector, positive: NDArray[np.bool_]) -> float:
+def soft_average_precision(scores: Vector, positive: Mask) -> float:
     """Return the average precision with steps that rise over [-1, 1] (Brown et al. 2020)."""
     total = 0.0
     for i in np.flatnonzero(positive):
@@ -315,9 +313,9 @@ def soft_average_precision(scores: Vector, positive: NDArray[np.bool_]) -> float
 
 
 def top_of_list_sgd(
-    slopes: Callable[[Vector, NDArray[np.bool_]], Vector],
+    slopes: Callable[[Vector, Mask], Vector],
     X: Vector,
-    positive: NDArray[np.bool_],
+    positive: Mask,
     *,
     batch_size: int,
     memory: int,
@@ -374,7 +372,7 @@ def top_of_list_sgd(
     return averages
 
 
-def _pair_losses(loss: PairLoss, scores: Vector, positive: NDArray[np.bool_]) -> Vector:
+def _pair_losses(loss: PairLoss, scores: Vector, positive: Mask) -> Vector:
     """Return the loss of every positive (rows) with every negative (columns)."""
     return np.array(
         [

@@ -19,7 +19,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from pairlearn.typing import Vector
 
 __all__ = ["GapScalar", "Scalar", "check_compiled", "scalar"]
 
@@ -55,7 +57,7 @@ class Scalar:
 
     def many(
         self, scores: ArrayLike, y: ArrayLike, y_partner: ArrayLike, parameter: float = 0.0
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Run the compiled function on arrays, element by element, broadcast as NumPy does.
 
         >>> Scalar(lambda score, y, y_partner, parameter: score * y).many([1.0, 2.0], 3.0, -1.0)

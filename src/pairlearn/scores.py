@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
 __all__ = ["LinearScore", "MahalanobisScore", "Score"]
@@ -34,12 +35,12 @@ class LinearScore:
         """Return the length of w."""
         return n_features
 
-    def in_units(self, w: NDArray[Any], unit: NDArray[np.float64]) -> NDArray[Any]:
+    def in_units(self, w: NDArray[Any], unit: Vector) -> NDArray[Any]:
         """Multiply w in place for features that are divided by `unit`; return it."""
         w *= unit
         return w
 
-    def of_pairs(self, w: NDArray[np.float64], left: Any, right: Any) -> NDArray[np.float64]:
+    def of_pairs(self, w: Vector, left: Any, right: Any) -> Vector:
         """Return the scores of pairs of rows (objects with a method ``scores``)."""
         return np.asarray(left.scores(w) - right.scores(w))
 
@@ -105,7 +106,7 @@ class MahalanobisScore:
             )
         return n_features * self.rank
 
-    def matrix(self, w: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
+    def matrix(self, w: Vector, n_features: int) -> Vector:
         """Return W as a (d, d) array."""
         if self.parameterization == "diagonal":
             return np.diag(w)
@@ -114,7 +115,7 @@ class MahalanobisScore:
         factor = w.reshape(n_features, self.rank)
         return np.asarray(factor @ factor.T)
 
-    def in_units(self, w: NDArray[Any], unit: NDArray[np.float64]) -> NDArray[Any]:
+    def in_units(self, w: NDArray[Any], unit: Vector) -> NDArray[Any]:
         """Multiply w in place for features that are divided by `unit`; return it."""
         matrix = w.reshape(len(unit), -1)
         matrix *= (unit * unit if self.parameterization == "diagonal" else unit)[:, np.newaxis]
@@ -122,7 +123,7 @@ class MahalanobisScore:
             matrix *= unit
         return w
 
-    def of_pairs(self, w: NDArray[np.float64], left: Any, right: Any) -> NDArray[np.float64]:
+    def of_pairs(self, w: Vector, left: Any, right: Any) -> Vector:
         """Return the squared distances of pairs of dense rows (objects with an array ``X``)."""
         v = np.asarray(left.X - right.X, dtype=np.float64)
         if self.parameterization == "diagonal":

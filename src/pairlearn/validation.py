@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.typing import Vector
+
 __all__ = [
     "AssumptionWarning",
     "DivergenceError",
@@ -123,7 +125,7 @@ def real_array(name: str, values: Any) -> NDArray[Any]:
     return array
 
 
-def check_vector(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
+def check_vector(name: str, value: ArrayLike, length: int) -> Vector:
     """Return `value` as a finite float vector of the given length."""
     vector = np.asarray(real_array(name, value), dtype=np.float64)
     if vector.shape != (length,):
@@ -133,7 +135,7 @@ def check_vector(name: str, value: ArrayLike, length: int) -> NDArray[np.float64
     return vector
 
 
-def check_labels(y: ArrayLike, n: int) -> NDArray[np.float64]:
+def check_labels(y: ArrayLike, n: int) -> Vector:
     """Return `y` as a finite float vector with one entry for each of `n` examples."""
     try:
         labels = np.ascontiguousarray(real_array("y", y), dtype=np.float64)
@@ -148,9 +150,7 @@ def check_labels(y: ArrayLike, n: int) -> NDArray[np.float64]:
     return labels
 
 
-def check_weights(
-    weights: ArrayLike, n: int, *, name: str = "example_weight"
-) -> NDArray[np.float64]:
+def check_weights(weights: ArrayLike, n: int, *, name: str = "example_weight") -> Vector:
     """Return weights as non-negative finite numbers, one for each of `n` examples."""
     try:
         weight = np.ascontiguousarray(real_array(name, weights), dtype=np.float64)
@@ -167,9 +167,7 @@ def check_weights(
     return weight
 
 
-def check_scored(
-    scores: ArrayLike, is_positive: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def check_scored(scores: ArrayLike, is_positive: ArrayLike) -> tuple[Vector, NDArray[Any]]:
     """Return the scores of examples, and which are positive, as vectors.
 
     >>> check_scored(0.5, True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairlearn.cli.live import Live, live_page
+from pairlearn.cli.streaming.live import Live, live_page
 from pairlearn.streams import Alarm, ProgressiveAUC
 
 _SPEC = importlib.util.spec_from_file_location(

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from pairlearn.cli import config
-from pairlearn.cli.private_records import read_facts
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
+from pairlearn.cli.shared import config
+from pairlearn.cli.shared.private_records import read_facts
 
 HOSTILE = {
     "deep": (b"a = " + b"[" * 50_000 + b"]" * 50_000, "nested too deeply"),

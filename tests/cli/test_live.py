@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from pairlearn import AveragePrecision, roc_auc
-from pairlearn.cli.live import History, Live, live_page
-from pairlearn.cli.live_page import Moment
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
+from pairlearn.cli.streaming.live import History, Live, live_page
+from pairlearn.cli.streaming.live_page import Moment
 from pairlearn.streams import Alarm, ProgressiveAUC
 
 

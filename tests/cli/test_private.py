@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from pairlearn import PrivacyLedger, load_model
-from pairlearn.cli.private_records import read_facts, read_rows
 from pairlearn.cli.program import program
+from pairlearn.cli.shared.private_records import read_facts, read_rows
 
 BOUNDS = """
 label = "churned"

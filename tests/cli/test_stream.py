@@ -153,7 +153,7 @@ HOSTILE_LINES = {
 def test_lines_take_work_for_their_bytes(kind, monkeypatch):
     """Bytes read and calls made, at two sizes."""
     from pairlearn.cli.stopping import Stopping
-    from pairlearn.cli.stream import Conversation, _lines, _reply
+    from pairlearn.cli.streaming.stream import Conversation, _lines, _reply
     from pairlearn.streams.named import NamedLearner
     from pairlearn.streams.progressive import ProgressiveAUC
 

@@ -10,10 +10,11 @@ import signal
 import pytest
 
 import pairlearn.models
-from pairlearn.cli import main, running, stopping, train
+from pairlearn.cli import main, running, stopping
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 from pairlearn.cli.stopping import Stopping
+from pairlearn.cli.training import train
 from pairlearn.streams import OnlineLearner
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]

@@ -7,7 +7,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from pairlearn import AUCClassifier, ExactSolver, Hinge, load_model, pair_risk, roc_auc
 from pairlearn.distributed import train_auc
-from pairlearn.estimators.scaling import fit_scaling
+from pairlearn.estimators.shared.scaling import fit_scaling
 from pairlearn.solvers.rows import DenseRows
 
 

@@ -15,8 +15,8 @@ from pairlearn.distributed import (
     ScoreHistogram,
     SlopeSums,
 )
-from pairlearn.distributed.chunk import ScaledTable, as_chunk
-from pairlearn.estimators.scaling import Scaling
+from pairlearn.distributed.statistics.chunk import ScaledTable, as_chunk
+from pairlearn.estimators.shared.scaling import Scaling
 
 W, EDGES = np.array([0.8, 0.4, -0.1]), np.linspace(-2.0, 2.0, 15)
 SCALING = Scaling(np.ones(3), np.array([1.0, 0.0, -2.0]), np.array([0.5, 1.0, 3.0]))
@@ -58,12 +58,12 @@ def test_many_blocks_say_what_one_says(name, order, table, monkeypatch):
     X, y, weight = table
     X = np.asarray(X, order=order)
     expected = STATISTICS[name].partial_state(X, y, weight)
-    monkeypatch.setattr("pairlearn.distributed.chunk._NUMBERS", 24)
-    monkeypatch.setattr("pairlearn.distributed.chunk._FEWEST_ROWS", 1)
-    monkeypatch.setattr("pairlearn.distributed.binned._NUMBERS", 60)
-    monkeypatch.setattr("pairlearn.distributed.moments._NUMBERS", 60)
-    monkeypatch.setattr("pairlearn.distributed.scales._BLOCK", 7)
-    monkeypatch.setattr("pairlearn.distributed.scales._TOGETHER", 2)
+    monkeypatch.setattr("pairlearn.distributed.statistics.chunk._NUMBERS", 24)
+    monkeypatch.setattr("pairlearn.distributed.statistics.chunk._FEWEST_ROWS", 1)
+    monkeypatch.setattr("pairlearn.distributed.statistics.binned._NUMBERS", 60)
+    monkeypatch.setattr("pairlearn.distributed.statistics.moments._NUMBERS", 60)
+    monkeypatch.setattr("pairlearn.distributed.statistics.scales._BLOCK", 7)
+    monkeypatch.setattr("pairlearn.distributed.statistics.scales._TOGETHER", 2)
     found = STATISTICS[name].partial_state(X, y, weight)
     for key in expected:
         np.testing.assert_allclose(found[key], expected[key], rtol=1e-12, atol=1e-12, err_msg=key)

@@ -158,7 +158,7 @@ def test_the_score_is_the_exact_auc_with_its_interval(table, client, monkeypatch
     clf = DaskAUCClassifier("square", ridge=0.1, client=client).fit(X, y)
     expected = roc_auc_interval(table[1] == "yes", clf.model_.decision_function(table[0]))
     for size in (4_000_000, 100):
-        monkeypatch.setattr("pairlearn.distributed.dask_auc._RANGE", size)
+        monkeypatch.setattr("pairlearn.distributed.dask.auc._RANGE", size)
         found = clf.auc_interval(X, y)
         assert found.auc == expected.auc == clf.score(X, y)
         assert found.low == pytest.approx(expected.low, rel=1e-9)

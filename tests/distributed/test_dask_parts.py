@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from pairlearn.distributed.dask_parts import parts_of, taken_apart
+from pairlearn.distributed.dask.parts import parts_of, taken_apart
 
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
 pd = pytest.importorskip("pandas")

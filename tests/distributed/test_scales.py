@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn.distributed import FeatureScales, MajorityCounts
-from pairlearn.estimators.scaling import fit_scaling
+from pairlearn.estimators.shared.scaling import fit_scaling
 from pairlearn.solvers.rows import as_rows
 
 

@@ -33,7 +33,7 @@ from pairlearn import (
     roc_auc,
     scalar,
 )
-from pairlearn.estimators.exact import is_cheap
+from pairlearn.estimators.auc.exact import is_cheap
 from pairlearn.solvers.rows import as_rows
 
 
@@ -185,7 +185,7 @@ def test_decisions_follow_the_scores(calibrate, threshold):
 
 
 def test_thresholds_and_probabilities_of_many_examples_use_a_sample(monkeypatch):
-    from pairlearn.estimators import decisions
+    from pairlearn.estimators.shared import decisions
 
     X, y = sample(n=2000)
     y[(y == 1) & (np.arange(2000) % 4 > 0)] = 0

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from pairlearn import AUCClassifier, ClassMoments, roc_auc
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
-from pairlearn.solvers.mapped_moments import MappedMoments
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1200, 3))

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from pairlearn import AUCClassifier, OnlineLearner
 from pairlearn.features import Hats, RandomFourier
-from pairlearn.solvers.mapped_moments import MappedMoments
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 3))

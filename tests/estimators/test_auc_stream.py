@@ -82,7 +82,7 @@ def test_auto_without_scaling_chooses_by_progressive_auc():
 
 
 def test_auto_keeps_one_stream_after_the_warm_up(monkeypatch):
-    from pairlearn.estimators import auc_online
+    from pairlearn.estimators.auc import online as auc_online
 
     monkeypatch.setattr(auc_online, "_WARM_UP", 200)
     X, y = sample()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from pairlearn import AUCClassifier, ExpectedCost
-from pairlearn.estimators.calibration import (
+from pairlearn.estimators.shared.calibration import (
     THRESHOLDS,
     Isotonic,
     Sigmoid,

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from pairlearn import DivergenceError, EntropyRegressor, Hinge, PairLoss
-from pairlearn.estimators.entropy_start import half_sample_mode, pair_quartile
+from pairlearn.estimators.entropy.start import half_sample_mode, pair_quartile
 from pairlearn.losses import scalar
 
 W = np.array([1.0, -2.0, 0.5])
@@ -266,7 +266,7 @@ def test_weighted_scales_are_those_of_repeated_examples():
     X, y = task("skewed", n=200)
     weight = np.tile([1.0, 3.0], 100)
     repeated = np.repeat(np.arange(200), weight.astype(int))
-    from pairlearn.estimators.entropy_start import start_from
+    from pairlearn.estimators.entropy.start import start_from
     from pairlearn.solvers.rows import as_rows
 
     a = start_from(as_rows(X), y, "least_squares", weight)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairlearn import AUCClassifier, roc_auc
-from pairlearn.estimators.bootstrap import bootstrap
+from pairlearn.estimators.auc.bootstrap import bootstrap
 
 
 def few_positives(seed, n_positive=10, n=1200, d=8):

@@ -11,7 +11,7 @@ from pairlearn.losses import Hinge
 from pairlearn.problem import Problem
 from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.streams import OnlineLearner
 
 

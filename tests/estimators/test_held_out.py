@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from pairlearn import AUCClassifier, roc_auc
-from pairlearn.estimators.held_out import held_out_auc
+from pairlearn.estimators.shared.held_out import held_out_auc
 from pairlearn.metrics import AUCInterval, mean_auc_interval, roc_auc_interval
 
 

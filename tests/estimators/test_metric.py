@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from pairlearn import DistanceHinge, FifoBuffer, GivenPairs, MetricLearner, PsdCone
-from pairlearn.estimators import metric_neighbors
-from pairlearn.estimators.metric_neighbors import neighbor_pairs
+from pairlearn.estimators.metric import neighbors as metric_neighbors
+from pairlearn.estimators.metric.neighbors import neighbor_pairs
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings.given import ListedPairs
 

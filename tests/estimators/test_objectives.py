@@ -6,11 +6,11 @@ import pytest
 import scipy.sparse
 
 from pairlearn import AUCClassifier, AveragePrecision, Hats, PartialAUC, SquaredHinge
-from pairlearn.estimators import exact
-from pairlearn.estimators.objectives import as_objective
-from pairlearn.solvers.batch import PairObjective
+from pairlearn.estimators.auc import exact
+from pairlearn.estimators.auc.objectives import as_objective
+from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import DenseRows
-from pairlearn.solvers.top import Push
+from pairlearn.solvers.top.objectives import Push
 from pairlearn.validation import AssumptionWarning, DivergenceError
 
 

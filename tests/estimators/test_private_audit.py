@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import pairlearn.estimators.private_auc as auc_module
+import pairlearn.estimators.private.auc as auc_module
 import pairlearn.privacy.mechanisms.centred as centred_module
 import pairlearn.privacy.mechanisms.metric_gradient as metric_module
 import pairlearn.privacy.mechanisms.single_pass as pass_module
@@ -23,13 +23,13 @@ from pairlearn import (
     scalar,
 )
 from pairlearn.cli.privacy import command
-from pairlearn.estimators.private_audit import (
+from pairlearn.estimators.private.audit import (
     _projected,
     _public_runs,
     audit_estimator,
     check_estimator_exactly,
 )
-from pairlearn.estimators.private_neighbours import public_neighbours
+from pairlearn.estimators.private.neighbours import public_neighbours
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.audit.attack import audit_statistics, smallest_violation
 from pairlearn.privacy.mechanisms.base import PrivateFit

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateAUCContinual
-from pairlearn.estimators.private_audit import _projected, public_numbers
+from pairlearn.estimators.private.audit import _projected, public_numbers
 from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateBounds
-from pairlearn.estimators.private_audit import check_estimator_exactly
+from pairlearn.estimators.private.audit import check_estimator_exactly
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
 from pairlearn.features.base import Bounds
 from pairlearn.metrics import roc_auc

@@ -9,8 +9,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from pairlearn import AUCClassifier, roc_auc
-from pairlearn.solvers.batch import ExactSolver
-from pairlearn.solvers.moments import solve_square_auc
+from pairlearn.solvers.closed_form.moments import solve_square_auc
+from pairlearn.solvers.exact.batch import ExactSolver
 
 
 def sample(n=300, d=5, seed=0):

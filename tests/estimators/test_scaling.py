@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.preprocessing import StandardScaler
 
 from pairlearn import AUCClassifier, Hinge, LinearScore, PairwiseSGD, Problem
-from pairlearn.estimators.scaling import fit_scaling, scaled_rows
+from pairlearn.estimators.shared.scaling import fit_scaling, scaled_rows
 from pairlearn.solvers.rows import DenseRows, LaterRows, as_rows
 
 #: What a change of units may move the test AUC by.
@@ -122,7 +122,7 @@ def test_a_rare_indicator_is_not_blown_up():
 
 @pytest.mark.parametrize("make", [sample, words])
 def test_few_and_many_numbers_are_scaled_alike(make, monkeypatch):
-    from pairlearn.estimators import scaling
+    from pairlearn.estimators.shared import scaling
 
     X = make(200)[0]
     rows = as_rows(X if make is sample else X.toarray()[:, :300])

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
-from pairlearn.estimators.published import Part, publish, published
+from pairlearn.estimators.shared.published import Part, publish, published
 from pairlearn.streams.online import OnlineLearner
 
 RNG = np.random.default_rng(0)

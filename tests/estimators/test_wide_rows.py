@@ -10,8 +10,8 @@ from pairlearn import (
     MultilabelAUCClassifier,
     OrdinalAUCClassifier,
 )
-from pairlearn.estimators import multiclass, multilabel, ordinal
-from pairlearn.estimators.class_moments import compact
+from pairlearn.estimators.classes import multiclass, multilabel, ordinal
+from pairlearn.estimators.shared.class_moments import compact
 from pairlearn.solvers.rows import DenseRows
 
 RNG = np.random.default_rng(0)

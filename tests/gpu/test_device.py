@@ -8,7 +8,7 @@ import pytest
 
 from pairlearn import Hinge, LinearScore, Problem
 from pairlearn.gpu.device import DeviceError, DeviceWarning, find_device
-from pairlearn.solvers.sweep import Sweep
+from pairlearn.solvers.descent.sweep import Sweep
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("triton")
 
 from pairlearn import FifoBuffer, PreviousExample, PreviousOpposite, RandomPair
-from pairlearn.solvers.sweep_gpu import draw_plan, portions_of
+from pairlearn.solvers.descent.sweep_gpu import draw_plan, portions_of
 
 
 @pytest.mark.parametrize("n", [2, 37, 60_000, 2**20 + 1, 2**32 - 1])

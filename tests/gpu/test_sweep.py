@@ -29,7 +29,7 @@ from pairlearn import (
     Tail,
 )
 from pairlearn.gpu import pairs
-from pairlearn.solvers.sweep import Sweep
+from pairlearn.solvers.descent.sweep import Sweep
 
 STEP_SIZES = (0.02, 0.2, 0.2, 2.0, 50.0)
 RADII = (np.inf, np.inf, 0.2, 1.0, 0.01)

@@ -6,8 +6,8 @@ import pytest
 
 from pairlearn import Square
 from pairlearn.kernels._native import DIVERGED
-from pairlearn.kernels.dense import HINGE, descend
-from pairlearn.kernels.short_rows import LANES, LONGEST, SHORTEST, descend_short
+from pairlearn.kernels.steps.dense import HINGE, descend
+from pairlearn.kernels.steps.short_rows import LANES, LONGEST, SHORTEST, descend_short
 
 N = 2_000
 

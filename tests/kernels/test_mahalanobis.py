@@ -28,9 +28,9 @@ from pairlearn import (
     WholeSpace,
     reference,
 )
-from pairlearn.kernels.eigenpair import negative_eigenpair
-from pairlearn.solvers.descent import Parts
-from pairlearn.solvers.mahalanobis import MahalanobisDescent
+from pairlearn.kernels.steps.eigenpair import negative_eigenpair
+from pairlearn.solvers.descent.descent import Parts
+from pairlearn.solvers.descent.mahalanobis import MahalanobisDescent
 
 LOSSES = [DistanceHinge(), DistanceHinge(bias=0.0), DistanceLogistic()]
 RULES = {

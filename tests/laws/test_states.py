@@ -22,7 +22,7 @@ from pairlearn.distributed import (
     Together,
     score_edges,
 )
-from pairlearn.estimators.scaling import Scaling, fit_scaling
+from pairlearn.estimators.shared.scaling import Scaling, fit_scaling
 from pairlearn.features import Hats
 from pairlearn.solvers.rows import as_rows
 

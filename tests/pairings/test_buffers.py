@@ -254,7 +254,7 @@ def expected(loss, X, y, pairing, n_steps, *, seed, domain, step_size, weight=No
 @pytest.mark.parametrize("loss", [Hinge(), Hinge(one_sided=True), Logistic(), Square()], ids=repr)
 @pytest.mark.parametrize("name", PAIRINGS)
 def test_solver_follows_the_plan(name, loss, d, monkeypatch):
-    from pairlearn.solvers import descent
+    from pairlearn.solvers.descent import descent
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, d)), labels_of(40)
@@ -313,7 +313,7 @@ def test_sparse_stream():
 @pytest.mark.parametrize("smallest_by_label", [1, 10**9])
 @pytest.mark.parametrize("name", PAIRINGS)
 def test_example_weights(name, smallest_by_label, monkeypatch):
-    from pairlearn.solvers import descent
+    from pairlearn.solvers.descent import descent
 
     monkeypatch.setattr(descent, "BY_LABEL_FROM", smallest_by_label)
     rng = np.random.default_rng(0)
@@ -329,7 +329,7 @@ def test_example_weights(name, smallest_by_label, monkeypatch):
 @pytest.mark.parametrize("name", PAIRINGS)
 def test_long_runs_cross_blocks(name, monkeypatch, block_steps):
     """A run that crosses blocks of steps equals one that does not."""
-    from pairlearn.solvers import pairwise_sgd
+    from pairlearn.solvers.descent import pairwise_sgd
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), labels_of(40)

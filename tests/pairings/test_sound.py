@@ -19,9 +19,9 @@ from pairlearn.pairings import Arrival, OnlineSource, Pairing, Plan, SlotPlan
 from pairlearn.pairings.given import ListedPairs
 from pairlearn.pairings.plans import EMPTY, ZERO_POSITIVE
 from pairlearn.pairings.sound import check_plan, is_own
-from pairlearn.solvers.accelerated import MomentumSGD
-from pairlearn.solvers.passive_aggressive import PassiveAggressive
-from pairlearn.solvers.sweep import Sweep
+from pairlearn.solvers.descent.accelerated import MomentumSGD
+from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
+from pairlearn.solvers.descent.sweep import Sweep
 
 PROBLEM = Problem(LinearScore(), Hinge())
 N = 20

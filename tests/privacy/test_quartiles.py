@@ -13,7 +13,7 @@ from pairlearn import (
     PrivateBounds,
     PrivateMetricLearner,
 )
-from pairlearn.estimators.private_audit import check_estimator_exactly
+from pairlearn.estimators.private.audit import check_estimator_exactly
 from pairlearn.models import load_model
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.verify import accounting_problems

@@ -37,7 +37,7 @@ from pairlearn import (
 )
 from pairlearn.losses import LOSSES, Hinge, SmoothedHinge, Square
 from pairlearn.reference import average_of, online_sgd, pairwise_sgd
-from pairlearn.solvers import descent
+from pairlearn.solvers.descent import descent
 
 SEED = 7
 N_STEPS = 45

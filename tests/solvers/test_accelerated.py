@@ -24,7 +24,7 @@ from pairlearn import (
     pair_risk,
 )
 from pairlearn.reference import average_of, pair_gradient
-from pairlearn.solvers.batch import ExactSolver
+from pairlearn.solvers.exact.batch import ExactSolver
 
 
 def sample(n=60, d=4, seed=0):

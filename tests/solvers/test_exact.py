@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from pairlearn import Hinge, Logistic, LogLink, SmoothedHinge, Square, SquaredHinge, pair_risk
 from pairlearn.metrics import pair_risk_gradient
-from pairlearn.solvers.batch import ExactSolver, pair_mean
+from pairlearn.solvers.exact.batch import ExactSolver, pair_mean
 
 LOSSES = [
     SquaredHinge(),
@@ -105,7 +105,7 @@ def test_sparse_rows_and_float32_give_the_same():
 
 
 def test_without_preconditioner(monkeypatch):
-    from pairlearn.solvers import batch
+    from pairlearn.solvers.exact import batch
 
     X, y = sample()
     X /= np.logspace(0, 2, 4)

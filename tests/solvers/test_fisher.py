@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.covariance import ledoit_wolf
 
-from pairlearn.solvers.fisher import fisher_direction, with_fisher
+from pairlearn.solvers.closed_form.fisher import fisher_direction, with_fisher
 from pairlearn.solvers.rows import DenseRows
 
 

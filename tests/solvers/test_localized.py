@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pairlearn import Ball, Hinge, LinearScore, Logistic, PreviousExample, Problem, reference
 from pairlearn.metrics import roc_auc
-from pairlearn.solvers.localized import LocalizedSGD, localized_stages
+from pairlearn.solvers.descent.localized import LocalizedSGD, localized_stages
 
 
 def sample(n=60, d=5, seed=0):

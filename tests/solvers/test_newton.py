@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 
 from pairlearn import ExactSolver
 from pairlearn.losses import Logistic, SmoothedHinge, SquaredHinge
-from pairlearn.solvers.batch import pair_mean
-from pairlearn.solvers.newton import SquaredHingeNewton
+from pairlearn.solvers.exact.batch import pair_mean
+from pairlearn.solvers.exact.newton import SquaredHingeNewton
 
 
 def sample(n=120, d=4, *, seed=0):

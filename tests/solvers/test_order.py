@@ -14,7 +14,7 @@ from pairlearn import (
     PairwiseRanker,
     roc_auc,
 )
-from pairlearn.solvers.order import OrderWatch
+from pairlearn.solvers.streams.order import OrderWatch
 from pairlearn.streams.named import NamedLearner
 
 N = 4000

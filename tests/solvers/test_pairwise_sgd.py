@@ -25,7 +25,7 @@ from pairlearn import (
     pair_risk,
     scalar,
 )
-from pairlearn.solvers import descent
+from pairlearn.solvers.descent import descent
 from pairlearn.solvers.interrupts import deferred_interrupt
 
 PROBLEM = Problem(LinearScore(), Hinge())

@@ -12,7 +12,7 @@ from pairlearn import (
     ReservoirBuffer,
     Uniform,
 )
-from pairlearn.solvers.passive_aggressive import PassiveAggressive
+from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
 
 
 @pytest.mark.parametrize(

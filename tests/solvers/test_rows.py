@@ -16,14 +16,14 @@ from pairlearn import (
     PairwiseSGD,
     Problem,
 )
-from pairlearn.solvers.accelerated import MomentumSGD, VarianceReducedSGD
-from pairlearn.solvers.batch import ExactSolver
-from pairlearn.solvers.localized import LocalizedSGD
-from pairlearn.solvers.moments import OPAUC, ClassMoments, solve_square_auc
-from pairlearn.solvers.passive_aggressive import PassiveAggressive
+from pairlearn.solvers.closed_form.moments import OPAUC, ClassMoments, solve_square_auc
+from pairlearn.solvers.descent.accelerated import MomentumSGD, VarianceReducedSGD
+from pairlearn.solvers.descent.localized import LocalizedSGD
+from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
+from pairlearn.solvers.descent.saddle import SOLAM, SPAUC
+from pairlearn.solvers.descent.sweep import Sweep
+from pairlearn.solvers.exact.batch import ExactSolver
 from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
-from pairlearn.solvers.saddle import SOLAM, SPAUC
-from pairlearn.solvers.sweep import Sweep
 from pairlearn.validation import DivergenceError
 
 PROBLEM = Problem(LinearScore(), Hinge())
@@ -208,7 +208,7 @@ def test_a_fit_that_reads_every_value_anyway_takes_no_look_of_its_own(monkeypatc
 @pytest.mark.parametrize("place", [(0, 0), (17, 3), (N - 1, D - 1)])
 @pytest.mark.parametrize("few", [0, 10**9])
 def test_sums_over_the_columns_notice_what_is_not_finite(monkeypatch, value, place, few):
-    from pairlearn.estimators import scaling
+    from pairlearn.estimators.shared import scaling
 
     monkeypatch.setattr(scaling, "_SMALL", few)
     X = DENSE.copy()
@@ -234,7 +234,7 @@ def test_norms_that_solvers_need_say_whether_all_values_are_finite(monkeypatch):
 
 
 def test_rows_without_weight_may_be_too_far_out_for_the_scales_of_the_others():
-    from pairlearn.estimators.scaling import scaled_rows
+    from pairlearn.estimators.shared.scaling import scaled_rows
 
     X, weight = DENSE * 1e-10, np.ones(N)
     X[4] = 1e300

@@ -6,9 +6,9 @@ import pytest
 
 from pairlearn.averaging import DelayedByStepSize, DelayedLinear, LastIterate, Tail, Uniform
 from pairlearn.schedules import InverseSqrt
-from pairlearn.solvers.moments import OPAUC
-from pairlearn.solvers.passive_aggressive import PassiveAggressive
-from pairlearn.solvers.saddle import SOLAM, SPAUC
+from pairlearn.solvers.closed_form.moments import OPAUC
+from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
+from pairlearn.solvers.descent.saddle import SOLAM, SPAUC
 from pairlearn.validation import DivergenceError
 
 RNG = np.random.default_rng(0)

@@ -26,9 +26,9 @@ from pairlearn import (
     Problem,
     PsdCone,
 )
-from pairlearn.solvers import running_scales
 from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
-from pairlearn.solvers.running_scales import RunningScales
+from pairlearn.solvers.streams import running_scales
+from pairlearn.solvers.streams.running_scales import RunningScales
 
 N, D = 300, 6
 HINGE = Problem(LinearScore(), Hinge())

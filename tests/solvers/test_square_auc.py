@@ -7,8 +7,8 @@ import scipy.sparse
 
 from pairlearn import Ball, Constant, DelayedByStepSize, InverseSqrt, InverseTime, Tail, Uniform
 from pairlearn.metrics import pair_risk, pair_risk_gradient
-from pairlearn.solvers.moments import OPAUC, ClassMoments, solve_square_auc
-from pairlearn.solvers.saddle import SOLAM, SPAUC
+from pairlearn.solvers.closed_form.moments import OPAUC, ClassMoments, solve_square_auc
+from pairlearn.solvers.descent.saddle import SOLAM, SPAUC
 
 
 def sample(n=400, d=4, seed=0, shift=0.0):

@@ -23,7 +23,7 @@ from pairlearn import (
     WholeSpace,
 )
 from pairlearn.losses import LOSSES, Hinge, Logistic, Square
-from pairlearn.solvers.sweep import Sweep
+from pairlearn.solvers.descent.sweep import Sweep
 
 STEP_SIZES = (0.01, 0.05, 0.2, 0.2, 0.2)
 RADII = (np.inf, 0.2, np.inf, 5.0, 0.1)

@@ -7,9 +7,9 @@ import scipy.sparse
 
 from pairlearn import Exponential, Logistic, SmoothedHinge, SquaredHinge
 from pairlearn.reference import p_norm_push, partial_area, soft_average_precision
-from pairlearn.solvers.batch import PairObjective, pair_mean
+from pairlearn.solvers.exact.batch import PairObjective, pair_mean
 from pairlearn.solvers.rows import DenseRows, as_rows
-from pairlearn.solvers.top import (
+from pairlearn.solvers.top.objectives import (
     PartialArea,
     Push,
     SmoothPrecision,

@@ -9,8 +9,8 @@ from scipy.optimize import approx_fprime
 from pairlearn import reference
 from pairlearn.losses import Logistic, SquaredHinge
 from pairlearn.solvers.rows import DenseRows, as_rows
-from pairlearn.solvers.top import PartialArea, Push, SmoothPrecision
-from pairlearn.solvers.top_stream import TopStream
+from pairlearn.solvers.top.objectives import PartialArea, Push, SmoothPrecision
+from pairlearn.solvers.top.stream import TopStream
 
 LOSS = SquaredHinge()
 

@@ -15,7 +15,7 @@ import pytest
 
 from pairlearn import InverseSqrt, LinearScore, PairwiseSGD, Problem, roc_auc
 from pairlearn.losses import get_loss
-from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
+from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
 from pairlearn.streams import named_columns
 from pairlearn.streams.examples import RefusedExampleWarning
 from pairlearn.streams.named import NamedLearner

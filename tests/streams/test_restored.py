@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn.estimators.auc import AUCClassifier
-from pairlearn.estimators.entropy import EntropyRegressor
-from pairlearn.estimators.metric import MetricLearner
+from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.entropy.regressor import EntropyRegressor
+from pairlearn.estimators.metric.learner import MetricLearner
 from pairlearn.models.file import dump_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import (
@@ -416,7 +416,7 @@ def test_a_state_that_cannot_be_restored_is_told_in_one_line(
 
 
 def test_a_conversation_of_other_settings_is_refused_in_a_short_line(tmp_path: Path) -> None:
-    from pairlearn.cli.stream import Conversation, _resume
+    from pairlearn.cli.streaming.stream import Conversation, _resume
     from pairlearn.streams.progressive import ProgressiveAUC
 
     learner = NamedLearner(step_size=0.1)

@@ -31,7 +31,7 @@ from pairlearn import (
     WholeSpace,
 )
 from pairlearn.reference import average_of, localized_sgd, online_sgd, pairwise_sgd
-from pairlearn.solvers.localized import localized_stages
+from pairlearn.solvers.descent.localized import localized_stages
 from pairlearn.torch import PairwiseObjective
 
 RULES = {

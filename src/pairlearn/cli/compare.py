@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pairlearn.cli.output import json_option, result_options
-from pairlearn.cli.reading import Reading, column_options, format_of, reading_options
+from pairlearn.cli.shared.reading import Reading, column_options, format_of, reading_options
 from pairlearn.cli.wording import in_options, options_of
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
     """Return a table as a data set, and say what its columns were taken for."""
     import numpy as np
 
-    from pairlearn.cli.table_files import TABLES, decided_lines, sources_of, table_options
+    from pairlearn.cli.shared.table_files import TABLES, decided_lines, sources_of, table_options
     from pairlearn.data import Dataset
     from pairlearn.data.dataset import array_digest
     from pairlearn.tables import load_table

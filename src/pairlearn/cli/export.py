@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.problem_kinds import kind_of
+from pairlearn.cli.shared.problem_kinds import kind_of
 
 __all__ = ["as_json", "as_onnx", "command"]
 

@@ -15,12 +15,12 @@ import click
 
 from pairlearn.atomic import atomic_open
 from pairlearn.cli.output import csv_cell, json_option
-from pairlearn.cli.problem_kinds import kind_of
-from pairlearn.cli.reading import Reading, data_argument, reading_options, size_of
+from pairlearn.cli.shared.problem_kinds import kind_of
+from pairlearn.cli.shared.reading import Reading, data_argument, reading_options, size_of
 from pairlearn.progress import Progress
 
 if TYPE_CHECKING:
-    from pairlearn.cli.scoring import Scored
+    from pairlearn.cli.shared.scoring import Scored
 
 __all__ = ["command"]
 
@@ -62,7 +62,7 @@ def command(
       pairlearn predict model.safetensors new.parquet --json -o scores.jsonl
     """
     from pairlearn.cli.light_imports import import_scikit_learn
-    from pairlearn.cli.scoring import odd_lines, open_for, score_chunks
+    from pairlearn.cli.shared.scoring import odd_lines, open_for, score_chunks
     from pairlearn.models import load_model
 
     import_scikit_learn()
@@ -125,7 +125,7 @@ def _json_line(entry: dict[str, Any]) -> str:
 
 
 def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
-    from pairlearn.cli.scoring import probabilities_of
+    from pairlearn.cli.shared.scoring import probabilities_of
 
     name = kind_of(model).result
     columns: dict[str, Any] = {"line": scored.lines.tolist()}
@@ -150,7 +150,7 @@ def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
 
 
 def _probabilities(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
-    from pairlearn.cli.scoring import probabilities_of
+    from pairlearn.cli.shared.scoring import probabilities_of
 
     found = probabilities_of(model, scored)
     columns: dict[str, Any] = {"line": scored.lines.tolist()}

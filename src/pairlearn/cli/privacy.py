@@ -155,9 +155,9 @@ def audit_command(
       pairlearn privacy audit --mechanism statistics --epsilon 1
       pairlearn privacy audit --mechanism all_pairs --runs 10000 --json
     """
-    from pairlearn.estimators.private_auc import PrivateAUCClassifier
-    from pairlearn.estimators.private_audit import audit_estimator
-    from pairlearn.estimators.private_metric import PrivateMetricLearner
+    from pairlearn.estimators.private.auc import PrivateAUCClassifier
+    from pairlearn.estimators.private.audit import audit_estimator
+    from pairlearn.estimators.private.metric import PrivateMetricLearner
     from pairlearn.privacy.mechanisms.by_name import get_mechanism
 
     options: dict[str, Any] = {

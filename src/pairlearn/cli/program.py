@@ -17,10 +17,13 @@ __all__ = ["COMMANDS", "LazyGroup", "program"]
 
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
 COMMANDS: dict[str, tuple[str, str]] = {
-    "train": ("train", "Train a model on files of any size."),
+    "train": ("training.train", "Train a model on files of any size."),
     "predict": ("predict", "Score data with a model: one line for each row."),
-    "evaluate": ("evaluate", "Evaluate a model on labelled data that it was not trained on."),
-    "stream": ("stream", "Learn from standard input and score as it goes."),
+    "evaluate": (
+        "evaluation.evaluate",
+        "Evaluate a model on labelled data that it was not trained on.",
+    ),
+    "stream": ("streaming.stream", "Learn from standard input and score as it goes."),
     "inspect": ("inspect_model", "Show what a model file holds."),
     "export": ("export", "Export a model for programs that do not use this library."),
     "privacy": ("privacy", "Plan, certify and audit private models."),

@@ -33,9 +33,9 @@ def warm_learners() -> None:
     import numpy as np
     from scipy.sparse import csr_matrix
 
-    from pairlearn.estimators.auc import AUCClassifier
-    from pairlearn.kernels.short_rows import LANES, LONGEST, SHORTEST
-    from pairlearn.solvers.order import OrderWatch
+    from pairlearn.estimators.auc.classifier import AUCClassifier
+    from pairlearn.kernels.steps.short_rows import LANES, LONGEST, SHORTEST
+    from pairlearn.solvers.streams.order import OrderWatch
     from pairlearn.streams import OnlineLearner
 
     X, y = np.arange(8.0).reshape(4, 2), np.array([0.0, 1.0, 0.0, 1.0])

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.data.cache import cache_folder, find_file
 from pairlearn.data.download import download
@@ -18,6 +17,7 @@ from pairlearn.data.errors import DataCorruptError, DataUnavailableError
 from pairlearn.data.labels import to_signs
 from pairlearn.data.libsvm import parse_libsvm, read_text, text_digest
 from pairlearn.data.sources import Source, lookup
+from pairlearn.typing import Vector
 
 __all__ = ["Dataset", "array_digest", "fetch", "find", "load", "verify"]
 
@@ -47,7 +47,7 @@ class Dataset:
     """
 
     X: Any
-    y: NDArray[np.float64]
+    y: Vector
     name: str
     rule: str
     classes: tuple[float, ...]
@@ -169,7 +169,7 @@ def fetch(
 
 def verify(
     source: Source, path: Path, *, verify_digest: bool = True, dense: bool | None = None
-) -> tuple[Any, NDArray[np.float64], str]:
+) -> tuple[Any, Vector, str]:
     """Return (X, labels, sha256 of the text) of a file that is what `lookup` says.
 
     DataCorruptError is raised if digest, number of examples, features or classes is another one.
@@ -205,7 +205,7 @@ def verify(
     return X, labels, digest
 
 
-def _signs(source: Source, labels: NDArray[np.float64], origin: str) -> NDArray[np.float64]:
+def _signs(source: Source, labels: Vector, origin: str) -> Vector:
     try:
         return to_signs(labels, source.rule)
     except DataCorruptError as error:
@@ -227,7 +227,7 @@ def _wrong_digest(path: Path, digest: str, expected: str) -> DataCorruptError:
     )
 
 
-def array_digest(*arrays: NDArray[np.float64]) -> str:
+def array_digest(*arrays: Vector) -> str:
     """Return the sha256 of the bytes of arrays, for data that come without a text."""
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairlearn.data.errors import DataCorruptError
+from pairlearn.typing import Vector
 
 __all__ = ["FirstHalf", "LabelRule", "OneAgainstRest", "PositiveLabel", "to_signs"]
 
@@ -37,7 +38,7 @@ class PositiveLabel:
     def __str__(self) -> str:
         return f"label {self.label:g} is +1, the other is -1"
 
-    def signs(self, labels: ArrayLike) -> NDArray[np.float64]:
+    def signs(self, labels: ArrayLike) -> Vector:
         """Return +1 where the label is the positive one, -1 elsewhere."""
         values = np.asarray(labels, dtype=np.float64)
         classes = np.unique(values)
@@ -62,7 +63,7 @@ class FirstHalf:
     def __str__(self) -> str:
         return "first half of the sorted classes is +1, the others are -1"
 
-    def signs(self, labels: ArrayLike) -> NDArray[np.float64]:
+    def signs(self, labels: ArrayLike) -> Vector:
         """Return +1 for the first half of the classes, -1 for the others."""
         values = np.asarray(labels, dtype=np.float64)
         classes = np.unique(values)
@@ -94,7 +95,7 @@ class OneAgainstRest:
     def __str__(self) -> str:
         return f"label {self.label:g} is +1, all others are -1"
 
-    def signs(self, labels: ArrayLike) -> NDArray[np.float64]:
+    def signs(self, labels: ArrayLike) -> Vector:
         """Return +1 where the label is the positive one, -1 elsewhere."""
         values = np.asarray(labels, dtype=np.float64)
         classes = np.unique(values)
@@ -109,7 +110,7 @@ class OneAgainstRest:
 LabelRule = PositiveLabel | FirstHalf | OneAgainstRest
 
 
-def to_signs(labels: ArrayLike, rule: LabelRule | None = None) -> NDArray[np.float64]:
+def to_signs(labels: ArrayLike, rule: LabelRule | None = None) -> Vector:
     """Return labels in {-1, +1}.
 
     Parameters
@@ -151,6 +152,6 @@ def to_signs(labels: ArrayLike, rule: LabelRule | None = None) -> NDArray[np.flo
     return rule.signs(values)
 
 
-def _shown(classes: NDArray[np.float64]) -> str:
+def _shown(classes: Vector) -> str:
     few = ", ".join(f"{label:g}" for label in classes[:6])
     return f"{{{few}{', ...' if len(classes) > 6 else ''}}}"

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.data.errors import DataCorruptError
+from pairlearn.typing import Vector
 
 __all__ = ["SUFFIXES", "parse_libsvm", "read_libsvm", "read_text", "text_digest"]
 
@@ -57,7 +57,7 @@ def text_digest(text: bytes) -> str:
 
 def parse_libsvm(
     text: bytes, *, n_features: int | None = None, dense: bool = True, origin: str = "the text"
-) -> tuple[Any, NDArray[np.float64]]:
+) -> tuple[Any, Vector]:
     r"""Return (X, labels) of a LIBSVM text, X as a dense array or as a CSR matrix.
 
     It has `n_features` columns, by default the highest index in the text. Errors call it `origin`.
@@ -87,7 +87,7 @@ def parse_libsvm(
 
 def read_libsvm(
     path: str | Path, *, n_features: int | None = None, dense: bool = True
-) -> tuple[Any, NDArray[np.float64]]:
+) -> tuple[Any, Vector]:
     """Return (X, labels) of a LIBSVM file, plain or compressed with xz, bz2 or gzip.
 
     Parameters

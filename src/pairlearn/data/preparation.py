@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.typing import Vector
+
 __all__ = ["SCALINGS", "MinMaxScaling", "prepare"]
 
 #: The scalings by name: fitted on the training part, fitted on everything, none.
@@ -40,17 +42,17 @@ class MinMaxScaling:
            [ 2. ,  0. ]])
     """
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: Vector
+    high: Vector
 
     @classmethod
-    def fit(cls, X: NDArray[np.float64]) -> MinMaxScaling:
+    def fit(cls, X: Vector) -> MinMaxScaling:
         """Return the scaling of the range of X."""
         if X.ndim != 2 or len(X) == 0:
             raise ValueError(f"X must hold at least one example, got shape {X.shape}.")
         return cls(low=X.min(axis=0), high=X.max(axis=0))
 
-    def apply(self, X: NDArray[np.float64], *, clip: bool = False) -> NDArray[np.float64]:
+    def apply(self, X: Vector, *, clip: bool = False) -> Vector:
         """Return X scaled; examples outside the fitted range leave [-1, 1] unless clipped."""
         width = self.high - self.low
         varies = width > 0

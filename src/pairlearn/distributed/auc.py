@@ -19,29 +19,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.base import Scaled, Statistic, Together
-from pairlearn.distributed.binned import BinnedScores, ScoreBins, SlopeSums
-from pairlearn.distributed.bins import score_edges, score_range
-from pairlearn.distributed.fingerprints import Fingerprints
-from pairlearn.distributed.histogram import HistogramAUC, ScoreHistogram
-from pairlearn.distributed.mapped import Mapped, MappedLabelMoments
-from pairlearn.distributed.moments import LabelledMoments, LabelMoments
 from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
-from pairlearn.distributed.sample import RowSample, SampledRows
-from pairlearn.distributed.scales import FeatureScales, Scales
-from pairlearn.estimators.auc import AUCClassifier
-from pairlearn.estimators.auc_choice import Choice
-from pairlearn.estimators.auc_features import as_map, check_named, fit_map, fit_moments, is_linear
-from pairlearn.estimators.by_name import is_scaled
-from pairlearn.estimators.exact import choose_ridge, is_exact
-from pairlearn.estimators.objectives import as_objective
-from pairlearn.estimators.scaling import Scaling, warn_of_outliers
+from pairlearn.distributed.statistics.base import Scaled, Statistic, Together
+from pairlearn.distributed.statistics.binned import BinnedScores, ScoreBins, SlopeSums
+from pairlearn.distributed.statistics.bins import score_edges, score_range
+from pairlearn.distributed.statistics.fingerprints import Fingerprints
+from pairlearn.distributed.statistics.histogram import HistogramAUC, ScoreHistogram
+from pairlearn.distributed.statistics.mapped import Mapped, MappedLabelMoments
+from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments
+from pairlearn.distributed.statistics.sample import RowSample, SampledRows
+from pairlearn.distributed.statistics.scales import FeatureScales, Scales
+from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.auc.exact import choose_ridge, is_exact
+from pairlearn.estimators.auc.objectives import as_objective
+from pairlearn.estimators.shared.by_name import is_scaled
+from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, fit_moments, is_linear
+from pairlearn.estimators.shared.scaling import Scaling, warn_of_outliers
 from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, get_loss
-from pairlearn.solvers.batch import descend
-from pairlearn.solvers.mapped_moments import MappedMoments
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
+from pairlearn.solvers.exact.batch import descend
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.solution import Trace
+from pairlearn.typing import Vector
 from pairlearn.validation import (
     check_count,
     check_fraction,
@@ -51,8 +52,6 @@ from pairlearn.validation import (
 )
 
 __all__ = ["DistributedFit", "train_auc"]
-
-Vector = NDArray[np.float64]
 
 #: With more features than this the mean rows of all bins are not moved: two passes an evaluation.
 _MANY_FEATURES = 1_000

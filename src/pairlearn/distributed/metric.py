@@ -16,21 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.base import Together
-from pairlearn.distributed.moments import LabelledMoments, LabelMoments, PairScatters
 from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
-from pairlearn.distributed.sample import RowSample
-from pairlearn.distributed.scales import FeatureScales
-from pairlearn.estimators.by_name import is_scaled
-from pairlearn.estimators.metric import MetricLearner
-from pairlearn.estimators.metric_start import components_of
+from pairlearn.distributed.statistics.base import Together
+from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments, PairScatters
+from pairlearn.distributed.statistics.sample import RowSample
+from pairlearn.distributed.statistics.scales import FeatureScales
+from pairlearn.estimators.metric.learner import MetricLearner
+from pairlearn.estimators.metric.start import components_of
+from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_generator, check_positive
 
 __all__ = ["metric_of", "train_metric"]
-
-Vector = NDArray[np.float64]
 
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _FOLDS = 3

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.distributed.base import State, Statistic
-from pairlearn.distributed.scales import MajorityCounts, Scales
-from pairlearn.estimators.scaling import Scaling
+from pairlearn.distributed.statistics.base import State, Statistic
+from pairlearn.distributed.statistics.scales import MajorityCounts, Scales
+from pairlearn.estimators.shared.scaling import Scaling
 
 __all__ = ["Pass", "Passes", "scaling_by_passes"]
 

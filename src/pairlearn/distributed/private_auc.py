@@ -22,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.distributed.passes import Pass, Passes
-from pairlearn.distributed.private_sums import PartitionNoise, PrivateSums, TableForm
-from pairlearn.estimators.features_seen import see_columns
-from pairlearn.estimators.private_auc import PrivateAUCClassifier
+from pairlearn.distributed.statistics.private_sums import PartitionNoise, PrivateSums, TableForm
+from pairlearn.estimators.private.auc import PrivateAUCClassifier
+from pairlearn.estimators.shared.features_seen import see_columns
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Grid, Moments, Weights
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.typing import Vector
 
 __all__ = ["train_private_auc"]
 
@@ -135,7 +136,7 @@ class _Releases:
     def release(
         self,
         *,
-        centre: NDArray[np.float64],
+        centre: Vector,
         radius: float,
         weights: Weights,
         mu: float,

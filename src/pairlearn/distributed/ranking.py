@@ -6,25 +6,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
-from pairlearn.distributed.queries import (
+from pairlearn.distributed.statistics.queries import (
     OfUsefulQueries,
     QueryGradient,
     QueryMoments,
     QueryPairs,
 )
-from pairlearn.estimators.by_name import is_scaled
-from pairlearn.estimators.ranker import PairwiseRanker
+from pairlearn.estimators.ranking.ranker import PairwiseRanker
+from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.losses import PairLoss, Square, get_loss
-from pairlearn.solvers.batch import descend
+from pairlearn.solvers.exact.batch import descend
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive, warn_caller
 
 __all__ = ["train_ranker"]
-
-Vector = NDArray[np.float64]
 
 
 def train_ranker(

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from pairlearn.domains.coordinatewise import CoordinatewiseDomain
 from pairlearn.scalars import Scalar, check_compiled
+from pairlearn.typing import Mask, Vector
 
 __all__ = ["DomainCheck", "check_domain"]
 
-Array = NDArray[np.float64]
+Array = Vector
 
 #: What rounding may do to a number, relatively.
 _ROUNDING = 1e-12
@@ -134,7 +135,7 @@ def _rows(domain: CoordinatewiseDomain, line: Array, sizes: Array, dtype: Any) -
     return rows
 
 
-def _refuse(line: Array, sizes: Array, bad: NDArray[np.bool_], rule: str, amount: Array) -> None:
+def _refuse(line: Array, sizes: Array, bad: Mask, rule: str, amount: Array) -> None:
     """Raise with the worst of the bad points, if there is one."""
     if bad.any():
         worst = np.where(bad, np.nan_to_num(np.abs(amount), nan=np.inf), -1.0)

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.scalars import Scalar, scalar
+from pairlearn.typing import Vector
 
 __all__ = ["Box", "CoordinatewiseDomain", "ElasticNet", "NonNegative"]
 
@@ -67,12 +67,12 @@ class CoordinatewiseDomain:
         """Infinity."""
         return math.inf
 
-    def step(self, w: NDArray[np.float64], step_size: float) -> NDArray[np.float64]:
+    def step(self, w: Vector, step_size: float) -> Vector:
         """Return the proximal step from `w`, coordinate by coordinate in plain Python."""
         taken = [self.proximal(float(v), step_size, *self.parameters) for v in np.ravel(w)]
         return np.array(taken, dtype=np.float64).reshape(np.shape(w))
 
-    def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, w: Vector) -> Vector:
         """Return the step of size zero: the closest point of a set, `w` itself for a penalty."""
         return self.step(w, 0.0)
 

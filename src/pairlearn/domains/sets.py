@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["Ball", "PsdBall", "PsdCone", "PsdSet", "WholeSpace", "ball_or_whole"]
@@ -34,7 +34,7 @@ class WholeSpace:
         """Infinity."""
         return math.inf
 
-    def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, w: Vector) -> Vector:
         """Return `w` itself."""
         return w
 
@@ -64,7 +64,7 @@ class Ball:
         """Twice the radius."""
         return 2.0 * self.radius
 
-    def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, w: Vector) -> Vector:
         """Return the closest point of the ball, w min(1, radius / ||w||)."""
         norm = math.sqrt(float(np.dot(w, w)))
         return w if norm <= self.radius else w * (self.radius / norm)
@@ -89,7 +89,7 @@ class PsdSet:
                 f'period={self.period} needs projection="every"; exact projection has no period.'
             )
 
-    def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, w: Vector) -> Vector:
         """Return the closest PSD matrix in the shape of `w`: a square matrix, or its rows."""
         side = math.isqrt(w.size)
         if side * side != w.size:
@@ -167,7 +167,7 @@ class PsdBall(PsdSet):
         """The radius times sqrt(2): two PSD matrices have a non-negative inner product."""
         return math.sqrt(2.0) * self.radius
 
-    def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, w: Vector) -> Vector:
         """Return the closest point, in the shape of `w`."""
         inside = super().project(w)
         norm = float(np.linalg.norm(inside))

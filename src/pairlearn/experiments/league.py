@@ -23,13 +23,12 @@ from numpy.typing import NDArray
 
 from pairlearn.atomic import atomic_open
 from pairlearn.data.errors import DataError
+from pairlearn.typing import Vector
 
 __all__ = [
     "Result", "Task", "auc_line", "draw", "head_line", "methods", "play", "read_folders",
     "shipped", "streams", "summary",
 ]  # fmt: skip
-
-Vector = NDArray[np.float64]
 
 #: A training set has at most so many numbers; longer ones are thinned out, for all methods alike.
 MOST_NUMBERS = 4_000_000

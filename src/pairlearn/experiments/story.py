@@ -23,10 +23,9 @@ from pairlearn.experiments.report.figures import curves_figure, time_figure
 from pairlearn.experiments.report.page import Cell, Figure, Page, Part, Table, Text, write_page
 from pairlearn.experiments.report.sections import curve_figures, how_it_was_run
 from pairlearn.metrics import roc_auc
+from pairlearn.typing import Vector
 
 __all__ = ["CHAPTERS", "tell"]
-
-Vector = NDArray[np.float64]
 
 _RIVALS = ("ours", "sgd-pair", "olp", "oam", "spauc")
 
@@ -236,7 +235,7 @@ def _imbalance(folder: Path, seed: int) -> Chapter:
 
 def _private(folder: Path, seed: int) -> Chapter:
     from pairlearn import AUCClassifier, PrivateAUCClassifier
-    from pairlearn.estimators.private_auc import PrivacyWarning
+    from pairlearn.estimators.private.auc import PrivacyWarning
 
     X, y = _digits(0)
     epsilons = (0.5, 1.0, 4.0)

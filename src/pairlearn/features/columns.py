@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column", "columns_of", "sample_of", "spreads_of"]
+from pairlearn.typing import Vector
 
-Vector = NDArray[np.float64]
+__all__ = ["Column", "columns_of", "sample_of", "spreads_of"]
 
 #: Rows that order statistics are found from.
 _ROWS = 20_000

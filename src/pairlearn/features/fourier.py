@@ -26,11 +26,10 @@ from numpy.typing import NDArray
 
 from pairlearn.features.base import TILE, Bounds, FeatureMap, blocks_of, dense, read_only, tiles
 from pairlearn.features.columns import columns_of, sample_of, spreads_of
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["LIMIT", "RandomFourier", "median_gamma"]
-
-Vector = NDArray[np.float64]
 
 #: Standardised features are cut off here: an outlier of the future is that far away, and phases
 #: stay within the reach of the reduction to a quarter turn.

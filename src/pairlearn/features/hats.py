@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 
 from pairlearn.features.base import Bounds, FeatureMap, blocks_of, read_only
 from pairlearn.features.columns import columns_of, sample_of
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count
 
 __all__ = ["Hats"]
-
-Vector = NDArray[np.float64]
 
 #: Rows that are converted to double precision at once.
 _ROWS = 1024
@@ -266,7 +265,7 @@ class Hats(FeatureMap):
         return hats
 
 
-def _is_at(places: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
+def _is_at(places: NDArray[np.int64], n: int) -> Mask:
     found = np.zeros(n, dtype=bool)
     found[places] = True
     return found

@@ -19,11 +19,10 @@ from pairlearn.features.base import Bounds, FeatureMap, dense
 from pairlearn.features.columns import sample_of, spreads_of
 from pairlearn.features.fourier import LIMIT, median_gamma
 from pairlearn.restored import check_sane
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["Nystroem"]
-
-Vector = NDArray[np.float64]
 
 #: Directions of the landmarks that weigh less than this share of the largest are left out.
 _SMALLEST = 1e-10

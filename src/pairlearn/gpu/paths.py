@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+
+from pairlearn.typing import Vector
 
 __all__ = ["Path", "Paths", "pack"]
 
@@ -33,7 +34,7 @@ class Path:
 
     left: Tensor
     right: Tensor
-    shares: NDArray[np.float64]
+    shares: Vector
     factors: Tensor = None
 
 

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 import triton
-from numpy.typing import NDArray
 
 from pairlearn.gpu.pairs import Tile, width_of
 from pairlearn.gpu.saddle_kernel import descend_spauc
+from pairlearn.typing import Vector
 
 __all__ = ["descend_saddle"]
 
@@ -25,8 +24,8 @@ def descend_saddle(
     paths: Sequence[Tensor],
     *,
     step_sizes: Tensor,
-    shape: NDArray[np.float64],
-    shares: Sequence[NDArray[np.float64]],
+    shape: Vector,
+    shares: Sequence[Vector],
     scales: Tensor,
     tile: Tile | None = None,
 ) -> Tensor:

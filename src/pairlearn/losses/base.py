@@ -6,14 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pairlearn.scalars import Scalar
+from pairlearn.typing import Vector
 
 __all__ = ["PairLoss", "Vector"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.metrics._inputs import Vector
+from pairlearn.typing import Mask, Places
 
 __all__ = ["Corners", "corners"]
 
@@ -29,7 +29,7 @@ class Corners:
         The weight of the examples accepted at each corner, from 0 to that of the class.
     """
 
-    step: NDArray[np.intp]
+    step: Places
     thresholds: Vector
     accepted_positive: Vector
     accepted_negative: Vector
@@ -45,7 +45,7 @@ class Corners:
         return np.asarray(self.accepted_negative / self.accepted_negative[-1])
 
 
-def corners(positive: NDArray[np.bool_], scores: Vector, weight: Vector) -> Corners:
+def corners(positive: Mask, scores: Vector, weight: Vector) -> Corners:
     """Return the corners of the ROC curve of weighted examples.
 
     >>> found = corners(np.array([True, False, True]), np.array([3.0, 2.0, 2.0]), np.ones(3))

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import real_array
 
 __all__ = ["Vector", "check_scores", "is_positive"]
-
-Vector = NDArray[np.float64]
 
 
 def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
@@ -29,7 +28,7 @@ def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
     return vector
 
 
-def is_positive(y: ArrayLike) -> NDArray[np.bool_]:
+def is_positive(y: ArrayLike) -> Mask:
     """Return which examples carry the larger of exactly two labels."""
     labels = np.asarray(y)
     if labels.ndim != 1:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import Vector, check_scores, is_positive
+from pairlearn.typing import Mask
 from pairlearn.validation import check_weights
 
 __all__ = ["doubled_ranks", "doubled_wins", "roc_auc"]
@@ -78,7 +79,7 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
     return doubled_wins(winners, losers) / (2 * len(winners) * len(losers))
 
 
-def _weighted_auc(positive: NDArray[np.bool_], values: Vector, weight: Vector) -> float:
+def _weighted_auc(positive: Mask, values: Vector, weight: Vector) -> float:
     total_positive = float(weight[positive].sum())
     total_negative = float(weight[~positive].sum())
     if total_positive == 0.0 or total_negative == 0.0:

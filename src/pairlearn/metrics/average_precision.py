@@ -15,11 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.metrics._curve import corners
 from pairlearn.metrics._inputs import Vector
 from pairlearn.metrics.metric import Measured, TwoClassMetric
+from pairlearn.typing import Mask
 
 __all__ = ["AveragePrecision"]
 
@@ -34,9 +34,7 @@ class AveragePrecision(TwoClassMetric):
     0.8333333333333333
     """
 
-    def measure_classes(
-        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
-    ) -> Measured:
+    def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the average precision and its influences."""
         found = corners(positive, scores, weight)
         true, false = found.accepted_positive[1:], found.accepted_negative[1:]

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.metrics._curve import Corners, corners
 from pairlearn.metrics._inputs import Vector, is_positive
 from pairlearn.metrics.partial import PartialAUC
+from pairlearn.typing import Mask
 from pairlearn.validation import check_count, check_fraction, check_generator
 
 __all__ = ["PrecisionRecallBand", "RocBand", "precision_recall_band", "roc_band"]
@@ -288,7 +289,7 @@ def _turned(fpr: Vector, tpr: Vector, unit_fpr: float, unit_tpr: float) -> tuple
 
 
 def _resamples(
-    positive: NDArray[np.bool_],
+    positive: Mask,
     weight: Vector,
     groups: NDArray[np.int64] | None,
     n_resamples: int,

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairlearn.metrics._inputs import Vector, is_positive
 from pairlearn.metrics.metric import Measured, TwoClassMetric
+from pairlearn.typing import Mask, Places
 from pairlearn.validation import check_count, check_fraction
 
 __all__ = ["BrierScore", "CalibrationCurve", "CalibrationError", "calibration_curve"]
@@ -30,9 +31,7 @@ class BrierScore(TwoClassMetric):
     larger_is_better = False
     of_probabilities = True
 
-    def measure_classes(
-        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
-    ) -> Measured:
+    def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the score and its influences."""
         squares, total = (scores - positive) ** 2, float(weight.sum())
         value = float(weight @ squares) / total
@@ -71,7 +70,7 @@ class CalibrationError(TwoClassMetric):
         if self.strategy not in ("quantile", "uniform"):
             raise ValueError(f'strategy must be "quantile" or "uniform", got {self.strategy!r}.')
 
-    def bins(self, scores: Vector, weight: Vector) -> NDArray[np.intp]:
+    def bins(self, scores: Vector, weight: Vector) -> Places:
         """Return the bin of each example, numbered from 0 without gaps."""
         if self.strategy == "uniform":
             edges = np.linspace(0.0, 1.0, self.n_bins + 1)[1:-1]
@@ -84,9 +83,7 @@ class CalibrationError(TwoClassMetric):
             place = np.minimum((self.n_bins * middle).astype(np.intp), self.n_bins - 1)[step]
         return np.asarray(np.unique(place, return_inverse=True)[1])
 
-    def measure_classes(
-        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
-    ) -> Measured:
+    def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the error and its influences, the bins being given."""
         gap = scores - positive
         place = self.bins(scores, weight)
@@ -198,7 +195,7 @@ def calibration_curve(
     )
 
 
-def _effective_size(weight: Vector, positive: NDArray[np.bool_], group: NDArray[np.intp]) -> float:
+def _effective_size(weight: Vector, positive: Mask, group: Places) -> float:
     """Return the number of independent examples whose share of positives varies as much."""
     share = float(weight @ positive) / float(weight.sum())
     spread = float((np.bincount(group, weight * (positive - share)) ** 2).sum())

@@ -7,11 +7,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairlearn.metrics._curve import corners
 from pairlearn.metrics._inputs import Vector, check_scores, is_positive
 from pairlearn.metrics.metric import Measured, TwoClassMetric
+from pairlearn.typing import Mask
 from pairlearn.validation import check_positive, check_weights
 
 __all__ = ["ExpectedCost", "cheapest_threshold"]
@@ -47,9 +48,7 @@ class ExpectedCost(TwoClassMetric):
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
 
-    def measure_classes(
-        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
-    ) -> Measured:
+    def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the mean cost and its influences."""
         accepted = scores > self.threshold
         cost = np.where(positive, self.false_negative * ~accepted, self.false_positive * accepted)

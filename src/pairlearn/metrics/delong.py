@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import Vector, check_scores, is_positive
 from pairlearn.metrics.auc import doubled_ranks
+from pairlearn.typing import Mask
 from pairlearn.validation import check_fraction
 
 __all__ = [
@@ -276,7 +277,7 @@ def compare_auc(
     )
 
 
-def _wins(positive: NDArray[np.bool_], values: Vector) -> tuple[Wins, Wins]:
+def _wins(positive: Mask, values: Vector) -> tuple[Wins, Wins]:
     """Return twice the negatives that each positive beats, twice the positives that beat each."""
     ranks = doubled_ranks(values)
     up = ranks[positive] - doubled_ranks(values[positive])

@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import Vector, check_scores, is_positive
+from pairlearn.typing import Mask
 from pairlearn.validation import check_fraction, check_weights
 
 __all__ = ["Comparison", "Interval", "Measured", "Metric", "TwoClassMetric"]
@@ -437,9 +438,7 @@ class TwoClassMetric(Metric):
         return self.measure_classes(is_positive(labels), scores, weight)
 
     @abstractmethod
-    def measure_classes(
-        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
-    ) -> Measured:
+    def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the value and the influences, told which examples are positive."""
 
 

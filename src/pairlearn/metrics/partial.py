@@ -23,11 +23,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.metrics._curve import corners
 from pairlearn.metrics._inputs import Vector
 from pairlearn.metrics.metric import Measured, TwoClassMetric
+from pairlearn.typing import Mask
 
 __all__ = ["PartialAUC"]
 
@@ -71,9 +71,7 @@ class PartialAUC(TwoClassMetric):
                 f"min_tpr must lie in [0, 1), got {self.min_tpr!r}; 0 is the one-way partial AUC."
             )
 
-    def measure_classes(
-        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
-    ) -> Measured:
+    def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the area and its influences."""
         found = corners(positive, scores, weight)
         fpr, tpr = found.fpr, found.tpr

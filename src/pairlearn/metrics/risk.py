@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.metrics._blocked import all_pairs_gradient, all_pairs_risk, blocked_sums
 from pairlearn.metrics._inputs import Vector, check_scores
 from pairlearn.metrics._sums import SUMS, Sums
+from pairlearn.typing import Mask
 from pairlearn.validation import check_labels, check_weights
 
 __all__ = ["pair_risk", "pair_risk_gradient"]
@@ -127,9 +128,9 @@ class _Sample:
     #: Scores, labels and weights.
     data: tuple[Vector, Vector, Vector]
     #: Which of the given examples these are.
-    kept: NDArray[np.bool_]
+    kept: Mask
     #: Which of these carry the largest label.
-    upper: NDArray[np.bool_]
+    upper: Mask
     #: The reciprocal of the sum of w_i w_j over i != j.
     scale: float
     #: Whether one class can be summed for each example of the other: two labels, a known form.

@@ -17,11 +17,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.metrics._curve import corners
 from pairlearn.metrics._inputs import Vector
 from pairlearn.metrics.metric import Measured, TwoClassMetric
+from pairlearn.typing import Mask
 from pairlearn.validation import check_count
 
 __all__ = ["EnrichmentFactor", "PrecisionAt", "RecallAt"]
@@ -42,7 +42,7 @@ class _Top:
     inside: Vector
 
 
-def _top(positive: NDArray[np.bool_], scores: Vector, weight: Vector, share: float) -> _Top:
+def _top(positive: Mask, scores: Vector, weight: Vector, share: float) -> _Top:
     found = corners(positive, scores, weight)
     accepted = found.accepted_positive + found.accepted_negative
     total = float(accepted[-1])
@@ -93,9 +93,7 @@ class PrecisionAt(TwoClassMetric):
     def __post_init__(self) -> None:
         check_count("k", self.k)
 
-    def measure_classes(
-        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
-    ) -> Measured:
+    def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the precision and its influences."""
         top = _top(positive, scores, weight, _share_of(self.k, len(scores)))
         size = top.share * top.total
@@ -124,9 +122,7 @@ class RecallAt(TwoClassMetric):
     def __post_init__(self) -> None:
         check_count("k", self.k)
 
-    def measure_classes(
-        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
-    ) -> Measured:
+    def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the recall and its influences."""
         return _recall(positive, scores, weight, _share_of(self.k, len(scores)))
 
@@ -155,9 +151,7 @@ class EnrichmentFactor(TwoClassMetric):
         if not 0.0 < self.share <= 1.0:
             raise ValueError(f"share must lie in (0, 1], got {self.share!r}.")
 
-    def measure_classes(
-        self, positive: NDArray[np.bool_], scores: Vector, weight: Vector
-    ) -> Measured:
+    def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the enrichment and its influences."""
         found = _recall(positive, scores, weight, self.share)
         return Measured(
@@ -168,7 +162,7 @@ class EnrichmentFactor(TwoClassMetric):
         )
 
 
-def _recall(positive: NDArray[np.bool_], scores: Vector, weight: Vector, share: float) -> Measured:
+def _recall(positive: Mask, scores: Vector, weight: Vector, share: float) -> Measured:
     top = _top(positive, scores, weight, share)
     value = min(top.caught / top.total_positive, 1.0)
     influence = weight * (top.slope - value * positive) / top.total_positive

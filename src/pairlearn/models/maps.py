@@ -13,16 +13,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.features import FeatureMap
 from pairlearn.features.restore import restored_map
 from pairlearn.models.parts import decode, encode, own_parts
 from pairlearn.models.record import ModelFileError, reason
+from pairlearn.typing import Vector
 
 __all__ = ["pack_map", "plain_map", "unpack_map"]
-
-Vector = NDArray[np.float64]
 
 _TYPES = ("float64", "float32", "int64")
 

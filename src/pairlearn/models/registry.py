@@ -88,20 +88,20 @@ _SPECS: dict[str, ModelSpec] = {}
 
 #: The library's own estimators: where each one registers itself.
 _HOMES = {
-    "AUCClassifier": "pairlearn.estimators.auc",
+    "AUCClassifier": "pairlearn.estimators.auc.classifier",
     "EmbeddingLearner": "pairlearn.torch.embedder",
-    "EntropyRegressor": "pairlearn.estimators.entropy",
-    "MetricLearner": "pairlearn.estimators.metric",
-    "MulticlassAUCClassifier": "pairlearn.estimators.multiclass",
-    "MultilabelAUCClassifier": "pairlearn.estimators.multilabel",
+    "EntropyRegressor": "pairlearn.estimators.entropy.regressor",
+    "MetricLearner": "pairlearn.estimators.metric.learner",
+    "MulticlassAUCClassifier": "pairlearn.estimators.classes.multiclass",
+    "MultilabelAUCClassifier": "pairlearn.estimators.classes.multilabel",
     "NeuralAUCClassifier": "pairlearn.torch.classifier",
     "NeuralRanker": "pairlearn.torch.ranker",
-    "OrdinalAUCClassifier": "pairlearn.estimators.ordinal",
-    "PairwiseRanker": "pairlearn.estimators.ranker",
-    "PrivateAUCClassifier": "pairlearn.estimators.private_auc",
-    "PrivateAUCContinual": "pairlearn.estimators.private_continual",
-    "PrivateAUCStream": "pairlearn.estimators.private_stream",
-    "PrivateMetricLearner": "pairlearn.estimators.private_metric",
+    "OrdinalAUCClassifier": "pairlearn.estimators.classes.ordinal",
+    "PairwiseRanker": "pairlearn.estimators.ranking.ranker",
+    "PrivateAUCClassifier": "pairlearn.estimators.private.auc",
+    "PrivateAUCContinual": "pairlearn.estimators.private.continual",
+    "PrivateAUCStream": "pairlearn.estimators.private.stream",
+    "PrivateMetricLearner": "pairlearn.estimators.private.metric",
 }
 
 

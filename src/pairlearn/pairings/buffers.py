@@ -25,6 +25,7 @@ from pairlearn.pairings.plans import (
     known_labels,
 )
 from pairlearn.restored import restored_array, restored_count
+from pairlearn.typing import Mask
 from pairlearn.validation import check_count
 
 __all__ = ["AllPrevious", "ClassReservoirs", "FifoBuffer", "ReservoirBuffer"]
@@ -248,7 +249,7 @@ class _Policy(OnlineSource):
         """Return the shape that the slots must have."""
         return tuple(before.slots.shape)
 
-    def _used(self) -> NDArray[np.bool_]:
+    def _used(self) -> Mask:
         """Return which slots hold an example, by the counters."""
         seen = restored_count(vars(self), "_seen")
         return np.arange(len(self.slots)) < seen
@@ -323,7 +324,7 @@ class _TwoReservoirs(_Policy):
 
     _fixed = ("_sizes", "_sums", "_zero_filled")
 
-    def _used(self) -> NDArray[np.bool_]:
+    def _used(self) -> Mask:
         seen = restored_array(vars(self), "_seen", (2,), ("int64",))
         if (seen < 0).any():
             raise ValueError(f"the saved counters {seen.tolist()} are negative.")

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.pairings.plans import Pairing, Plan, SlotPlan
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.pairings.sound import check_keep, check_plan
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_labels
 
 __all__ = ["PairingCheck", "check_pairing"]
@@ -114,9 +115,7 @@ def check_pairing(
 # ------------------------------------------------------------------------------------- offline
 
 
-def _check_offline(
-    pairing: Pairing, y: NDArray[np.float64], seed: int
-) -> tuple[int, int, int, bool, bool]:
+def _check_offline(pairing: Pairing, y: Vector, seed: int) -> tuple[int, int, int, bool, bool]:
     n, name, before = len(y), type(pairing).__name__, y.copy()
 
     def path(cuts: Iterable[int], *entropy: int) -> list[Step]:
@@ -179,7 +178,7 @@ _FACTS = (
 )
 
 
-def _facts(steps: list[Step], y: NDArray[np.float64]) -> NDArray[np.float64]:
+def _facts(steps: list[Step], y: Vector) -> Vector:
     """Return the numbers that `_FACTS` names, for each step."""
     facts, labels = np.zeros((len(steps), len(_FACTS))), y.tolist()
     last: Step = (-1, ())
@@ -203,7 +202,7 @@ def _facts(steps: list[Step], y: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _check_online(
-    pairing: Pairing, y: NDArray[np.float64], qid: NDArray[Any] | None, smallest: int, seed: int
+    pairing: Pairing, y: Vector, qid: NDArray[Any] | None, smallest: int, seed: int
 ) -> int:
     m, name = len(y), type(pairing).__name__
     ragged = [smallest * size for size in (1, 5, 2, 1, 9)]
@@ -234,7 +233,7 @@ def _described(steps: list[Step], t: int) -> str:
 
 
 def _stream(
-    pairing: Pairing, y: NDArray[np.float64], qid: NDArray[Any] | None, sizes: list[int], seed: int
+    pairing: Pairing, y: Vector, qid: NDArray[Any] | None, sizes: list[int], seed: int
 ) -> tuple[list[Step], int]:
     """Return the steps of a stream in its own numbers, and how many examples were remembered."""
     name, source = type(pairing).__name__, pairing.online(np.random.default_rng(seed))

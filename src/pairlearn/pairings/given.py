@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.pairings.plans import Arrival, Labels, OfflineSource, OnlineSource, Pairing, Plan
 from pairlearn.pairings.sound import check_rows
+from pairlearn.typing import Vector
 
 __all__ = ["GivenPairs", "ListedPairs", "as_rows_of_pairs"]
 
@@ -59,9 +60,7 @@ class ListedPairs(Pairing):
         return _Listed(self.left, self.right, rng)
 
 
-def as_rows_of_pairs(
-    pairs: NDArray[np.float64], y: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def as_rows_of_pairs(pairs: Vector, y: ArrayLike) -> tuple[Vector, Vector]:
     """Return pairs (n, 2, d) as 2 n rows, with labels that are equal in similar pairs only.
 
     >>> import numpy as np
@@ -100,7 +99,7 @@ class _Listed:
 
 
 class _AsTheyCome(OnlineSource):
-    def arrive(self, y: NDArray[np.float64]) -> Arrival:
+    def arrive(self, y: Vector) -> Arrival:
         left = 2 * np.arange(_n_pairs(len(y)))
         return Arrival(Plan(left, left + 1), np.empty(0, dtype=np.int64))
 

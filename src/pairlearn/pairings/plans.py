@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.typing import Vector
+
 __all__ = [
     "EMPTY",
     "ZERO_NEGATIVE",
@@ -28,7 +30,7 @@ __all__ = [
 ]
 
 Indices = NDArray[np.int32] | NDArray[np.int64]
-Labels = NDArray[np.float64]
+Labels = Vector
 
 #: The type of indices that kernels are compiled for first.
 _SHORT = np.dtype(np.int32)
@@ -91,7 +93,7 @@ class SlotPlan:
     edit_offsets: NDArray[np.int64]
     edit_slots: NDArray[np.int64]
     edit_rows: NDArray[np.int64]
-    scale: NDArray[np.float64]
+    scale: Vector
 
     def __len__(self) -> int:
         return len(self.left)
@@ -148,7 +150,7 @@ class OnlineSource:
     values and arrays in them says its `state` itself.
     """
 
-    def arrive(self, y: NDArray[np.float64]) -> Arrival:
+    def arrive(self, y: Vector) -> Arrival:
         """Return the steps that examples with labels `y` cause, and whom to remember."""
         raise TypeError(f"{type(self).__name__} must define arrive(y).")
 
@@ -218,7 +220,7 @@ def draw_uniform(
     return out
 
 
-def known_labels(pairing: Pairing, y: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def known_labels(pairing: Pairing, y: Vector | None) -> Vector:
     """Return the labels, which some pairings cannot do without."""
     if y is None:
         raise ValueError(f"{type(pairing).__name__} pairs by labels; pass y to offline(n, rng, y).")

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.pairings.plans import Arrival, Labels, OfflineSource, OnlineSource, Pairing, Plan
 from pairlearn.restored import restored_count
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
 __all__ = ["GroupedSource", "PreviousOfQuery", "has_pairs", "number_queries"]
@@ -30,7 +31,7 @@ def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
-def has_pairs(query: NDArray[np.int64], grades: NDArray[np.float64]) -> bool:
+def has_pairs(query: NDArray[np.int64], grades: Vector) -> bool:
     """Return whether two examples of one query differ in their grades.
 
     >>> has_pairs(np.array([0, 1, 0]), np.array([2.0, 1.0, 2.0]))

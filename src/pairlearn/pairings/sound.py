@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.pairings.plans import EMPTY, ZERO_POSITIVE, OfflineSource, Pairing, Plan, SlotPlan
+from pairlearn.typing import Vector
 
 __all__ = ["check_keep", "check_plan", "check_rows", "is_own", "sound_source"]
 
@@ -30,7 +30,7 @@ def is_own(pairing: Pairing) -> bool:
 
 
 def sound_source(
-    pairing: Pairing, n: int, rng: np.random.Generator, y: NDArray[np.float64] | None = None
+    pairing: Pairing, n: int, rng: np.random.Generator, y: Vector | None = None
 ) -> OfflineSource:
     """Return the offline source of a pairing, whose plans a kernel can run on n rows."""
     source = pairing.offline(n, rng, y)

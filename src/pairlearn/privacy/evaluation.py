@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.privacy.accounting.certificate import Certificate
@@ -45,11 +45,10 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.records import read_labels, read_numbers
 from pairlearn.privacy.release import release_vector
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction, check_positive
 
 __all__ = ["PrivateAUC", "PrivateROC", "auc_intervals", "private_roc_auc", "private_roc_curve"]
-
-Vector = NDArray[np.float64]
 
 _SLACK = 1.0 + 1e-9
 #: Rates and areas are tried in steps of this size; an interval is one step wider at each end.
@@ -377,7 +376,7 @@ def _tried(estimate: float) -> Vector:
     return np.sort(np.append(np.arange(0.0, 1.0 + _STEP / 2, _STEP), estimate))
 
 
-def _hull(values: Vector, inside: NDArray[np.bool_]) -> tuple[float, float]:
+def _hull(values: Vector, inside: Mask) -> tuple[float, float]:
     """Return the ends of what is inside, one step further out; everything where nothing is."""
     places = np.flatnonzero(inside)
     if not len(places):

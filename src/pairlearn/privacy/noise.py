@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["NoiseSource", "discrete_gaussian"]
@@ -66,7 +67,7 @@ class _Bits:
             if number < bound:
                 return number
 
-    def normal(self, size: int) -> NDArray[np.float64]:
+    def normal(self, size: int) -> Vector:
         """Return standard normal values, in floating point (Box and Muller, 1958)."""
         if self._generator is not None:
             return self._generator.standard_normal(size)
@@ -123,9 +124,7 @@ def _first_failure(size: int, bits: _Bits) -> NDArray[np.int64]:
     return first
 
 
-def _bernoulli_exp_fraction(
-    numerator: NDArray[np.int64], denominator: int, bits: _Bits
-) -> NDArray[np.bool_]:
+def _bernoulli_exp_fraction(numerator: NDArray[np.int64], denominator: int, bits: _Bits) -> Mask:
     """Sample Bernoulli(exp(-a/b)) exactly for 0 <= a <= b.
 
     Von Neumann's series: draw A_k ~ Bernoulli(a / (b k)) for k = 1, 2, ... until the first 0; the
@@ -147,7 +146,7 @@ def _bernoulli_exp_fraction(
 
 def _bernoulli_exp(
     whole: NDArray[np.int64], numerator: NDArray[np.int64], denominator: int, bits: _Bits
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Sample Bernoulli(exp(-(whole + a/b))) exactly, for whole >= 0 and 0 <= a <= b."""
     result = _bernoulli_exp_fraction(numerator, denominator, bits)
     alive = np.flatnonzero(result & (whole > 0))
@@ -282,7 +281,7 @@ class NoiseSource:
             return f"{self._origin}, exact discrete Gaussian on an integer grid"
         return f"{self._origin}, floating-point Gaussian (secure=False)"
 
-    def protect(self, values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    def protect(self, values: Vector, scale: float) -> Vector:
         """Return `values` plus floating-point noise N(0, scale^2) in each coordinate."""
         if self.secure:
             raise ValueError(
@@ -291,7 +290,7 @@ class NoiseSource:
             )
         scale = check_positive("scale", scale)
         noise = self._bits.normal(values.size).reshape(values.shape)
-        noisy: NDArray[np.float64] = values + scale * noise
+        noisy: Vector = values + scale * noise
         return noisy
 
     def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:

@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier, Union
 from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.typing import Vector
 
 __all__ = ["check_public_map", "map_publicly", "mapped_setting"]
-
-Vector = NDArray[np.float64]
 
 _NAMES = ("linear", "hats", "fourier")
 #: Knots of a feature and number of frequencies of the maps that have a name.

@@ -43,11 +43,10 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_fraction
 
 __all__ = ["PrivateBounds", "find_bounds", "quartile_counts", "quartile_sensitivity"]
-
-Vector = NDArray[np.float64]
 
 #: Half-width of the bounds in distances of the quartiles.
 _REACH = 2.2
@@ -186,7 +185,7 @@ def find_bounds(
     rows: Vector,
     search: PrivateBounds,
     *,
-    searched: NDArray[np.bool_],
+    searched: Mask,
     mu: float,
     neighbours: str,
     noise: NoiseSource,

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.typing import Mask, Vector
+
 __all__ = ["check_public_labels", "is_label", "read_labels", "read_numbers", "read_table",
            "read_users"]  # fmt: skip
-
-Vector = NDArray[np.float64]
 
 _NUMERIC = "biuf"
 #: Types of NumPy whose cells are not of one kind: each is looked at.
@@ -148,7 +148,7 @@ def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
     return users
 
 
-def is_label(values: Any, label: Any, n_rows: int | None = None) -> NDArray[np.bool_]:
+def is_label(values: Any, label: Any, n_rows: int | None = None) -> Mask:
     """Return which labels are the given public one.
 
     Examples

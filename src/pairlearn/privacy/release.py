@@ -16,14 +16,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.typing import Vector
 
 __all__ = ["GRID_STEPS", "protect_on_grid", "release_vector", "rounding_drift"]
-
-Vector = NDArray[np.float64]
 
 #: With secure noise, the standard deviation is this many grid steps wide, or more.
 GRID_STEPS = 1 << 20

@@ -28,12 +28,13 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.records import is_label, read_table
+from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
 __all__ = ["pair_utility", "select_privately"]
 
 
-def pair_utility(scores: ArrayLike, signs: ArrayLike) -> NDArray[np.float64]:
+def pair_utility(scores: ArrayLike, signs: ArrayLike) -> Vector:
     """Return the share of correctly ordered pairs of each model.
 
     Parameters
@@ -55,11 +56,11 @@ def pair_utility(scores: ArrayLike, signs: ArrayLike) -> NDArray[np.float64]:
     """
     table = read_table(scores, name="scores")
     n = len(table)
-    utility: NDArray[np.float64] = 0.5 * _half_wins(table, signs) / max(1, n * (n - 1))
+    utility: Vector = 0.5 * _half_wins(table, signs) / max(1, n * (n - 1))
     return utility
 
 
-def _half_wins(table: NDArray[np.float64], signs: ArrayLike) -> NDArray[np.int64]:
+def _half_wins(table: Vector, signs: ArrayLike) -> NDArray[np.int64]:
     """Return twice the number of correctly ordered pairs of each model, a whole number."""
     from scipy.stats import rankdata
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.schedules.shapes import Schedule
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
 __all__ = ["ScheduleCheck", "check_schedule"]
@@ -96,7 +96,7 @@ def check_schedule(schedule: Schedule, *, n_steps: int = 100_000) -> ScheduleChe
     )
 
 
-def _piece(schedule: Schedule, first: int, count: int) -> NDArray[np.float64]:
+def _piece(schedule: Schedule, first: int, count: int) -> Vector:
     """Return `count` step sizes, which must be as many float64 numbers."""
     sizes = schedule.step_sizes(first, count)
     if not isinstance(sizes, np.ndarray) or sizes.dtype != np.float64 or sizes.shape != (count,):
@@ -108,9 +108,7 @@ def _piece(schedule: Schedule, first: int, count: int) -> NDArray[np.float64]:
     return sizes
 
 
-def _compare(
-    found: NDArray[np.float64], expected: NDArray[np.float64], before: int, message: str
-) -> None:
+def _compare(found: Vector, expected: Vector, before: int, message: str) -> None:
     """Raise with the first step, behind `before` others, that is not as expected."""
     wrong = np.flatnonzero(~np.isclose(found, expected, rtol=1e-12, atol=0.0))
     if len(wrong):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
 __all__ = ["Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex"]
@@ -26,7 +26,7 @@ class Schedule:
     def __post_init__(self) -> None:
         check_positive("step_size", self.step_size)
 
-    def step_sizes(self, first: int, count: int) -> NDArray[np.float64]:
+    def step_sizes(self, first: int, count: int) -> Vector:
         """Return eta_t for the steps t = first, ..., first + count - 1 (the first step is 1)."""
         return self.step_size * self.shape(np.arange(first, first + count, dtype=np.float64))
 
@@ -34,7 +34,7 @@ class Schedule:
         """Return the schedule with every step size multiplied by `factor`."""
         return replace(self, step_size=self.step_size * factor)
 
-    def shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shape(self, steps: Vector) -> Vector:
         """Return eta_t / eta for the steps t = 1, 2, ... in `steps`: what a subclass defines."""
         raise TypeError(f"{type(self).__name__} must define shape(steps).")
 
@@ -56,7 +56,7 @@ class Constant(Schedule):
 
     is_constant: ClassVar[bool] = True
 
-    def shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shape(self, steps: Vector) -> Vector:
         """Return ones."""
         return np.ones_like(steps)
 
@@ -76,7 +76,7 @@ class InverseSqrt(Schedule):
     array([0.5])
     """
 
-    def shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shape(self, steps: Vector) -> Vector:
         """Return 1 / sqrt(t)."""
         return 1.0 / np.sqrt(steps)
 
@@ -105,7 +105,7 @@ class InverseTime(Schedule):
         if not self.offset >= 0.0:
             raise ValueError(f"offset must be at least 0, got {self.offset!r}.")
 
-    def shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shape(self, steps: Vector) -> Vector:
         """Return 1 / (t + offset)."""
         return 1.0 / (steps + self.offset)
 
@@ -132,6 +132,6 @@ class StronglyConvex(Schedule):
         """Return the schedule for the strong-convexity constant `alpha`."""
         return cls(1.0 / check_positive("alpha", alpha))
 
-    def shape(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shape(self, steps: Vector) -> Vector:
         """Return 2 / (t + 1)."""
         return 2.0 / (steps + 1.0)

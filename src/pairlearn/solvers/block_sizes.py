@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging, StepSizes
 from pairlearn.schedules import Schedule
+from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 
 __all__ = ["BLOCK", "BlockSizes"]
@@ -18,7 +18,6 @@ BLOCK = 32768
 #: grid do, and so many numbers stay in the cache.
 _AT_ONCE = 4096
 
-Vector = NDArray[np.float64]
 _NOTHING = np.empty(0)
 
 

@@ -14,11 +14,12 @@ from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.two_classes import check_finished
+from pairlearn.typing import Vector
 
 __all__ = ["Iterates", "iterate_weights"]
 
 
-def iterate_weights(averaging: Averaging, schedule: Schedule, n_steps: int) -> NDArray[np.float64]:
+def iterate_weights(averaging: Averaging, schedule: Schedule, n_steps: int) -> Vector:
     """Return the weights of w_0, ..., w_T in the average, T = `n_steps`; they add up to 1.
 
     >>> from pairlearn.averaging import DelayedLinear
@@ -65,7 +66,7 @@ class Iterates:
 
     def run(
         self,
-        take: Callable[[slice, NDArray[np.float64]], int],
+        take: Callable[[slice, Vector], int],
         *,
         callbacks: Sequence[Callback] = (),
         pauses: Sequence[int] = (),
@@ -98,7 +99,7 @@ class Iterates:
         return self.n_steps if self._counts is None else int(self._counts[0])
 
     @property
-    def average(self) -> NDArray[np.float64]:
+    def average(self) -> Vector:
         """The average by the rule, as if the run ended here."""
         if self.n_steps == self._horizon:
             return np.asarray(self.weighted_sum + self.shares[-1] * self.w)

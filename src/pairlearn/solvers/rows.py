@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, real_array
 
 __all__ = [
@@ -72,7 +73,7 @@ class DenseRows:
         """Return the rows themselves, whose values somebody has seen to be finite."""
         return _note(self, _FINITE)
 
-    def as_differences(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def as_differences(self) -> tuple[NDArray[Any], Vector]:
         """Return flat rows and what their differences are to be multiplied by, empty if nothing."""
         return self.flat, _NO_UNITS
 
@@ -83,7 +84,7 @@ class DenseRows:
         flat.flags.writeable = False
         return flat
 
-    def spread(self) -> tuple[NDArray[np.float64], float]:
+    def spread(self) -> tuple[Vector, float]:
         """Return the mean row and the mean squared distance of a row from it."""
         with np.errstate(over="ignore", invalid="ignore"):
             mean = self.X.mean(axis=0, dtype=np.float64)
@@ -112,7 +113,7 @@ class DenseRows:
         """Return these rows with others below them."""
         return _as_known_as(DenseRows(np.concatenate([self.X, other.X])), self, other)
 
-    def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, w: Vector) -> Vector:
         """Return w X' for one parameter or for several in rows."""
         return np.asarray(w.astype(self.X.dtype, copy=False) @ self.X.T, dtype=np.float64)
 
@@ -124,7 +125,7 @@ class Maker(Protocol):
         """Return them."""
 
     @property
-    def units_of_differences(self) -> NDArray[np.float64] | None:
+    def units_of_differences(self) -> Vector | None:
         """What differences of the rows are multiplied by; None if they are not made like that."""
 
 
@@ -162,7 +163,7 @@ class LaterRows(DenseRows):
         """Type of the numbers."""
         return self.source.dtype
 
-    def as_differences(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def as_differences(self) -> tuple[NDArray[Any], Vector]:
         """Return rows that need not be these; times the numbers, their differences are the same."""
         units = None if self.is_made else self.maker.units_of_differences
         return super().as_differences() if units is None else (self.source.flat, units)
@@ -208,15 +209,15 @@ class CsrRows:
         return _note(self, _FINITE)
 
     @cached_property
-    def norms(self) -> NDArray[np.float64]:
+    def norms(self) -> Vector:
         """Squared norm of each row."""
-        from pairlearn.kernels.sparse import row_norms
+        from pairlearn.kernels.steps.sparse import row_norms
 
         norms = np.empty(self.shape[0])
         row_norms(self.data, self.indptr, norms)
         return norms
 
-    def spread(self) -> tuple[NDArray[np.float64], float]:
+    def spread(self) -> tuple[Vector, float]:
         """Return the mean row and the mean squared distance of a row from it."""
         n, d = self.shape
         with np.errstate(over="ignore", invalid="ignore"):
@@ -262,7 +263,7 @@ class CsrRows:
         )
         return _as_known_as(joined, self, other)
 
-    def scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, w: Vector) -> Vector:
         """Return w X' for one parameter or for several in rows."""
         import scipy.sparse
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.solution import Trace
+from pairlearn.typing import Vector
 from pairlearn.validation import warn_caller
 
 __all__ = ["Callback", "Running", "run_blocks"]
@@ -36,7 +37,7 @@ class State(Protocol):
         """The current iterate."""
 
     @property
-    def average(self) -> NDArray[np.float64]:
+    def average(self) -> Vector:
         """The average by the averaging rule, as if the run ended here."""
 
 
@@ -56,12 +57,12 @@ class Running:
         self._state, self._risk = state, risk
 
     @property
-    def average(self) -> NDArray[np.float64]:
+    def average(self) -> Vector:
         """The model so far: the average that a run of `step` steps returns."""
         return self._now().average
 
     @property
-    def w(self) -> NDArray[np.float64]:
+    def w(self) -> Vector:
         """The current iterate."""
         return self._now().w.astype(np.float64)
 

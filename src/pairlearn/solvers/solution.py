@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 
 __all__ = ["Solution", "Trace"]
@@ -34,9 +34,9 @@ class Solution:
     """The result of a run."""
 
     #: The average by the averaging rule: the output of Algorithm 1.
-    average: NDArray[np.float64]
+    average: Vector
     #: The last iterate.
-    w: NDArray[np.float64]
+    w: Vector
     trace: Trace
 
     def __post_init__(self) -> None:

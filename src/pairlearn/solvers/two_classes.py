@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.losses import PairLoss
 from pairlearn.pairings.plans import draw_uniform
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
+from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_labels, check_positive
 
 __all__ = ["check_finished", "check_two_classes", "dense_two_classes", "draw_path", "n_steps_of"]
 
 
-def check_two_classes(X: Any, y: ArrayLike) -> tuple[Rows, NDArray[np.float64]]:
+def check_two_classes(X: Any, y: ArrayLike) -> tuple[Rows, Vector]:
     """Return rows and labels, refusing labels other than -1 and +1 and a missing class."""
     rows = as_rows(X)
     y = check_labels(y, rows.shape[0])
@@ -30,7 +31,7 @@ def check_two_classes(X: Any, y: ArrayLike) -> tuple[Rows, NDArray[np.float64]]:
     return rows, y
 
 
-def dense_two_classes(X: Any, y: ArrayLike, name: str) -> tuple[DenseRows, NDArray[np.float64]]:
+def dense_two_classes(X: Any, y: ArrayLike, name: str) -> tuple[DenseRows, Vector]:
     """Return dense float64 rows and labels for the method `name`."""
     rows, y = check_two_classes(X, y)
     if isinstance(rows, CsrRows):

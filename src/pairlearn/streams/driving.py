@@ -24,8 +24,9 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
+
+from pairlearn.typing import Vector
 
 __all__ = ["Driver"]
 
@@ -76,11 +77,11 @@ class Driver:
         *,
         classes: NDArray[Any] | None = None,
         finite: bool = False,
-    ) -> NDArray[np.float64] | None:
+    ) -> Vector | None:
         """Learn a chunk; return the scores that it had before, where their AUC means something."""
         if self.ranks_classes:
             known = hasattr(self.model, "classes_")
-            scores: NDArray[np.float64] = self.model.score_and_learn(
+            scores: Vector = self.model.score_and_learn(
                 X, y, classes=None if known else classes, finite=finite
             )
             return scores

@@ -10,7 +10,8 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from pairlearn.typing import Vector
 
 __all__ = [
     "LABELS",
@@ -32,12 +33,12 @@ class RefusedExampleWarning(UserWarning):
     """Examples were not learned because their values cannot be used."""
 
 
-def values_of(examples: list[dict[Any, float]]) -> NDArray[np.float64] | None:
+def values_of(examples: list[dict[Any, float]]) -> Vector | None:
     """Return all values one after the other; None where one cannot be learned."""
     return as_numbers(list(chain.from_iterable(map(dict.values, examples))))
 
 
-def as_numbers(values: list[float]) -> NDArray[np.float64] | None:
+def as_numbers(values: list[float]) -> Vector | None:
     """Return a list as an array; None where a value is not a number of a size that is learned."""
     try:
         memory = bytearray(8 * len(values))

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from pairlearn.typing import Vector
 
 __all__ = ["log_odds_line", "sums_by_class"]
-
-Vector = NDArray[np.float64]
 
 
 def sums_by_class(scores: Vector, y: Vector) -> Vector:

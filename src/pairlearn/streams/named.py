@@ -24,19 +24,18 @@ from operator import itemgetter, mul
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.domains import ball_or_whole
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.problem import Problem
 from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
+from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.descent.stream import Stream
 from pairlearn.solvers.interrupts import deferred_interrupt
-from pairlearn.solvers.order import OrderWatch
-from pairlearn.solvers.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
-from pairlearn.solvers.running_scales import STEP_SIZE, RunningScales
-from pairlearn.solvers.stream import Stream
+from pairlearn.solvers.streams.order import OrderWatch
+from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.turns import Turns
 from pairlearn.streams.examples import (
     LABELS,
@@ -50,6 +49,7 @@ from pairlearn.streams.examples import (
 from pairlearn.streams.log_odds import log_odds_line, sums_by_class
 from pairlearn.streams.named_columns import NamedColumns, widened
 from pairlearn.streams.named_state import check_size, check_state
+from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_positive, warn_caller
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class NamedLearner:
         Radius of the ball that the coefficients live in.
     scaling : "auto" or None, default="auto"
         "auto" finds the scales of features on the way, so that their units do not matter (see
-        `pairlearn.solvers.running_scales`): coefficients are in the units of the examples,
+        `pairlearn.solvers.streams.running_scales`): coefficients are in the units of the examples,
         `step_size` and `radius` refer to features whose variances add up to 1. None takes them as
         they are.
 
@@ -148,7 +148,7 @@ class NamedLearner:
         self._origin = np.zeros(1)
         #: What predictions see, changed by one assignment: the coefficients by name; number, sum
         #: and sum of squares of the scores of each class, given before learning; and `offset`.
-        self._seen: tuple[dict[Any, float], NDArray[np.float64], float]
+        self._seen: tuple[dict[Any, float], Vector, float]
         self._seen = {}, np.zeros((2, 3)), 0.0
         self._watch = OrderWatch()
         self._n_taken = 0
@@ -261,7 +261,7 @@ class NamedLearner:
                 RefusedExampleWarning,
             )
 
-    def _learn_rows(self, rows: Rows, y: NDArray[np.float64]) -> tuple[int, str]:
+    def _learn_rows(self, rows: Rows, y: Vector) -> tuple[int, str]:
         """Learn rows but for those that would ruin the model; return how many these are, and why.
 
         A batch in which there are such rows is learned in halves, down to a single row.
@@ -287,7 +287,7 @@ class NamedLearner:
                  for part in (np.arange(m // 2), np.arange(m // 2, m))]  # fmt: skip
         return sum(count for count, _ in found), found[0][1] or found[1][1]
 
-    def _take_waiting(self) -> tuple[Rows, NDArray[np.float64]]:
+    def _take_waiting(self) -> tuple[Rows, Vector]:
         """Return the waiting examples as rows, those that can be used, and empty the queue."""
         labels = self._labels
         self._n_taken += len(labels)
@@ -313,7 +313,7 @@ class NamedLearner:
         self._make_room()
         return rows, np.array(labels)
 
-    def _rows(self, names: tuple[Any, ...], m: int, flat: NDArray[np.float64]) -> Rows:
+    def _rows(self, names: tuple[Any, ...], m: int, flat: Vector) -> Rows:
         """Return the rows of m examples with the same names; the next ones may have them too."""
         rows = self._columns.rows_alike(names, m, flat)
         self._make_room()
@@ -485,7 +485,7 @@ class NamedLearner:
         It is over the features seen so far, in the order of `feature_names`; `classes` are the
         labels of negative and positive examples.
         """
-        from pairlearn.estimators.auc import AUCClassifier
+        from pairlearn.estimators.auc.classifier import AUCClassifier
 
         with self._turns:
             return AUCClassifier.from_record(self._record(classes))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.typing import Vector
 
 __all__ = ["NamedColumns", "widened"]
 
@@ -56,7 +57,7 @@ class NamedColumns:
         """Whether rows are those of a dense array."""
         return self.width <= _DENSE_UP_TO
 
-    def rows(self, examples: list[dict[Any, float]], flat: NDArray[np.float64]) -> Rows:
+    def rows(self, examples: list[dict[Any, float]], flat: Vector) -> Rows:
         """Return examples as rows; `flat` has all of their values one after the other."""
         columns = np.concatenate([_NONE, *map(self._layout, map(tuple, examples))])
         counts = np.array(list(map(len, examples)), dtype=np.intp)
@@ -67,7 +68,7 @@ class NamedColumns:
         X[np.repeat(np.arange(len(examples)), counts), columns] = flat
         return DenseRows(X)
 
-    def rows_alike(self, names: tuple[Any, ...], m: int, flat: NDArray[np.float64]) -> Rows:
+    def rows_alike(self, names: tuple[Any, ...], m: int, flat: Vector) -> Rows:
         """Return m examples with the same names as rows."""
         layout, n = self._layout(names), len(names)
         self._make_room()

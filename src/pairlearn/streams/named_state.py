@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
 from pairlearn.streams.examples import LARGEST
+from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
 __all__ = ["check_size", "check_state"]
@@ -51,7 +51,7 @@ def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
         check_size(w, 2.0 * LARGEST**2)
 
 
-def check_size(saved: NDArray[np.float64], largest: float = LARGEST) -> None:
+def check_size(saved: Vector, largest: float = LARGEST) -> None:
     """Refuse coefficients of a file that learning would not have let pass."""
     if np.abs(saved).max() > largest:
         raise ValueError(f"a saved coefficient is beyond {largest:g}.")

@@ -30,6 +30,7 @@ from pairlearn.streams.driving import Driver
 from pairlearn.streams.progressive import ProgressiveAUC
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.state import pack, unpack
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
 __all__ = ["OnlineLearner"]
@@ -103,7 +104,7 @@ class OnlineLearner:
         alarm: DriftAlarm | None = None,
     ) -> None:
         if model is None:
-            from pairlearn.estimators.auc import AUCClassifier
+            from pairlearn.estimators.auc.classifier import AUCClassifier
 
             model = AUCClassifier()
         self.model = model
@@ -283,7 +284,7 @@ class OnlineLearner:
         """Return the prediction for one example."""
         return self.predict_many(_row_of(x))[0].item()
 
-    def predict_proba_many(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba_many(self, X: Any) -> Vector:
         """Return the probabilities of both classes for the rows of X."""
         return np.asarray(self.model.predict_proba(X))
 
@@ -292,7 +293,7 @@ class OnlineLearner:
         row = self.predict_proba_many(_row_of(x))[0]
         return dict(zip(self.model.classes_.tolist(), row.tolist(), strict=True))
 
-    def score_many(self, X: Any) -> NDArray[np.float64]:
+    def score_many(self, X: Any) -> Vector:
         """Return the decision values of the rows of X."""
         return np.asarray(self.model.decision_function(X), dtype=np.float64)
 

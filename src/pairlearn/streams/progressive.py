@@ -13,6 +13,7 @@ from pairlearn.metrics.auc import doubled_wins
 from pairlearn.metrics.metric import Metric
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_scored
 
 __all__ = ["ProgressiveAUC"]
@@ -92,7 +93,7 @@ class ProgressiveAUC:
             )  # fmt: skip
         self.n_seen += len(new)
 
-    def _exchange(self, scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
+    def _exchange(self, scores: Vector, labels: NDArray[np.int8]) -> None:
         """Write many examples into the ring; the blocks follow when they are needed."""
         n = len(scores)
         scores, labels = scores[-self.window :], labels[-self.window :]
@@ -172,7 +173,7 @@ class ProgressiveAUC:
         return metric(positive, scores)
 
     @one_at_a_time
-    def scores(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def scores(self) -> tuple[Vector, Mask]:
         """Return the scores of the window, and which of them are of positive examples."""
         size = int(self._state[1])
         return self._ring_scores[:size].copy(), self._ring_labels[:size].astype(np.bool_)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.restored import restored_number
+from pairlearn.typing import Mask
 
 __all__ = ["ABSENT", "ColumnEncoder", "Odd", "Put", "saved_choice", "saved_flag", "saved_number"]
 
@@ -57,7 +58,7 @@ class ColumnEncoder(ABC):
         """Learn from the values of all rows, in parts."""
 
     @abstractmethod
-    def absent(self, values: Any) -> NDArray[np.bool_]:
+    def absent(self, values: Any) -> Mask:
         """Return which values are missing."""
 
     @property
@@ -103,7 +104,7 @@ class ColumnEncoder(ABC):
             wanted or (self.missing == "auto" and _is_often(absent, n))
         )
 
-    def _put_indicator(self, absent: NDArray[np.bool_], put: Put) -> None:
+    def _put_indicator(self, absent: Mask, put: Put) -> None:
         if self.indicator:
             rows = np.flatnonzero(absent)
             put(rows, len(self.feature_names) - 1, 1.0)

@@ -14,10 +14,8 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pairlearn.tables.values import parse_each
+from pairlearn.typing import Vector
 
 __all__ = ["ORDERS", "date_order", "parse_date", "parse_dates"]
 
@@ -112,7 +110,7 @@ def parse_date(text: str, order: str) -> float | None:
     return days + seconds / 86400.0
 
 
-def parse_dates(texts: Sequence[str], order: str) -> tuple[NDArray[np.float64], list[int]]:
+def parse_dates(texts: Sequence[str], order: str) -> tuple[Vector, list[int]]:
     """Return the days, NaN where there is no date, and the places of texts that are none.
 
     >>> parse_dates(["1970-01-03", "", "soon"], "ymd")

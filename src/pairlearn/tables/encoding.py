@@ -19,6 +19,7 @@ from pairlearn.tables.columns import restored_column
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.number_columns import NumberColumn
 from pairlearn.tables.rows import Block
+from pairlearn.typing import Mask
 
 __all__ = ["VERSION", "TableEncoder"]
 
@@ -134,7 +135,7 @@ class TableEncoder:
                 blame[column.absent(part[k]) & (blame < 0)] = k
         return blame
 
-    def take(self, part: list[Any], kept: NDArray[np.bool_]) -> list[Any]:
+    def take(self, part: list[Any], kept: Mask) -> list[Any]:
         """Return the compact values of some rows."""
         return [
             values[kept]

@@ -25,6 +25,7 @@ from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.reader import OddFields, labelled_rows
 from pairlearn.tables.rows import Block, no_column, open_table
 from pairlearn.tables.values import file_style, is_missing, parse_numbers
+from pairlearn.typing import Vector
 
 __all__ = ["FittedTable", "Plan", "TableOptions", "load_table", "plan_table"]
 
@@ -118,7 +119,7 @@ class FittedTable:
 
     plan: Plan
     X: Any
-    y: NDArray[np.float64]
+    y: Vector
     qid: NDArray[np.int64] | None
     refusals: Refusals
     odd: OddFields

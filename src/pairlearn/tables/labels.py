@@ -28,6 +28,7 @@ from pairlearn.tables.values import (
     style_of,
     yes_or_no,
 )
+from pairlearn.typing import Vector
 
 __all__ = ["LabelRule", "query_numbers"]
 
@@ -162,7 +163,7 @@ class LabelRule:
         shown = tuple(_shown(spellings[text], counts) for text in folded)
         return cls(column, "groups", shown, {text: k for k, text in enumerate(folded)})
 
-    def apply(self, texts: Sequence[str]) -> tuple[NDArray[np.float64], dict[int, str]]:
+    def apply(self, texts: Sequence[str]) -> tuple[Vector, dict[int, str]]:
         """Return the labels as numbers, and for each row that has none the reason.
 
         >>> rule = LabelRule("y", "classes", ("no", "yes"), {"no": 0, "yes": 1})

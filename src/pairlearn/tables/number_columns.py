@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.tables.column import (
     ABSENT,
@@ -22,6 +21,7 @@ from pairlearn.tables.column import (
 from pairlearn.tables.dates import ORDERS, parse_dates
 from pairlearn.tables.units import LONGEST_UNIT
 from pairlearn.tables.values import STYLES, parse_each, parse_numbers, yes_or_no
+from pairlearn.typing import Mask, Vector
 
 __all__ = ["DateColumn", "NumberColumn", "YesNoColumn"]
 
@@ -32,7 +32,7 @@ _WAVES = {"year": (365.2425, 300.0), "week": (7.0, 14.0), "day": (1.0, 0.0)}
 _BITS = {"1": True, "0": False}
 
 
-def _median(values: NDArray[np.float64]) -> float:
+def _median(values: Vector) -> float:
     known = values[np.isfinite(values)]
     return float(np.median(known)) if len(known) else 0.0
 
@@ -56,7 +56,7 @@ class NumberColumn(ColumnEncoder):
         self.nothing = nothing
         self.median = 0.0
 
-    def read(self, fields: Sequence[str], odd: Odd) -> NDArray[np.float64]:
+    def read(self, fields: Sequence[str], odd: Odd) -> Vector:
         numbers, wrong = parse_numbers(fields, self.style, self.unit)
         for k in wrong:
             said = f"{fields[k].strip()[:60]!r} is not a number"
@@ -70,7 +70,7 @@ class NumberColumn(ColumnEncoder):
         self.median = float(self.missing) if isinstance(self.missing, float) else _median(values)
         self._decide_indicator(int(np.isnan(values).sum()), len(values))
 
-    def absent(self, values: Any) -> NDArray[np.bool_]:
+    def absent(self, values: Any) -> Mask:
         return np.asarray(np.isnan(values), dtype=bool)
 
     @property
@@ -109,7 +109,7 @@ class YesNoColumn(NumberColumn):
 
     kind = "yes/no"
 
-    def read(self, fields: Sequence[str], odd: Odd) -> NDArray[np.float64]:
+    def read(self, fields: Sequence[str], odd: Odd) -> Vector:
         values, wrong = parse_each(fields, lambda field: _BITS.get(field, yes_or_no(field)))
         for k in wrong:
             odd(k, f"{fields[k].strip()[:60]!r} is neither yes nor no")
@@ -134,7 +134,7 @@ class DateColumn(ColumnEncoder):
         self.median = 0.0
         self.waves: tuple[str, ...] = ()
 
-    def read(self, fields: Sequence[str], odd: Odd) -> NDArray[np.float64]:
+    def read(self, fields: Sequence[str], odd: Odd) -> Vector:
         days, wrong = parse_dates(fields, self.order)
         for k in wrong:
             odd(k, f"{fields[k].strip()[:60]!r} is not a date")
@@ -152,7 +152,7 @@ class DateColumn(ColumnEncoder):
             if span >= least and (wave != "day" or timed)
         )  # fmt: skip
 
-    def absent(self, values: Any) -> NDArray[np.bool_]:
+    def absent(self, values: Any) -> Mask:
         return np.asarray(np.isnan(values), dtype=bool)
 
     @property

@@ -16,6 +16,7 @@ from pairlearn.streams.readers.schema import short_name
 from pairlearn.tables.encoding import TableEncoder
 from pairlearn.tables.labels import query_numbers
 from pairlearn.tables.rows import BLOCK_ROWS, Block, no_column, open_table
+from pairlearn.typing import Vector
 
 __all__ = ["OddFields", "TableReader"]
 
@@ -193,7 +194,7 @@ class TableReader(Reader):
 
 def labelled_rows(
     encoder: TableEncoder, block: Block
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64] | None, dict[int, str]]:
+) -> tuple[NDArray[np.int64], Vector, NDArray[np.int64] | None, dict[int, str]]:
     """Return rows with a label and a query, labels and queries of all, and why others have none."""
     assert encoder.label is not None
     y, reasons = encoder.label.apply(block.columns[encoder.label.column])

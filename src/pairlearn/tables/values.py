@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.tables.units import CLOCK, parse_clock, without_unit
+from pairlearn.typing import Vector
 
 __all__ = ["STYLES", "cut", "file_style", "is_missing", "parse_each", "parse_number",
            "parse_numbers", "style_of", "yes_or_no"]  # fmt: skip
@@ -137,9 +137,7 @@ def _without_code(text: str) -> str:
     return text[:-3].strip(_SIGNS) if text[-3:] in _CODES else text
 
 
-def parse_numbers(
-    texts: Sequence[str], style: str, unit: str = ""
-) -> tuple[NDArray[np.float64], list[int]]:
+def parse_numbers(texts: Sequence[str], style: str, unit: str = "") -> tuple[Vector, list[int]]:
     """Return the numbers, NaN where there is none, and the places of texts that are none.
 
     >>> parse_numbers(["1", "", "x"], "plain")
@@ -159,7 +157,7 @@ def parse_numbers(
 
 def parse_each(
     texts: Sequence[str], parse: Callable[[str], float | None]
-) -> tuple[NDArray[np.float64], list[int]]:
+) -> tuple[Vector, list[int]]:
     """Return what `parse` makes of each text, NaN for None, and the places of texts that are none.
 
     Equal texts are parsed once; those that mean that there is no value are not among the places.

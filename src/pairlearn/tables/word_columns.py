@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.restored import restored_count
 from pairlearn.streams.readers.schema import bucket_of
@@ -20,6 +19,7 @@ from pairlearn.tables.column import (
     saved_flag,
 )
 from pairlearn.tables.values import is_missing
+from pairlearn.typing import Mask
 
 __all__ = ["CategoryColumn", "HashedColumn", "TextColumn"]
 
@@ -89,7 +89,7 @@ class CategoryColumn(ColumnEncoder):
         own = self.missing in ("auto", "indicator")
         self.indicator = bool(absent) and own and (absent >= _RARE or n < _HANDFUL)
 
-    def absent(self, values: Any) -> NDArray[np.bool_]:
+    def absent(self, values: Any) -> Mask:
         return np.array([not value for value in values], dtype=bool)
 
     @property
@@ -178,7 +178,7 @@ class HashedColumn(ColumnEncoder):
         n = sum(map(len, parts))
         self._decide_indicator(sum(not value for part in parts for value in part), n)
 
-    def absent(self, values: Any) -> NDArray[np.bool_]:
+    def absent(self, values: Any) -> Mask:
         return np.array([not value for value in values], dtype=bool)
 
     @property

@@ -13,8 +13,9 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pairlearn.typing import Vector
 from pairlearn.validation import AssumptionWarning, check_count, check_positive, warn_caller
 
 __all__ = [
@@ -26,8 +27,6 @@ __all__ = [
 ConstantsChoice = Literal["paper", "corrected"]
 AverageRule = Literal["step_size", "linear", "uniform", "last"]
 StepSize = float | ArrayLike
-Vector = NDArray[np.float64]
-
 _RULES = ("step_size", "linear", "uniform", "last")
 
 

@@ -10,17 +10,15 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.domains import Ball
 from pairlearn.losses import Hinge, PairLoss, Square
 from pairlearn.problem import Constants, Problem
 from pairlearn.scores import LinearScore
+from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count, check_fraction, check_positive
 
 __all__ = ["FiniteProblem", "hinge_problem", "square_problem"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +67,7 @@ class FiniteProblem:
         return problem.constants(norm_bound=norm, radius=self.domain.radius)
 
     @functools.cached_property
-    def _ordered(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Vector]:
+    def _ordered(self) -> tuple[Places, Places, Vector]:
         """Return the pairs (a, b) of values that cost something, and x_a - x_b."""
         first, second = np.nonzero(self.labels[:, None] != self.labels[None, :])
         if self.loss.one_sided:
@@ -77,11 +75,11 @@ class FiniteProblem:
             first, second = first[kept], second[kept]
         return first, second, self.points[first] - self.points[second]
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Return n independent examples, as positions in `points`."""
         return rng.choice(len(self.points), size=check_count("n", n), p=self.probabilities)
 
-    def examples(self, sample: NDArray[np.intp]) -> tuple[Vector, Vector]:
+    def examples(self, sample: Places) -> tuple[Vector, Vector]:
         """Return X and y of a sample."""
         return self.points[sample], self.labels[sample]
 
@@ -100,7 +98,7 @@ class FiniteProblem:
         first, second, _ = self._ordered
         return np.asarray(self.probabilities[first] * self.probabilities[second])
 
-    def _empirical_weights(self, sample: NDArray[np.intp]) -> Vector:
+    def _empirical_weights(self, sample: Places) -> Vector:
         first, second, _ = self._ordered
         counts = np.bincount(sample, minlength=len(self.points)).astype(np.float64)
         return np.asarray(counts[first] * counts[second] / (len(sample) * (len(sample) - 1.0)))
@@ -113,11 +111,11 @@ class FiniteProblem:
         """Return F(w) - F(w*), exactly."""
         return self.population_risk(w) - self.population_risk(self.minimizer)
 
-    def empirical_risk(self, w: Vector, sample: NDArray[np.intp]) -> float:
+    def empirical_risk(self, w: Vector, sample: Places) -> float:
         """Return F_S(w): the mean over the ordered pairs of different examples."""
         return self._risk(w, self._empirical_weights(sample))
 
-    def empirical_gradient(self, w: Vector, sample: NDArray[np.intp]) -> Vector:
+    def empirical_gradient(self, w: Vector, sample: Places) -> Vector:
         """Return the gradient of F_S at w."""
         return self._gradient(w, self._empirical_weights(sample))
 

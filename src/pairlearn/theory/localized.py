@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from pairlearn.solvers import localized
-from pairlearn.solvers.localized import LocalizedStage
+from pairlearn.solvers.descent import localized
+from pairlearn.solvers.descent.localized import LocalizedStage
 from pairlearn.theory.conventions import ConstantsChoice, check_constants
 from pairlearn.theory.glossary import documented
 from pairlearn.validation import AssumptionWarning, check_count, check_positive, warn_caller

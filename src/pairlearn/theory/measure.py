@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn import reference
 from pairlearn.averaging import DelayedByStepSize, LastIterate
@@ -16,21 +15,20 @@ from pairlearn.pairings import Plan
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.descent import Descent, Parts
+from pairlearn.solvers.descent.descent import Descent, Parts
 from pairlearn.solvers.rows import as_rows
 from pairlearn.theory.advice import advise
 from pairlearn.theory.conventions import AverageRule
 from pairlearn.theory.finite_problems import FiniteProblem
 from pairlearn.theory.glossary import documented
 from pairlearn.theory.stability import realized_stability, stability_nonsmooth, stability_smooth
+from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count, check_generator, check_positive
 
 __all__ = [
     "ExcessMeasurement", "StabilityMeasurement", "fitted_slope", "measure_excess",
     "measure_stability", "run_path",
 ]  # fmt: skip
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +49,7 @@ class StabilityMeasurement:
         The paper's bound on the same.
     """
 
-    steps: NDArray[np.intp]
+    steps: Places
     distances: Vector
     realized: Vector
     expected: Vector
@@ -79,7 +77,7 @@ class ExcessMeasurement:
         The bound that the paper's constants give, at the step size that they recommend.
     """
 
-    sizes: NDArray[np.intp]
+    sizes: Places
     excess: Vector
     bounds: Vector
     paper: Vector
@@ -104,7 +102,7 @@ def fitted_slope(x: Sequence[float] | Vector, y: Sequence[float] | Vector) -> fl
 
 
 def run_path(
-    problem: FiniteProblem, sample: NDArray[np.intp], indices: NDArray[np.intp], step_sizes: Vector
+    problem: FiniteProblem, sample: Places, indices: Places, step_sizes: Vector
 ) -> list[Vector]:
     """Return all iterates of Algorithm 1 from w_0 = 0 for a given sample and index path.
 
@@ -148,10 +146,10 @@ def run_path(
 
 def _models(
     problem: FiniteProblem,
-    sample: NDArray[np.intp],
-    indices: NDArray[np.intp],
+    sample: Places,
+    indices: Places,
     step_size: float,
-    steps: NDArray[np.intp],
+    steps: Places,
     averaging: Literal["step_size", "last"],
 ) -> Vector:
     """Return the model after each of the given numbers of steps, for a given index path."""
@@ -259,7 +257,7 @@ def measure_stability(
 def _stability_bounds(
     problem: FiniteProblem,
     n: int,
-    steps: NDArray[np.intp],
+    steps: Places,
     step_size: float,
     averaging: AverageRule,
     constants: Literal["paper", "corrected"],

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.theory.measure import ExcessMeasurement, StabilityMeasurement, fitted_slope
+from pairlearn.typing import Vector
 
 __all__ = ["plot_excess", "plot_stability"]
 
@@ -21,7 +21,7 @@ def _axes(ax: Any) -> Any:
     return plt.subplots(figsize=(6.0, 4.0))[1]
 
 
-def _line(ax: Any, x: NDArray[Any], y: NDArray[np.float64], label: str, **style: Any) -> None:
+def _line(ax: Any, x: NDArray[Any], y: Vector, label: str, **style: Any) -> None:
     positive = y > 0.0
     if positive.sum() >= 2:
         label = f"{label} (slope {fitted_slope(x[positive], y[positive]):.2f})"

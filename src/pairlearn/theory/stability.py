@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairlearn.losses import (
     Exponential,
@@ -37,6 +37,7 @@ from pairlearn.theory.conventions import (
     touch_probability,
 )
 from pairlearn.theory.glossary import documented
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
 __all__ = [
@@ -222,7 +223,7 @@ def realized_stability(
     smoothness: float = math.inf,
     averaging: AverageRule = "step_size",
     gradient_change: float | None = None,
-) -> NDArray[np.float64]:
+) -> Vector:
     r"""Return, for a given index path, how far the model moves when example i is replaced.
 
     The indices do not depend on the data, so this holds surely, for every path and every

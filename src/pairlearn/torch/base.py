@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.examples import validate_data
-from pairlearn.estimators.published import Part, publish, published
-from pairlearn.estimators.storage import Storable
+from pairlearn.estimators.shared.examples import validate_data
+from pairlearn.estimators.shared.published import Part, publish, published
+from pairlearn.estimators.shared.storage import Storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.progress import Progress
@@ -34,6 +34,7 @@ from pairlearn.torch.networks import (
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
 from pairlearn.torch.training import Batch, History, Learner, train
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
 __all__ = ["LEAST_BATCHES", "RULES", "NeuralEstimator", "all_or_nothing", "deal"]
@@ -181,7 +182,7 @@ class NeuralEstimator(Storable):
         self,
         learner: Learner,
         batches: Callable[[], Iterable[Batch]],
-        judge: Callable[[NDArray[np.float64]], float] | None,
+        judge: Callable[[Vector], float] | None,
         table: Table,
         held: NDArray[np.int64],
         *,
@@ -227,7 +228,7 @@ class NeuralEstimator(Storable):
     # --------------------------------------------------------------------------- weights
 
     @staticmethod
-    def _on(device: Any, weight: NDArray[np.float64]) -> Any:
+    def _on(device: Any, weight: Vector) -> Any:
         """Return a function from rows to their weights on the device; to None without weights."""
         if not len(weight):
             return lambda index: None
@@ -278,7 +279,7 @@ class NeuralEstimator(Storable):
         check_is_fitted(self, "networks_")
         return published(self)
 
-    def _outputs(self, X: Any, model: Mapping[str, Any]) -> NDArray[np.float64]:
+    def _outputs(self, X: Any, model: Mapping[str, Any]) -> Vector:
         """Return the mean of what the networks say of checked rows."""
         return outputs(model["networks_"], X, model["scaler_"], as_device(self.device))
 

@@ -12,18 +12,18 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from pairlearn.estimators.auc_choice import two_classes
-from pairlearn.estimators.decisions import (
+from pairlearn.estimators.shared.choice import two_classes
+from pairlearn.estimators.shared.decisions import (
     DECISION_ARRAYS,
     ScoreDecisions,
     Undecided,
     pack_decision,
     unpack_decision,
 )
-from pairlearn.estimators.examples import validate_data
-from pairlearn.estimators.published import publish
-from pairlearn.estimators.storage import register_storable
-from pairlearn.estimators.weights import (
+from pairlearn.estimators.shared.examples import validate_data
+from pairlearn.estimators.shared.published import publish
+from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.estimators.shared.weights import (
     chunk_weights,
     example_weights,
     opposite_pair_weights,
@@ -43,13 +43,13 @@ from pairlearn.torch.sampler import BalancedSampler
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
 from pairlearn.torch.training import Batch, History
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_fraction, check_generator
 
 __all__ = ["NeuralAUCClassifier"]
 
-Vector = NDArray[np.float64]
 #: Scores with their labels and weights.
-Window = tuple[Vector, NDArray[np.bool_], Vector]
+Window = tuple[Vector, Mask, Vector]
 
 #: n_networks="auto": so many examples seen by all of them together, but 1 to 5 networks.
 _EXAMPLES, _MOST = 30_000, 5
@@ -309,7 +309,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     def _fit_one(
         self,
         table: Table,
-        positive: NDArray[np.bool_],
+        positive: Mask,
         weight: Vector,
         seen: NDArray[np.int64],
         held: NDArray[np.int64],
@@ -511,15 +511,11 @@ def _present(X: Any, labels: NDArray[Any], weight: Vector, counts: Vector) -> An
     return X, labels, weight, counts
 
 
-def _auc(
-    positive: NDArray[np.bool_], scores: Vector, weight: Vector, rows: NDArray[np.int64]
-) -> float:
+def _auc(positive: Mask, scores: Vector, weight: Vector, rows: NDArray[np.int64]) -> float:
     return roc_auc(positive, scores, sample_weight=weight[rows] if len(weight) else None)
 
 
-def _as_in_data(
-    drawn: NDArray[np.bool_], weighs: Vector, positive: NDArray[np.bool_], weight: Vector
-) -> Vector:
+def _as_in_data(drawn: Mask, weighs: Vector, positive: Mask, weight: Vector) -> Vector:
     """Return weights that give held-out scores the shares of the classes in the data."""
     shares = [weight[positive == kind].sum() / weight.sum() for kind in (True, False)]
     found = [weighs[drawn == kind].sum() / weighs.sum() for kind in (True, False)]

@@ -9,15 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from pairlearn.estimators.examples import validate_data
-from pairlearn.estimators.metric_mixin import check_pairs
-from pairlearn.estimators.published import publish
-from pairlearn.estimators.storage import register_storable
-from pairlearn.estimators.weights import chunk_weights, weigh
+from pairlearn.estimators.metric.mixin import check_pairs
+from pairlearn.estimators.shared.examples import validate_data
+from pairlearn.estimators.shared.published import publish
+from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.estimators.shared.weights import chunk_weights, weigh
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.solvers.turns import one_at_a_time
@@ -28,11 +28,10 @@ from pairlearn.torch.memory import EmbeddingMemory
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
 from pairlearn.torch.training import Batch
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_generator
 
 __all__ = ["EmbeddingLearner"]
-
-Vector = NDArray[np.float64]
 
 #: Held-out examples of which all pairs are judged.
 _JUDGED = 500

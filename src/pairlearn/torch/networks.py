@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from pairlearn.models.record import ModelFileError
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import rows_of_a_block
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
 __all__ = [
@@ -76,9 +76,7 @@ def make_network(
     return made
 
 
-def outputs(
-    networks: Sequence[Any], X: Any, scaler: Standardiser, device: Any
-) -> NDArray[np.float64]:
+def outputs(networks: Sequence[Any], X: Any, scaler: Standardiser, device: Any) -> Vector:
     """Return the mean of what networks say of rows, of shape (n, n_outputs).
 
     In double precision, so that a score does not depend on which rows pass together; a block at a
@@ -96,13 +94,13 @@ def outputs(
     return np.concatenate(found) if found else np.empty((0, 1))
 
 
-def state_vector(network: Any) -> NDArray[np.float64]:
+def state_vector(network: Any) -> Vector:
     """Return all numbers of a network, in the order of its `state_dict`; float64 holds each."""
     parts = [value.detach().cpu().double().ravel() for value in network.state_dict().values()]
     return np.asarray(torch.cat(parts).numpy()) if parts else np.empty(0)
 
 
-def restore_vector(network: Any, vector: NDArray[np.float64]) -> None:
+def restore_vector(network: Any, vector: Vector) -> None:
     """Give a network the numbers that `state_vector` returned."""
     state = network.state_dict()
     sizes = [value.numel() for value in state.values()]

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, DelayedLinear
@@ -25,9 +24,10 @@ from pairlearn.pairings.plans import ZERO_POSITIVE
 from pairlearn.pairings.sound import check_keep, check_plan, sound_source
 from pairlearn.schedules import Constant, Schedule, StronglyConvex
 from pairlearn.solvers.block_sizes import BLOCK
-from pairlearn.solvers.localized import localized_stages
+from pairlearn.solvers.descent.localized import localized_stages
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Trace
+from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_count, check_generator, check_steps
 
 __all__ = ["ObjectiveSolution", "ObjectiveStream", "PairwiseObjective"]
@@ -402,12 +402,12 @@ class _Descent:
     # --------------------------------------------------------- what `run_blocks` wants to see
 
     @property
-    def w(self) -> NDArray[np.float64]:
+    def w(self) -> Vector:
         """The iterate as a NumPy vector, for callbacks."""
         return np.asarray(self.vector.detach().cpu().numpy(), dtype=np.float64)
 
     @property
-    def average(self) -> NDArray[np.float64]:
+    def average(self) -> Vector:
         """The average so far as a NumPy vector, for callbacks."""
         return np.asarray(self.mean().cpu().numpy(), dtype=np.float64)
 

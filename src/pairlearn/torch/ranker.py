@@ -12,10 +12,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from pairlearn.estimators.examples import validate_data
-from pairlearn.estimators.published import publish
-from pairlearn.estimators.storage import register_storable
-from pairlearn.estimators.weights import chunk_weights, weigh
+from pairlearn.estimators.shared.examples import validate_data
+from pairlearn.estimators.shared.published import publish
+from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.estimators.shared.weights import chunk_weights, weigh
 from pairlearn.metrics import ndcg, pair_accuracy
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.pairings.queries import has_pairs, number_queries
@@ -27,11 +27,11 @@ from pairlearn.torch.ranking import RankingLoss
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
 from pairlearn.torch.training import Batch
+from pairlearn.typing import Vector
 from pairlearn.validation import check_generator
 
 __all__ = ["NeuralRanker"]
 
-Vector = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.solvers.rows import is_sparse
+from pairlearn.typing import Vector
 
 __all__ = ["Standardiser"]
-
-Vector = NDArray[np.float64]
 
 #: The least scale of a column as a share of its range: a rare indicator is not blown up.
 _FLOOR = 0.1

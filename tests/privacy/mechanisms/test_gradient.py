@@ -31,7 +31,7 @@ from pairlearn.privacy.mechanisms.gradient import (
 )
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.solvers.localized import stage_sizes
+from pairlearn.solvers.descent.localized import stage_sizes
 
 SMOOTH = [
     Logistic(),

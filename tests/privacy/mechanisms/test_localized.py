@@ -15,7 +15,7 @@ from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows
 from pairlearn.privacy.mechanisms.localized_hinge import LARGEST_N, HingeStage, LocalizedHinge
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.solvers.localized import stage_sizes
+from pairlearn.solvers.descent.localized import stage_sizes
 
 
 def make_setting(n, d=3, epsilon=1.0, delta=1e-3, neighbours="replace"):

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.atomic import atomic_open
 from pairlearn.data.preparation import prepare
@@ -29,6 +28,7 @@ from pairlearn.data.splits import Split, random_split, repeated_folds
 from pairlearn.experiments.comparison.curve_points import coefficients, curves_on
 from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.methods.base import Method, auc_of, scores
+from pairlearn.typing import Vector
 
 __all__ = [
     "ArrayFiles", "Meter", "Protocol", "Task", "Tuning", "child_seed", "run_task", "split_of",
@@ -129,7 +129,7 @@ class ArrayFiles:
     def _file(self, part: str) -> Path:
         return Path(self.folder) / f"{self.sha256[:16]}-{part}.npy"
 
-    def write(self, X: Any, y: NDArray[np.float64]) -> None:
+    def write(self, X: Any, y: Vector) -> None:
         """Write what is not there yet; each file appears complete or not at all."""
         Path(self.folder).mkdir(parents=True, exist_ok=True)
         if hasattr(X, "toarray"):
@@ -149,7 +149,7 @@ class ArrayFiles:
         X, _ = self.read()
         return int(X.shape[1])
 
-    def read(self) -> tuple[Any, NDArray[np.float64]]:
+    def read(self) -> tuple[Any, Vector]:
         """Return (X, y); a dense X is mapped, not read."""
         y = np.load(self._file("y"))
         if self._file("X").exists():
@@ -217,7 +217,7 @@ def split_of(n: int, *, dataset: str, split: int, seed: int, protocol: Protocol)
 @functools.lru_cache(maxsize=1)
 def _prepared(
     data: ArrayFiles, split: int, seed: int, protocol: Protocol
-) -> tuple[Any, NDArray[np.float64], Any, NDArray[np.float64]]:
+) -> tuple[Any, Vector, Any, Vector]:
     X, y = data.read()
     part = split_of(len(y), dataset=data.name, split=split, seed=seed, protocol=protocol)
     X_train, X_test = prepare(X, part.train, part.test, scaling=protocol.scaling)
@@ -281,7 +281,7 @@ def _fit(task: Task) -> Result:
     )
 
 
-def _curves(model: Any, X: Any, y: NDArray[np.float64]) -> dict[str, list[float]]:
+def _curves(model: Any, X: Any, y: Vector) -> dict[str, list[float]]:
     probabilities = model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else None
     found = curves_on(y, scores(model, X), probabilities)
     weights = coefficients(model)
@@ -302,9 +302,7 @@ def _tune_once(task: Task) -> Tuning:
     return Tuning(task.data.name, method.name, dict(params), meter.cpu_seconds)
 
 
-def _at_most(
-    method: Method, X: Any, y: NDArray[np.float64], rng: np.random.Generator
-) -> tuple[Any, NDArray[np.float64]]:
+def _at_most(method: Method, X: Any, y: Vector, rng: np.random.Generator) -> tuple[Any, Vector]:
     limit = method.max_tuning_examples
     if limit is None or len(y) <= limit:
         return X, y

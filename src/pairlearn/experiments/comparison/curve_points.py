@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from pairlearn.typing import Vector
 
 __all__ = ["BINS", "PLACES", "coefficients", "curves_on"]
-
-Vector = NDArray[np.float64]
 
 #: False-positive rates, and recalls, at which curves are kept.
 PLACES: Vector = np.linspace(0.0, 1.0, 51)

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.experiments.comparison.curve_points import PLACES
 from pairlearn.experiments.comparison.runner import Comparison
+from pairlearn.typing import Vector
 
 __all__ = ["Band", "bands", "mean_coefficients"]
-
-Vector = NDArray[np.float64]
 
 #: A bin of probabilities with fewer examples, over all splits, is left out.
 _FEW = 10

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.experiments.comparison.runner import Comparison
+from pairlearn.typing import Vector
 
 __all__ = ["Trajectory", "trajectories"]
 
@@ -25,10 +25,10 @@ class Trajectory:
 
     dataset: str
     method: str
-    cpu_seconds: NDArray[np.float64]
-    n_gradients: NDArray[np.float64]
-    auc_mean: NDArray[np.float64]
-    auc_sd: NDArray[np.float64]
+    cpu_seconds: Vector
+    n_gradients: Vector
+    auc_mean: Vector
+    auc_sd: Vector
     n_splits: int
 
     @property

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.data.splits import folds
 from pairlearn.metrics import roc_auc
+from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 
 __all__ = [
@@ -109,18 +109,16 @@ class Method:
         kernels are chosen by their number.
         """
 
-    def tune(self, X: Any, y: NDArray[np.float64], rng: np.random.Generator) -> Params:
+    def tune(self, X: Any, y: Vector, rng: np.random.Generator) -> Params:
         """Return the parameters to fit with; by default there are none."""
         return {}
 
-    def fit(
-        self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
-    ) -> Fitted:
+    def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
         """Return a fitted model."""
         raise TypeError(f"{type(self).__name__} must define fit(X, y, params, rng).")
 
 
-def scores(model: Any, X: Any) -> NDArray[np.float64]:
+def scores(model: Any, X: Any) -> Vector:
     """Return one score for each example; higher means more positive."""
     if hasattr(model, "decision_function"):
         values = model.decision_function(X)
@@ -134,7 +132,7 @@ def scores(model: Any, X: Any) -> NDArray[np.float64]:
     return np.asarray(values, dtype=np.float64).ravel()
 
 
-def auc_of(model: Any, X: Any, y: NDArray[np.float64]) -> float:
+def auc_of(model: Any, X: Any, y: Vector) -> float:
     """Return the AUC of a model on examples."""
     if len(np.unique(y)) != 2:
         raise ValueError(f"AUC needs both classes, but all {len(y)} examples have one; use more.")
@@ -145,7 +143,7 @@ def cross_validate(
     method: Method,
     candidates: Sequence[Mapping[str, Any]],
     X: Any,
-    y: NDArray[np.float64],
+    y: Vector,
     rng: np.random.Generator,
     *,
     n_folds: int = 5,
@@ -224,13 +222,11 @@ class EstimatorMethod(Method):
                 "sklearn.linear_model.LogisticRegression."
             ) from error
 
-    def tune(self, X: Any, y: NDArray[np.float64], rng: np.random.Generator) -> Params:
+    def tune(self, X: Any, y: Vector, rng: np.random.Generator) -> Params:
         """Return the best candidate by 5-fold cross-validation."""
         return cross_validate(self, self.candidates(), X, y, rng)
 
-    def fit(
-        self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
-    ) -> Fitted:
+    def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
         """Return the fitted estimator; a `random_state` is drawn where it takes one."""
         estimator = self.estimator()(**self.fixed, **params)
         takes = estimator.get_params() if hasattr(estimator, "get_params") else {}

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, Uniform
 from pairlearn.data.splits import folds
@@ -32,6 +31,7 @@ from pairlearn.metrics import roc_auc
 from pairlearn.recipes import RECIPES, Recipe
 from pairlearn.solvers.running import Running
 from pairlearn.solvers.two_classes import n_steps_of
+from pairlearn.typing import Vector
 
 __all__ = ["AutoMethod", "LinearModel", "RecipeMethod", "record_steps"]
 
@@ -43,9 +43,9 @@ _TUNINGS = ("sweep", "folds", "once")
 class LinearModel:
     """Coefficients as a model that scores."""
 
-    coef: NDArray[np.float64]
+    coef: Vector
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Vector:
         """Return the scores <w, x>."""
         return np.asarray(X @ self.coef, dtype=np.float64)
 
@@ -143,7 +143,7 @@ class RecipeMethod(Method):
             dict(zip(grids, values, strict=True)) for values in itertools.product(*grids.values())
         ]
 
-    def tune(self, X: Any, y: NDArray[np.float64], rng: np.random.Generator) -> Params:
+    def tune(self, X: Any, y: Vector, rng: np.random.Generator) -> Params:
         """Return the candidate of the highest mean AUC over 5 stratified folds."""
         candidates = self.candidates()
         if self.tuning != "sweep" or len(candidates) == 1:
@@ -166,9 +166,7 @@ class RecipeMethod(Method):
                 total[index] += roc_auc(signs, values) if np.isfinite(values).all() else 0.0
         return candidates[int(np.argmax(total))]
 
-    def fit(
-        self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
-    ) -> Fitted:
+    def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
         """Return the model that the recipe finds, with those on the way as waypoints."""
         recipe = self.published()
         waypoints: list[Waypoint] = []
@@ -206,9 +204,7 @@ class AutoMethod(EstimatorMethod):
             X, y = _warm_up_examples(n, d)
             self.fit(X, y, {}, np.random.default_rng(0))
 
-    def fit(
-        self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
-    ) -> Fitted:
+    def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
         """Return the fitted estimator and its count of gradients."""
         fitted = super().fit(X, y, params, rng)
         if fitted.model.trace_.interrupted:
@@ -216,7 +212,7 @@ class AutoMethod(EstimatorMethod):
         return Fitted(model=fitted.model, n_gradients=int(fitted.model.n_gradients_))
 
 
-def _warm_up_examples(n: int, d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _warm_up_examples(n: int, d: int) -> tuple[Vector, Vector]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
     return X, np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)

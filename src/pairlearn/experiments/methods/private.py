@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.experiments.methods.base import Fitted, Method
 from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.privacy.mechanisms.base import Mechanism
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS, get_mechanism
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
+from pairlearn.typing import Vector
 
 __all__ = ["PAPER_NOISE", "PRIVATE_LEARNERS", "PrivateMethod"]
 
@@ -49,11 +49,9 @@ class PrivateMethod(Method):
         X = rng.uniform(facts.lower, facts.upper, size=(40, len(facts.lower)))
         self.fit(X, np.where(X[:, 0] > np.median(X[:, 0]), 1.0, -1.0), {}, rng)
 
-    def fit(
-        self, X: Any, y: NDArray[np.float64], params: Mapping[str, Any], rng: np.random.Generator
-    ) -> Fitted:
+    def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
         """Return the private model; its noise is seeded, as a simulation must be."""
-        from pairlearn.estimators.private_auc import PrivacyWarning, PrivateAUCClassifier
+        from pairlearn.estimators.private.auc import PrivacyWarning, PrivateAUCClassifier
 
         facts = PUBLIC_FACTS[self.facts]
         model = PrivateAUCClassifier(

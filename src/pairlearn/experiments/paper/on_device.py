@@ -31,7 +31,7 @@ from pairlearn.gpu.paths import Path
 from pairlearn.gpu.saddle import descend_saddle
 from pairlearn.losses import get_loss
 from pairlearn.recipes import STEPS, PairRun, SaddleRun
-from pairlearn.solvers.sweep_gpu import Rule, draw_plan, portions_of, row_of, sweep_paths
+from pairlearn.solvers.descent.sweep_gpu import Rule, draw_plan, portions_of, row_of, sweep_paths
 from pairlearn.solvers.two_classes import n_steps_of
 
 __all__ = ["Seconds", "compare_on_device", "runs_on_device"]

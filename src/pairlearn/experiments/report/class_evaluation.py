@@ -26,10 +26,9 @@ from pairlearn.metrics import (
     calibration_curve,
     roc_band,
 )
+from pairlearn.typing import Places, Vector
 
 __all__ = ["ClassEvidence", "Classwise", "class_measures", "class_page", "classwise"]
-
-Vector = NDArray[np.float64]
 
 #: ROC curves that are drawn, those of the lowest AUC; all classes are in the table.
 _CURVES = 12
@@ -56,13 +55,13 @@ class ClassEvidence:
     """
 
     classes: tuple[Any, ...]
-    codes: NDArray[np.intp]
+    codes: Places
     probabilities: Vector
     pair_scores: Vector | None
     confidence: float = 0.95
 
     @property
-    def predicted(self) -> NDArray[np.intp]:
+    def predicted(self) -> Places:
         """The number of the most probable class."""
         return np.asarray(self.probabilities.argmax(axis=1))
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.experiments.report.figures import histogram_figure, limits_figure
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table
@@ -26,13 +25,12 @@ from pairlearn.metrics import (
     precision_recall_band,
     roc_band,
 )
+from pairlearn.typing import Mask, Places, Vector
 
 __all__ = [
     "Evidence", "Measure", "curve_figure", "evaluation_page", "measures_of", "measures_table",
     "thinned",
 ]  # fmt: skip
-
-Vector = NDArray[np.float64]
 
 #: Where the top of the list ends: false positive rates, counts, and shares of all examples.
 _RATES, _COUNTS, _SHARES = (0.05, 0.1), (10, 100), (0.01, 0.05)
@@ -59,7 +57,7 @@ class Evidence:
         The level of all intervals and bands.
     """
 
-    positive: NDArray[np.bool_]
+    positive: Mask
     scores: Vector
     probabilities: Vector | None
     costs: tuple[float, float] = (1.0, 1.0)
@@ -255,7 +253,7 @@ def curve_figure(
     )  # fmt: skip
 
 
-def thinned(path: Vector) -> NDArray[np.intp]:
+def thinned(path: Vector) -> Places:
     """Return the places of at most so many points along a rising path, both ends among them."""
     if len(path) <= _POINTS:
         return np.arange(len(path))

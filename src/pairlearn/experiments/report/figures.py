@@ -14,11 +14,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pairlearn.experiments.comparison.curves import Band
 from pairlearn.experiments.comparison.statistics import Interval
+from pairlearn.typing import Vector
 
 __all__ = [
     "auc_figure", "bands_figure", "curves_figure", "difference_figure", "histogram_figure",
@@ -254,10 +252,10 @@ def bands_figure(
 
 
 def limits_figure(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
+    x: Vector,
+    y: Vector,
+    low: Vector,
+    high: Vector,
     *,
     name: str,
     xlabel: str,
@@ -279,8 +277,8 @@ def limits_figure(
 
 
 def histogram_figure(
-    edges: NDArray[np.float64],
-    shares: Sequence[NDArray[np.float64]],
+    edges: Vector,
+    shares: Sequence[Vector],
     labels: Sequence[str],
     *,
     name: str,

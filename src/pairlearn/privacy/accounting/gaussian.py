@@ -24,6 +24,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_positive
 
 __all__ = [
@@ -143,7 +144,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     return high * (1.0 + _SAFETY)
 
 
-def epsilon_curve(mu: float, deltas: ArrayLike) -> NDArray[np.float64]:
+def epsilon_curve(mu: float, deltas: ArrayLike) -> Vector:
     """Return epsilon(delta) of a mu-Gaussian-DP release for each of `deltas`.
 
     Parameters
@@ -192,7 +193,7 @@ def noise_scale_for(sensitivity: float, epsilon: float, delta: float) -> float:
 
 def touch_distribution(
     n: int, weights: Sequence[int] | NDArray[np.int64], *, largest: int | None = None
-) -> NDArray[np.float64]:
+) -> Vector:
     r"""Return the law of the weight that one fixed example touches in sampled pairs.
 
     With i_0, ..., i_T drawn uniformly from n examples, step t uses the pair (i_t, i_{t-1}), so a
@@ -253,7 +254,7 @@ def touch_distribution(
         moved[0, : reach + 1] += still
         state[:, : new_reach + 1] = moved
         reach = new_reach
-    total: NDArray[np.float64] = state.sum(axis=0)
+    total: Vector = state.sum(axis=0)
     return total
 
 

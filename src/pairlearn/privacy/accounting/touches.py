@@ -27,14 +27,12 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.privacy.accounting.gaussian import mixture_noise_scale
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
 __all__ = ["touch_law", "touch_noise"]
-
-Vector = NDArray[np.float64]
 
 _N_BLOCKS = 128
 # Dropped probability must be this far below every delta that is of use.

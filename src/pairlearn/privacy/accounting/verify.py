@@ -13,7 +13,7 @@ import math
 from pairlearn.privacy.accounting.certificate import Certificate
 from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu
 from pairlearn.privacy.accounting.touches import touch_noise
-from pairlearn.solvers.localized import stage_sizes
+from pairlearn.solvers.descent.localized import stage_sizes
 
 __all__ = ["accounting_problems"]
 

@@ -47,14 +47,13 @@ from pairlearn.privacy.audit.replay import (
 )
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
 __all__ = [
     "AuditResult", "Neighbours", "RecordingSource", "ReplayingSource", "audit", "audit_statistics",
     "log_likelihood_ratio", "release_distances", "smallest_violation", "worst_case_neighbours",
 ]  # fmt: skip
-
-Vector = NDArray[np.float64]
 
 #: Makes the noise source of a run, given its number.
 SourceMaker = Callable[[int], NoiseSource]

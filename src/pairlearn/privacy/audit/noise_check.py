@@ -19,9 +19,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.privacy.audit.replay import RecordingSource
+from pairlearn.typing import Vector
 
 __all__ = ["NoiseCheck"]
 
@@ -48,7 +48,7 @@ class NoiseCheck:
     def __init__(self) -> None:
         self._squares = self._products = 0.0
         self._count = self._n_products = 0
-        self._last: NDArray[np.float64] | None = None
+        self._last: Vector | None = None
 
     def add(self, record: RecordingSource) -> None:
         """Add the residuals of a run."""

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.typing import Vector
 
 __all__ = ["Neighbours", "RecordingSource", "ReplayingSource", "release_distances",
            "worst_case_neighbours"]  # fmt: skip
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.privacy.accounting.certificate import NEIGHBOURS, Certificate, Release
 from pairlearn.privacy.accounting.gaussian import compose, mu_of
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_positive
 
 __all__ = ["Mechanism", "PrivateFit", "PublicSetting", "certify", "relative_slack"]
-
-Vector = NDArray[np.float64]
 
 #: Factor on every proved sensitivity that absorbs floating-point rounding.
 relative_slack = 1.0 + 1e-9

@@ -48,10 +48,9 @@ from numpy.typing import NDArray
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Moments, Weights, release_moments
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.typing import Vector
 
 __all__ = ["CentredStatistics", "first_radius", "solve_moments"]
-
-Vector = NDArray[np.float64]
 
 # (share of mu^2, weight b of the mean). The last weight is a factor of |label mean|.
 _ROUNDS = {

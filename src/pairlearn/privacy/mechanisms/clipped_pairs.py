@@ -33,11 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.losses import Logistic, PairLoss, get_loss
+from pairlearn.typing import Vector
 
 __all__ = ["PairGradient", "average_of_descent", "check_slopes", "check_smooth", "clip_rows",
            "last_of_descent"]  # fmt: skip
-
-Vector = NDArray[np.float64]
 
 # Differences are stored whole up to this many numbers, and made again in chunks beyond.
 _STORED_NUMBERS = 1 << 24
@@ -146,7 +145,7 @@ def _descend(
     pairs: Vector, shares: Vector, start: Vector, step_size: float, radius: float, loss: PairLoss
 ) -> tuple[Vector, Vector]:
     """Return sum of shares times the iterate before each step, and the last iterate."""
-    from pairlearn.kernels.anchored import descend_anchored
+    from pairlearn.kernels.steps.anchored import descend_anchored
 
     n_pairs, d = pairs.shape
     w, average = start.copy(), np.zeros(d)

@@ -14,7 +14,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.domains import ball_or_whole
 from pairlearn.losses import Logistic, PairLoss
@@ -23,12 +22,11 @@ from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient, check_smoot
 from pairlearn.privacy.mechanisms.localized import LocalizedMechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector, rounding_drift
-from pairlearn.solvers.localized import stage_sizes
+from pairlearn.solvers.descent.localized import stage_sizes
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["AllPairsGradient", "LocalizedGradient", "OutputPerturbation"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

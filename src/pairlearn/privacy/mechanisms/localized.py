@@ -5,15 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pairlearn.privacy.mechanisms.base import Mechanism
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.typing import Vector
 
 __all__ = ["LocalizedMechanism"]
-
-Vector = NDArray[np.float64]
 
 
 class LocalizedMechanism(Mechanism):

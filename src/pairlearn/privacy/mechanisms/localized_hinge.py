@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.domains import ball_or_whole
 from pairlearn.losses import SmoothedHinge
@@ -16,12 +15,11 @@ from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient
 from pairlearn.privacy.mechanisms.localized import LocalizedMechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector
-from pairlearn.solvers.localized import stage_sizes
+from pairlearn.solvers.descent.localized import stage_sizes
+from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
 __all__ = ["LARGEST_N", "HingeStage", "LocalizedHinge"]
-
-Vector = NDArray[np.float64]
 
 #: More examples than this are refused: the first stage alone takes minutes beyond.
 LARGEST_N = 1024

@@ -18,12 +18,11 @@ from pairlearn.privacy.mechanisms.clipped_pairs import average_of_descent, check
 from pairlearn.privacy.mechanisms.localized import LocalizedMechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import GRID_STEPS, protect_on_grid, rounding_drift
-from pairlearn.solvers.localized import stage_sizes
+from pairlearn.solvers.descent.localized import stage_sizes
+from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
 __all__ = ["LocalizedPairSGD", "PairBounds"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

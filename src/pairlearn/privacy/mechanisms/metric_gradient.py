@@ -55,18 +55,16 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.domains import PsdCone
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["MetricGradient", "MetricPairGradient", "PairLengths", "from_upper", "to_upper"]
-
-Vector = NDArray[np.float64]
 
 # Pairs are handled in chunks of about this many numbers, and kept up to the second one.
 _CHUNK_NUMBERS, _STORED_NUMBERS = 1 << 20, 1 << 24

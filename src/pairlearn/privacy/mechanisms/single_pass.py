@@ -7,18 +7,16 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.losses import Logistic
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows, last_of_descent
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector, rounding_drift
+from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
 __all__ = ["Pass", "SinglePass"]
-
-Vector = NDArray[np.float64]
 
 _LOSS = Logistic()
 

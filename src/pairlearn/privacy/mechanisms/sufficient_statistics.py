@@ -59,12 +59,11 @@ from numpy.typing import NDArray
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.base import relative_slack
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
 __all__ = ["Grid", "Moments", "Weights", "clip_to_ball", "n_statistics", "record_statistics",
            "release_moments", "summed_on_grid"]  # fmt: skip
-
-Vector = NDArray[np.float64]
 
 # secure=True: the noise is this many grid steps wide, and so many numbers are handled at a time.
 _GRID_STEPS = 1 << 20

@@ -42,11 +42,11 @@ from pairlearn.privacy.mechanisms.sufficient_statistics import (
     summed_on_grid,
 )
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["SumTree", "TreeStatistics"]
 
-Vector = NDArray[np.float64]
 Sums = NDArray[np.int64]
 
 

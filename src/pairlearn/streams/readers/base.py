@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.typing import Vector
+
 __all__ = ["Chunk", "Position", "ReadError", "Reader", "Refusal", "Refusals"]
 
 
@@ -167,7 +169,7 @@ class Chunk:
     """
 
     X: Any
-    y: NDArray[np.float64] | None
+    y: Vector | None
     qid: NDArray[np.int64] | None
     first_row: int
     lines: NDArray[np.int64]

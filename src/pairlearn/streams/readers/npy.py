@@ -19,6 +19,7 @@ from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, d
 from pairlearn.streams.readers.byte_source import HEAD, check_file, sniff
 from pairlearn.streams.readers.consumed import Consumed, parse_marks
 from pairlearn.streams.readers.row_buffer import RowChecker, chunk_rows_for
+from pairlearn.typing import Vector
 
 __all__ = ["NpyReader"]
 
@@ -171,7 +172,7 @@ class NpyReader(Reader):
                 f"{path} has no column {label}; it has {width} columns, 0 to {width - 1}."
             )
         self._label = None if label is None else label % width
-        self._y: _Array | NDArray[np.float64] | None = None
+        self._y: _Array | Vector | None = None
         if isinstance(y, (str, os.PathLike)):
             self._y = _Array(y)
         elif y is not None:

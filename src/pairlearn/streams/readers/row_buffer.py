@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import Refusals
 from pairlearn.streams.readers.schema import Layout, short_name
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
 __all__ = [
@@ -212,9 +213,7 @@ class RowBuffer:
                 value = repr(float(self.extra[begin + row, 0]))
                 checker.mark(begin + row, _unexpected_label(value, layout))
 
-    def finish(
-        self, layout: Layout
-    ) -> tuple[Any, NDArray[np.float64] | None, NDArray[np.int64] | None]:
+    def finish(self, layout: Layout) -> tuple[Any, Vector | None, NDArray[np.int64] | None]:
         """Return features, labels and queries of the rows kept."""
         n = self.count
         if self.has_missing[:n].any():

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.readers.consumed import Consumed
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
 __all__ = ["ShuffledReader"]
@@ -32,7 +33,7 @@ class _Rows:
     """Some rows with their labels, queries and lines."""
 
     X: Any
-    y: NDArray[np.float64] | None
+    y: Vector | None
     qid: NDArray[np.int64] | None
     lines: NDArray[np.int64]
 

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The problems that the program trains for: estimator, losses, and what is said of a row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+__all__ = ["PROBLEMS", "ProblemKind", "kind_of"]
+
+_MARGINS = ("hinge", "squared_hinge", "square", "logistic", "exponential", "loglink",
+            "smoothed_hinge")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ProblemKind:
+    """One kind of problem by its name on the command line; the default loss stands first.
+
+    The estimator is imported when it is needed. `scorer` is its method that says something of each
+    row, and `result` what that is called; `loss_parameter` takes the loss, and "auto" stands for
+    the radius `free_radius`.
+    """
+
+    name: str
+    module: str
+    estimator: str
+    losses: tuple[str, ...]
+    scorer: str
+    result: str
+    loss_parameter: str = "loss"
+    free_radius: str | float = math.inf
+
+    def check(self, loss: str | None) -> ProblemKind:
+        """Return the kind itself if it has the loss."""
+        if loss is not None and loss not in self.losses:
+            raise click.BadParameter(
+                f"--loss {loss} is not for --problem {self.name}; take one of "
+                f"{', '.join(self.losses)}."
+            )
+        return self
+
+    def make(
+        self,
+        loss: str | None,
+        step_size: float | str,
+        radius: float | str,
+        seed: int,
+        features: str = "linear",
+    ) -> Any:
+        """Return an estimator that is not fitted."""
+        import importlib
+
+        from pairlearn.cli.light_imports import import_scikit_learn
+
+        self.check(loss)
+        import_scikit_learn()
+        make = getattr(importlib.import_module(f"pairlearn.estimators.{self.module}"),
+                       self.estimator)  # fmt: skip
+        return make(
+            **{self.loss_parameter: loss or self.losses[0]},
+            step_size=step_size,
+            radius=self.free_radius if radius == "auto" else radius,
+            random_state=seed,
+            **({} if features == "linear" else {"features": features}),
+        )
+
+    def check_features(self, features: str, *, is_stream: bool) -> None:
+        """Refuse features that the estimator does not take."""
+        if features == "linear" or self.name == "auc":
+            return
+        if features == "auto":
+            raise click.BadParameter(
+                f"--feature-map auto is not for --problem {self.name}; take linear, hats or "
+                "fourier."
+            )
+        if self.name == "classes":
+            return
+        if is_stream:
+            raise click.BadParameter(
+                f"--feature-map {features} of a stream is for --problem auc; pass --fit offline."
+            )
+
+
+PROBLEMS = {
+    kind.name: kind
+    for kind in (
+        ProblemKind("auc", "auc.classifier", "AUCClassifier", ("auto", *_MARGINS),
+                    "decision_function", "score", free_radius="auto"),
+        ProblemKind("classes", "auc.classifier", "AUCClassifier",
+                    ("auto", "square", "squared_hinge"), "decision_function", "score",
+                    free_radius="auto"),
+        ProblemKind("ranking", "ranking.ranker", "PairwiseRanker", _MARGINS, "predict", "score"),
+        ProblemKind("entropy", "entropy.regressor", "EntropyRegressor",
+                    ("gaussian", "epanechnikov"), "predict", "prediction",
+                    loss_parameter="window"),
+        ProblemKind("metric", "metric.learner", "MetricLearner",
+                    ("hinge", "hinge_no_bias", "logistic"), "transform", "z"),
+    )
+}  # fmt: skip
+
+
+def kind_of(model: Any) -> ProblemKind:
+    """Return the problem that a fitted model solves; AUC for all classifiers."""
+    name = type(model).__name__
+    return next((kind for kind in PROBLEMS.values() if kind.estimator == name), PROBLEMS["auc"])

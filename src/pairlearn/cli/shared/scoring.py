@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A model and data of the shape it was trained on: what predict and evaluate share."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pairlearn.cli.shared.problem_kinds import kind_of
+from pairlearn.cli.shared.reading import Reading, format_of, open_data, schema_from_plain, schema_of
+from pairlearn.typing import Vector
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pairlearn.streams import Reader
+
+__all__ = ["Scored", "names_compared", "odd_lines", "open_for", "probabilities_of", "score_chunks"]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a model says of a chunk."""
+
+    lines: NDArray[np.int64]
+    #: A number for each row, or a row of them (the image under a metric).
+    scores: Vector
+    y: Vector | None
+    qid: NDArray[np.int64] | None
+    X: Any
+    #: Bytes or rows read so far.
+    done: int
+
+
+def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: bool) -> Reader:
+    """Return a reader that delivers the model's features, and labels if they are asked for."""
+    from pairlearn.cli.shared.table_files import encoder_of, open_encoded
+    from pairlearn.streams import ReadError, Schema
+
+    encoder = encoder_of(model)
+    if encoder is not None:
+        return open_encoded(encoder, data, reading, labelled=labelled)
+    stored = getattr(model, "provenance_", {}).get("schema")
+    base = Schema() if stored is None else schema_from_plain(stored, labelled=labelled)
+    schema = schema_of(reading, base)
+    if labelled and schema.label is None and format_of(data, reading) != "svmlight":
+        raise ReadError("the model does not say which column is the label; pass --label.")
+    known = getattr(model, "classes_", None)
+    if stored is None and schema.classes is None and schema.label is not None:
+        texts = [] if known is None else known.tolist()
+        if texts and all(isinstance(one, str) for one in texts):
+            schema = replace(schema, classes=tuple(texts))
+    width = int(model.n_features_in_)
+    reader = open_data(data, schema, reading, n_features=width)
+    if reader.n_features != width:
+        raise ReadError(
+            f"{data[0]} gives {reader.n_features} features and the model has {width}; "
+            "pass --features (and --label, where there is one) as in training."
+        )
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and reader.feature_names is not None:
+        for mine, theirs in zip(names.tolist(), reader.feature_names, strict=True):
+            if mine != theirs:
+                raise ReadError(
+                    f"{data[0]} has the feature {theirs!r} where the model has {mine!r}; "
+                    "pass --features in the order of training."
+                )
+    return reader
+
+
+@contextlib.contextmanager
+def names_compared() -> Iterator[None]:
+    """Let a model take rows without names: those of their columns have been compared before."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        yield
+
+
+def score_chunks(model: Any, reader: Reader) -> Iterator[Scored]:
+    """Yield the scores, predictions or images of each chunk, by the problem of the model."""
+    score = getattr(model, kind_of(model).scorer)
+    for chunk in reader:
+        with names_compared():
+            scores = score(chunk.X)
+        yield Scored(chunk.lines, scores, chunk.y, chunk.qid, chunk.X, chunk.position.offset)
+
+
+def probabilities_of(model: Any, scored: Scored) -> Any:
+    """Return the probabilities of the classes for the rows of a chunk."""
+    with names_compared():
+        return model.predict_proba(scored.X)
+
+
+def odd_lines(reader: Reader) -> list[str]:
+    """Return sentences about the fields of a table that were taken as missing."""
+    odd = getattr(reader, "odd", None)
+    return [] if odd is None else list(odd.lines())

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables in the program: from options to what was decided, and how that is shown."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pairlearn.cli.shared.reading import (
+    Reading,
+    check_svmlight_options,
+    classes_of,
+    format_of,
+    split_names,
+)
+
+if TYPE_CHECKING:
+    from pairlearn.streams import Reader
+    from pairlearn.tables import Decision, Plan, TableEncoder, TableOptions
+
+__all__ = [
+    "TABLES", "decided_lines", "decided_values", "encoder_of", "open_encoded", "sources_of",
+    "table_options", "text_size",
+]  # fmt: skip
+
+#: Formats whose columns have names and kinds.
+TABLES = ("csv", "tsv", "parquet", "arrow")
+#: What labels are, by problem.
+_LABELS = {"auc": "classes", "classes": "groups", "ranking": "numbers", "entropy": "numbers",
+           "metric": "groups"}  # fmt: skip
+#: Bytes of text that a byte of a compressed file, or of a Parquet file, stands for.
+_EXPANDED = 5
+#: A quarter of the columns of a terminal, for names and for notes.
+_NAME = 28
+#: Classes that are listed.
+_CLASSES = 6
+#: From so many columns on, neighbours of which the same is said, of so many, share a line.
+_WIDE, _ALIKE = 40, 4
+
+
+def sources_of(data: Sequence[str], form: str) -> list[Any]:
+    """Return the files; a folder of Parquet or Arrow files stands for them."""
+    if form not in ("parquet", "arrow"):
+        return list(data)
+    from pairlearn.streams.readers.arrow import files_of
+
+    return [file for source in data for file in files_of(source)]
+
+
+def text_size(sources: Sequence[Any]) -> float:
+    """Return about how many bytes of text the files hold; infinite for standard input."""
+    from pairlearn.streams.readers.byte_source import sniff
+
+    total = 0.0
+    for source in sources:
+        if os.fspath(source) == "-":
+            return math.inf
+        factor = 1 if sniff(source) in ("text", "npy", "arrow") else _EXPANDED
+        total += factor * os.path.getsize(source)
+    return total
+
+
+def _names(given: Sequence[str], what: str) -> list[str]:
+    return [name for entry in given for name in split_names(entry, what)]
+
+
+def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableOptions:
+    """Return what the command line says about a table."""
+    from pairlearn.tables import TableOptions
+
+    form = format_of(data, reading)
+    check_svmlight_options(form, reading)
+    if reading.label is None:
+        raise click.UsageError(_which_label(data, form, reading))
+    kinds: dict[str, str] = {}
+    levels: dict[str, Sequence[str]] = {}
+    widths: dict[str, int] = {}
+    for option, kind in (("numeric", "number"), ("date", "date"), ("text", "text")):
+        for name in _names(getattr(reading, option), f"--{option}"):
+            _only_once(kinds, name, f"--{option}")
+            kinds[name] = kind
+    for entry in reading.categorical:
+        name, equals, listed = entry.partition("=")
+        head, _, width = entry.rpartition(":")
+        if equals and name and listed:
+            _only_once(kinds, name, "--categorical")
+            levels[name] = listed.split("|")
+            kinds[name] = "category"
+        elif head and width.isdigit():
+            _only_once(kinds, head, "--categorical")
+            if not 2 <= int(width) <= 1 << 22:
+                raise click.BadParameter(f"--categorical {entry}: hash into 2 to 4194304 features.")
+            widths[head] = int(width)
+            kinds[head] = "category"
+        else:
+            for name in split_names(entry, "--categorical"):
+                _only_once(kinds, name, "--categorical")
+                kinds[name] = "category"
+    for name in levels:
+        if len(set(levels[name])) != len(levels[name]) or "" in levels[name]:
+            raise click.BadParameter(f"--categorical {name}: levels must be different texts.")
+    classes = None
+    if reading.classes is not None:
+        if problem != "auc":
+            raise click.UsageError(f"--classes is for --problem auc, not for {problem}.")
+        classes_of(reading.classes)
+        parts = split_names(reading.classes, "--classes")
+        classes = (parts[0], parts[1])
+    if reading.qid is not None and problem != "ranking":
+        raise click.UsageError(f"--qid is for --problem ranking, not for {problem}.")
+    return TableOptions(
+        label=reading.label,
+        qid=reading.qid,
+        problem=_LABELS[problem],
+        classes=classes,
+        features=None
+        if reading.features is None
+        else tuple(split_names(reading.features, "--features")),
+        exclude=tuple(_names(reading.exclude, "--exclude")),
+        kinds=kinds,
+        levels=levels,
+        widths=widths,
+        missing=_missing(reading.missing),
+        dtype="float32" if reading.single else "float64",
+        format=form,
+        header=reading.header,
+        delimiter=None if reading.delimiter is None else reading.delimiter.replace("\\t", "\t"),
+        strict=reading.strict,
+    )
+
+
+def _which_label(data: Sequence[str], form: str, reading: Reading) -> str:
+    """Return what to say where nobody has named the label."""
+    said = "the label is needed; name its column with --label"
+    if data[0] == "-":
+        return f"{said}."
+    from pairlearn.streams.readers.schema import listed
+    from pairlearn.tables import open_table
+
+    names = open_table(sources_of(data, form)[0], form, header=reading.header).names
+    return f"{said}, one of {listed(names)}."
+
+
+def _only_once(kinds: Mapping[str, str], name: str, option: str) -> None:
+    if name in kinds:
+        raise click.UsageError(f"{option} {name}: the column is named twice; name it once.")
+
+
+def _missing(text: str | None) -> str | float:
+    if text is None or text in ("auto", "refuse", "indicator"):
+        return text or "auto"
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise click.BadParameter(
+            f"--missing must be auto, refuse, indicator or a number, got {text!r}."
+        )
+    return number
+
+
+# ------------------------------------------------------------------------------------ what is shown
+
+
+def decided_values(plan: Plan) -> list[dict[str, Any]]:
+    """Return the decisions as plain values."""
+    by_name = {column.name: column for column in plan.encoder.columns}
+    return [
+        {
+            "column": decision.name,
+            "kind": decision.kind,
+            "missing": round(plan.absent[decision.name], 6),
+            "features": len(by_name[decision.name].feature_names)
+            if decision.name in by_name
+            else 0,
+            "note": _note(decision, by_name.get(decision.name), plan.absent[decision.name]),
+            "given": decision.given,
+        }
+        for decision in plan.decisions
+    ]
+
+
+def _note(decision: Decision, column: Any, absent: float) -> str:
+    if column is None:
+        what = "left out"
+        return f"{what}: {decision.note}" if decision.note else what
+    gaps = column.describe_gaps if absent else ""
+    return "; ".join(part for part in (decision.note, column.describe, gaps) if part)
+
+
+def decided_lines(plan: Plan, rows: int | None) -> list[str]:
+    """Return the small table of what was decided."""
+    from pairlearn.tables.values import cut
+
+    label = plan.encoder.label
+    assert label is not None
+    entries = decided_values(plan)
+    cells: list[tuple[str, ...]] = [("column", "kind", "missing", "features", "")]
+    for entry in entries:
+        share = 100.0 * entry["missing"]
+        missing = "" if share == 0 else "<0.1 %" if share < 0.1 else f"{share:.1f} %"
+        cells.append((cut(entry["column"], _NAME), entry["kind"], missing,
+                      str(entry["features"] or ""), cut(entry["note"], 72)))  # fmt: skip
+    if len(entries) >= _WIDE:
+        cells = _folded(cells)
+    widths = [max(len(row[k]) for row in cells) for k in range(4)]
+    lines = [
+        f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()
+        for a, b, c, d, e in cells
+    ]
+    said = f"label {label.column!r}"
+    if label.kind == "classes":
+        negative, positive = (cut(str(value)) for value in label.values)
+        said += f": {positive} (positive) against {negative}"
+    elif label.kind == "groups":
+        shown = ", ".join(cut(str(value)) for value in label.values[:_CLASSES])
+        said += f": {len(label.values)} classes ({shown}{', ...' * (len(label.values) > _CLASSES)})"
+    if label.note:
+        said += f"; {label.note}"
+    if plan.encoder.qid is not None:
+        said += f"; queries: {plan.encoder.qid!r}"
+    counted = "" if rows is None else f"{rows} rows; "
+    n, d = len(plan.encoder.columns), plan.encoder.n_features
+    gives = f"{n} column{'s' * (n > 1)} give{'s' * (n == 1)} {d} feature{'s' * (d > 1)}"
+    return [*lines, said, *(f"note: {note}" for note in plan.notes), f"{counted}{gives}"]
+
+
+def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the lines of a table, those of neighbours of which the same is said as one."""
+    from pairlearn.tables.values import cut
+
+    found: list[tuple[str, ...]] = []
+    for said, group in itertools.groupby(cells, key=lambda row: row[1:]):
+        rows = list(group)
+        if len(rows) < _ALIKE:
+            found += rows
+            continue
+        kind, missing, features, note = said
+        between = f"{cut(rows[0][0], _NAME // 2)} to {cut(rows[-1][0], _NAME // 2)}"
+        total = str(int(features) * len(rows)) if features else ""
+        note = "; ".join(part for part in (f"{len(rows)} columns", note) if part)
+        found.append((between, kind, missing, total, note))
+    return found
+
+
+# ------------------------------------------------------------------------------- models of tables
+
+
+def encoder_of(model: Any) -> TableEncoder | None:
+    """Return the encoder that a model was trained through, or None."""
+    from pairlearn.models import ModelFileError
+    from pairlearn.models.record import reason
+    from pairlearn.tables import TableEncoder
+
+    state = getattr(model, "provenance_", {}).get("table")
+    if state is None:
+        return None
+    try:
+        encoder = TableEncoder.from_state(state)
+    except ValueError as error:
+        raise ModelFileError(
+            f"the model says nothing usable about its columns: {reason(error)}"
+        ) from None
+    width = int(model.n_features_in_)
+    if encoder.n_features != width:
+        raise ModelFileError(
+            f"the model has {width} features and its columns give {encoder.n_features}; train it "
+            "again."
+        )
+    return encoder
+
+
+def open_encoded(
+    encoder: TableEncoder, data: Sequence[str], reading: Reading, *, labelled: bool
+) -> Reader:
+    """Return a reader of new data for a model of a table."""
+    from pairlearn.tables import TableReader
+
+    form = format_of(data, reading)
+    if form not in TABLES:
+        raise click.UsageError(
+            f"the model was trained on named columns, and {data[0]} is {form}, which has none."
+        )
+    check_svmlight_options(form, reading)
+    for option in ("features", "categorical", "missing", "classes", "qid", "single"):
+        if getattr(reading, option):
+            raise click.UsageError(
+                f"--{option} was settled when the model was trained, and is stored in it; leave it "
+                "out, or train again."
+            )
+    if labelled and reading.label is not None and encoder.label is not None:
+        encoder.label = replace(encoder.label, column=reading.label)
+    delimiter = None if reading.delimiter is None else reading.delimiter.replace("\\t", "\t")
+    return TableReader(
+        sources_of(data, form), encoder, format=form, labelled=labelled, header=reading.header,
+        delimiter=delimiter, strict=reading.strict,
+    )  # fmt: skip

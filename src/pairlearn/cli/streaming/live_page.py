@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of a running stream, as text: one file, drawn without a library, nothing fetched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pairlearn.typing import Mask, Vector
+
+if TYPE_CHECKING:
+    from pairlearn.metrics import AUCInterval
+    from pairlearn.streams import Alarm
+
+__all__ = ["Moment", "page_text"]
+
+#: Sides of a drawing and its margins, in units of the drawing; narrow, to be legible on a phone.
+_WIDTH, _HEIGHT = 420.0, 210.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 12.0, 12.0, 34.0
+_N_BINS = 30
+#: How many alarms are listed, the latest first.
+_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A stream at one time: examples and lines so far, seconds, AUC, and lines in a second."""
+
+    n_labelled: int
+    n_lines: int
+    seconds: float
+    auc: float | None
+    rate: float
+
+
+_STYLE = """
+:root { color-scheme: light dark; --paper: #ffffff; --ink: #1b1f24; --soft: #57606a;
+  --line: #d0d7de; --shade: #f4f6f8; --one: #2f81c7; --two: #d9652b; --alert: #c62f2f; }
+@media (prefers-color-scheme: dark) { :root { --paper: #14171b; --ink: #e6e9ed; --soft: #a3adb8;
+  --line: #3b434c; --shade: #1d2228; --alert: #ff7b72; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.2rem 1rem 3rem; max-width: 82rem; background: var(--paper);
+  color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
+h1 { font-size: 1.4rem; margin: 0; }
+h2 { font-size: 1rem; margin: 0 0 .4rem; }
+.state { color: var(--soft); margin: .2rem 0 1rem; }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .7rem;
+  margin: 0 0 1rem; }
+.facts div, section { border: 1px solid var(--line); border-radius: 6px; padding: .6rem .8rem; }
+dt { color: var(--soft); font-size: .85rem; }
+dd { margin: 0; font-size: 1.35rem; font-variant-numeric: tabular-nums; }
+dd small { display: block; font-size: .8rem; color: var(--soft); }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr));
+  gap: .7rem; }
+svg { display: block; width: 100%; height: auto; }
+svg text { fill: var(--soft); font-size: 12px; }
+.grid { stroke: var(--line); stroke-width: 1; }
+.one { stroke: var(--one); } .two { stroke: var(--two); }
+.curve { fill: none; stroke-width: 2; }
+.shade-one { fill: var(--one); } .shade-two { fill: var(--two); }
+.shade-one, .shade-two { fill-opacity: .18; stroke: none; }
+.two-dash { stroke-dasharray: 5 3; }
+.alarm { stroke: var(--alert); stroke-width: 1.5; stroke-dasharray: 3 3; }
+.alert { color: var(--alert); }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: right; padding: .25rem .4rem; border-bottom: 1px solid var(--line); }
+.frame { overflow-x: auto; }
+p { margin: .3rem 0; }
+"""
+
+#: From a file the page is loaded again; from the server it is fetched, so that the last one stays.
+_SCRIPT = """
+const again = () => {
+  if (location.protocol === "file:") { location.reload(); return; }
+  fetch("/", { cache: "no-store" }).then((answer) => answer.text()).then((text) => {
+    const fresh = new DOMParser().parseFromString(text, "text/html");
+    document.querySelector("main").replaceWith(fresh.querySelector("main"));
+    if (document.querySelector("main").dataset.state === "running") setTimeout(again, 1000);
+  }).catch(() => {
+    document.querySelector(".state").textContent = "The stream has ended; this is its last page.";
+  });
+};
+if (document.querySelector("main").dataset.state === "running") setTimeout(again, 1000);
+"""
+
+
+def page_text(
+    now: Moment,
+    moments: Sequence[Moment],
+    *,
+    interval: AUCInterval | None,
+    measures: Mapping[str, float | None],
+    scores: Vector,
+    positive: Mask,
+    window: int,
+    alarms: Sequence[Alarm],
+    ended: bool,
+) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    now : Moment
+        The present.
+    moments : sequence of Moment
+        The past.
+    interval : AUCInterval or None
+        The AUC of the window with its interval; None while a class is absent.
+    measures : mapping
+        Other metrics of the window by name, None where they are not defined.
+    scores : ndarray of shape (m,)
+        The scores of the window.
+    positive : ndarray of shape (m,)
+        Which of them are of positive examples.
+    window : int
+        How many examples the window holds at most.
+    alarms : sequence of Alarm
+        All alarms, the oldest first.
+    ended : bool
+        Whether the stream has ended.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    state = "ended" if ended else "running"
+    known = "-" if interval is None else f"{interval.auc:.4f}"
+    between = "" if interval is None else f"95 %: {interval.low:.4f} to {interval.high:.4f}"
+    facts = [
+        (f"AUC of the last {min(window, now.n_labelled):,}", known, between),
+        *((name, "-" if v is None else f"{v:.4f}", "") for name, v in measures.items()),
+        ("labelled examples", f"{now.n_labelled:,}", f"{now.n_lines:,} lines"),
+        ("lines in a second", f"{now.rate:,.0f}", f"{now.seconds:,.0f} s since the start"),
+        ("alarms", str(len(alarms)), ""),
+    ]
+    cards = "".join(
+        f"<div><dt>{name}</dt><dd{' class=alert' if name == 'alarms' and alarms else ''}>{value}"
+        + (f"<small>{more}</small>" if more else "")
+        + "</dd></div>"
+        for name, value, more in facts
+    )
+    charts = [
+        ("Progressive AUC", _auc_chart(moments, alarms)),
+        ("Scores in the window", _score_chart(scores, positive)),
+        ("Throughput", _rate_chart(moments)),
+        ("Alarms", _alarm_table(alarms)),
+    ]
+    sections = "".join(f"<section><h2>{title}</h2>{body}</section>" for title, body in charts)
+    said = "The stream has ended." if ended else "Running; this page renews itself."
+    policy = (
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+        "connect-src 'self'; img-src data:"
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<title>pairlearn stream</title>\n<link rel="icon" href="data:,">\n'
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f'<main data-state="{state}">\n<h1>pairlearn stream</h1>\n'
+        f'<p class="state" role="status">{said}</p>\n<dl class="facts">{cards}</dl>\n'
+        f'<div class="charts">{sections}</div>\n</main>\n'
+        f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
+    )
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """From numbers to places in a drawing."""
+
+    x_low: float
+    x_high: float
+    y_low: float
+    y_high: float
+
+    def x(self, value: float) -> float:
+        span = self.x_high - self.x_low or 1.0
+        return _LEFT + (value - self.x_low) / span * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        span = self.y_high - self.y_low or 1.0
+        return _HEIGHT - _BOTTOM - (value - self.y_low) / span * (_HEIGHT - _TOP - _BOTTOM)
+
+    def frame(self, label: str) -> str:
+        """Return grid lines with their numbers, and what stands below."""
+        parts = []
+        for value in _ticks(self.y_low, self.y_high):
+            y = self.y(value)
+            parts.append(
+                f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" '
+                f'y2="{y:.1f}"/><text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
+                f"{_short(value)}</text>"
+            )
+        for value in _ticks(self.x_low, self.x_high):
+            parts.append(
+                f'<text x="{self.x(value):.1f}" y="{_HEIGHT - _BOTTOM + 14}" '
+                f'text-anchor="middle">{_short(value)}</text>'
+            )
+        parts.append(
+            f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 4}" '
+            f'text-anchor="middle">{label}</text>'
+        )
+        return "".join(parts)
+
+    def path(self, points: Sequence[tuple[float, float]]) -> str:
+        places = " L".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
+        return f"M{places}"
+
+
+def _drawing(alt: str, body: str) -> str:
+    return f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{alt}">{body}</svg>'
+
+
+def _auc_chart(moments: Sequence[Moment], alarms: Sequence[Alarm]) -> str:
+    points = [(float(m.n_labelled), m.auc) for m in moments if m.auc is not None]
+    if not points:
+        return "<p>No examples of both classes yet.</p>"
+    lowest = min(value for _, value in points)
+    # Half is what guessing gives; it is shown where the curve comes near it.
+    low = 0.5 if lowest >= 0.5 else math.floor(10.0 * lowest) / 10.0
+    axes = _Axes(0.0, max(points[-1][0], 1.0), low, 1.0)
+    marks = "".join(
+        f'<line class="alarm" x1="{axes.x(a.n_seen):.1f}" x2="{axes.x(a.n_seen):.1f}" '
+        f'y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
+        for a in alarms
+        if a.n_seen <= axes.x_high
+    )
+    curve = f'<path class="curve one" d="{axes.path(points)}"/>'
+    alt = f"Progressive AUC, now {points[-1][1]:.4f}; {len(alarms)} alarms."
+    return _drawing(alt, axes.frame("labelled examples") + marks + curve)
+
+
+def _score_chart(scores: Vector, positive: Mask) -> str:
+    import numpy as np
+
+    if not len(scores):
+        return "<p>No labelled examples yet.</p>"
+    edges = np.histogram_bin_edges(scores, bins=_N_BINS)
+    found = []
+    for label in (False, True):
+        members = scores[positive == label]
+        found.append(np.histogram(members, edges)[0] / max(len(members), 1))
+    axes = _Axes(float(edges[0]), float(edges[-1]), 0.0, float(max(h.max() for h in found)))
+    parts = [axes.frame("score")]
+    for heights, name in zip(found, ("two", "one"), strict=True):
+        stairs: list[tuple[float, float]] = [(float(edges[0]), 0.0)]
+        for k, height in enumerate(heights.tolist()):
+            stairs += [(float(edges[k]), height), (float(edges[k + 1]), height)]
+        stairs.append((float(edges[-1]), 0.0))
+        dash = " two-dash" if name == "two" else ""
+        parts.append(
+            f'<path class="shade-{name}" d="{axes.path(stairs)}"/>'
+            f'<path class="curve {name}{dash}" d="{axes.path(stairs)}"/>'
+        )
+    for row, (name, title) in enumerate((("two", "negative"), ("one", "positive"))):
+        y = _TOP + 8.0 + 16.0 * row
+        dash = " two-dash" if name == "two" else ""
+        parts.append(
+            f'<line class="curve {name}{dash}" x1="{_WIDTH - 92}" x2="{_WIDTH - 72}" y1="{y}" '
+            f'y2="{y}"/><text x="{_WIDTH - 66}" y="{y + 4}">{title}</text>'
+        )
+    n_positive = int(positive.sum())
+    alt = f"Scores of {n_positive} positive and {len(scores) - n_positive} negative examples."
+    return _drawing(alt, "".join(parts))
+
+
+def _rate_chart(moments: Sequence[Moment]) -> str:
+    points = [(m.seconds, m.rate) for m in moments[1:]]
+    if not points:
+        return "<p>Nothing measured yet.</p>"
+    axes = _Axes(0.0, max(points[-1][0], 1.0), 0.0, max(max(rate for _, rate in points), 1.0))
+    curve = f'<path class="curve one" d="{axes.path(points)}"/>'
+    alt = f"Lines in a second, now {points[-1][1]:.0f}."
+    return _drawing(alt, axes.frame("seconds (lines in a second above)") + curve)
+
+
+def _alarm_table(alarms: Sequence[Alarm]) -> str:
+    if not alarms:
+        return "<p>None.</p>"
+    rows = "".join(
+        f"<tr><td>{a.n_seen:,}</td><td>{a.since:,}</td><td>{a.before:.3f}</td>"
+        f"<td>{a.after:.3f}</td></tr>"
+        for a in list(alarms)[: -_LISTED - 1 : -1]
+    )
+    heads = "".join(
+        f'<th scope="col">{head}</th>' for head in ("at example", "since", "AUC before", "after")
+    )
+    return (
+        f'<div class="frame"><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+        "</div>"
+    )
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return three to six round numbers from `low` to `high`.
+
+    >>> _ticks(0.0, 1.0)
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    span = high - low
+    if not span > 0.0:
+        return [low]
+    unit = 10.0 ** math.floor(math.log10(span))
+    step = next(s * unit for s in (0.25, 0.5, 1.0, 2.5, 5.0, 10.0) if span / (s * unit) <= 5.0)
+    first = math.ceil(low / step - 1e-9)
+    return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _short(value: float) -> str:
+    """Return a number in few characters.
+
+    >>> _short(250000.0), _short(0.25), _short(1500000.0)
+    ('250k', '0.25', '1.5M')
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:.3g}"

@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn stream``: learn from standard input for as long as it lasts, and score as it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from pairlearn.cli.output import json_option
+from pairlearn.cli.shared.reading import number_or_auto
+from pairlearn.cli.stopping import Stopping
+
+if TYPE_CHECKING:
+    from pairlearn.streams import Alarm, DriftAlarm, ProgressiveAUC
+    from pairlearn.streams.named import NamedLearner
+
+__all__ = ["Conversation", "command"]
+
+_SHOWN = 60
+#: How many refused lines and warnings are told.
+_TOLD = 5
+
+
+class LineError(ValueError):
+    """A line of input that cannot be used."""
+
+
+class Conversation:
+    """Turns input lines into output lines and learns on the way.
+
+    `auc` watches the scores that labelled examples got, and so does `alarm` if there is one. Of
+    the examples without a label the last `pending` ones are remembered. Lines are counted when
+    they have been dealt with.
+    """
+
+    def __init__(
+        self,
+        learner: NamedLearner,
+        auc: ProgressiveAUC,
+        pending: int,
+        alarm: DriftAlarm | None = None,
+    ) -> None:
+        self.learner = learner
+        self.auc = auc
+        self.alarm = alarm
+        self.pending = pending
+        self.waiting: OrderedDict[Any, tuple[dict[str, float], float]] = OrderedDict()
+        self.n_lines = 0
+        self.n_forgotten = 0
+        self.n_refused = 0
+
+    def answer(self, line: str) -> dict[str, Any] | None:
+        """Return what to say about a line; None where it only brings a label."""
+        from pairlearn.streams.examples import check_example, check_label
+
+        message = _parsed(line)
+        key = message.get("id")
+        if "x" not in message:
+            self._label(key, message["y"])
+            return None
+        x = message["x"]
+        try:
+            check_example(x)
+            if message.get("y") is not None:
+                check_label(message["y"])
+        except ValueError as error:
+            raise LineError(str(error).rstrip(".")) from None
+        probability = self.learner.predict_proba_one(x)[True]
+        score = self.learner.score_one(x)
+        if message.get("y") is not None:
+            self._learn(x, score - self.learner.offset, message["y"])
+        elif key is not None:
+            # Scores of different times compare if those of features far from zero are left out.
+            self.waiting[key] = (x, score - self.learner.offset)
+            if len(self.waiting) > self.pending:
+                self.waiting.popitem(last=False)
+                self.n_forgotten += 1
+        return {"id": key, "score": score, "probability": probability}
+
+    def _label(self, key: Any, y: Any) -> None:
+        from pairlearn.streams.examples import check_label
+
+        if key not in self.waiting:
+            raise LineError(
+                f"the id {str(key)[:_SHOWN]!r} is not waiting for a label (never seen, already "
+                "labelled, or forgotten; see --pending)"
+            )
+        try:
+            check_label(y)
+        except ValueError as error:
+            raise LineError(str(error).rstrip(".")) from None
+        self._learn(*self.waiting.pop(key), y)
+
+    def _learn(self, x: dict[str, float], score: float, y: Any) -> None:
+        from pairlearn.streams.examples import RefusedExampleWarning
+        from pairlearn.validation import DivergenceError
+
+        self.auc.update([score], [y in (1, True)])
+        if self.alarm is not None and self.alarm.update([score], [y in (1, True)]):
+            found = self.alarm.alarms[-1]
+            click.echo(
+                f"pairlearn: alarm: the AUC fell from {found.before:.3f} to {found.after:.3f} "
+                f"since example {found.since} (now {found.n_seen})",
+                err=True,
+            )
+        try:
+            self.learner.learn_one(x, y)
+        except DivergenceError as error:  # the model is as it was before these examples
+            warnings.warn(str(error), RefusedExampleWarning, stacklevel=2)
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """All alarms so far."""
+        return [] if self.alarm is None else self.alarm.alarms
+
+    def facts(self) -> dict[str, Any]:
+        """Return the counts: what a producer needs to go on, and what a person wants to know."""
+        learner = self.learner
+        return {
+            "lines": self.n_lines,
+            "learned": learner.n_seen - learner.n_refused,
+            "not_learned": learner.n_refused,
+            "refused": self.n_refused,
+            "waiting": len(self.waiting),
+            "forgotten": self.n_forgotten,
+            "auc": self.auc.value,
+            **({} if self.alarm is None else {"alarms": len(self.alarms)}),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next line depends on."""
+        return {"learner": self.learner.state(), "auc": self.auc.state(),
+                "waiting": self.waiting, "forgotten": self.n_forgotten,
+                "lines": self.n_lines, "refused": self.n_refused,
+                "alarm": None if self.alarm is None else self.alarm.state()}  # fmt: skip
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a state returned by `state`."""
+        from pairlearn.streams.drift import restored_alarm
+
+        saved, window = state["auc"].get("window"), self.auc.window
+        if saved != window:
+            raise ValueError(
+                f"the checkpoint was made with --window {saved!r:.20}, this run has {window}; give "
+                "the same, or start again without the checkpoint."
+            )
+        alarm = restored_alarm(state.get("alarm"), self.alarm)
+        self.learner.restore(state["learner"])
+        self.alarm = alarm
+        self.auc = type(self.auc).from_state(state["auc"], window=window)
+        self.waiting = OrderedDict(state["waiting"])
+        self.n_forgotten = int(state["forgotten"])
+        self.n_lines, self.n_refused = int(state["lines"]), int(state["refused"])
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    """Return the message in a line, in which every text and number is one that JSON can say."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        raise LineError('it is not JSON; write {"id": 1, "x": {"a": 0.5}, "y": 1}') from None
+    if not isinstance(message, dict) or not {"x", "y"} & set(message):
+        raise LineError('it has neither "x" nor "y"')
+    odd = sorted(set(message) - {"id", "x", "y"})
+    if odd:
+        raise LineError(f"it has the entry {odd[0][:_SHOWN]!r}; known are id, x and y")
+    key = message.get("id")
+    if isinstance(key, (dict, list)) or (isinstance(key, float) and not math.isfinite(key)):
+        raise LineError("its id must be a text or a number")
+    # Only an escape can say half of a character, which no file can hold.
+    if "\\u" in line:
+        names = message["x"] if isinstance(message.get("x"), dict) else ()
+        for text in (key, *names):
+            if isinstance(text, str) and any("\ud800" <= c <= "\udfff" for c in text):
+                raise LineError(f"{text[:_SHOWN]!r} has half of a surrogate pair; write UTF-8")
+    return message
+
+
+@click.command("stream")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
+              help="Write the model here when the input ends or is interrupted.")  # fmt: skip
+@click.option("--checkpoint", type=click.Path(dir_okay=False), metavar="FILE",
+              help="Keep the state here, and go on from it.")  # fmt: skip
+@click.option("--every", type=click.IntRange(1), default=10_000, show_default=True,
+              metavar="LINES", help="Lines between two checkpoints.")  # fmt: skip
+@click.option("--loss", default="hinge", show_default=True, help="Pair loss.")
+@click.option("--step-size", default="auto", show_default=True, metavar="NUMBER|auto",
+              help="Scale of the steps.")  # fmt: skip
+@click.option("--window", type=click.IntRange(2), default=10_000, show_default=True,
+              help="Labelled examples that the AUC looks back on.")  # fmt: skip
+@click.option("--pending", type=click.IntRange(1), default=100_000, show_default=True,
+              help="Examples that may wait for a label.")  # fmt: skip
+@click.option("--max-line-bytes", type=click.IntRange(16), default=1 << 20, show_default=True,
+              metavar="BYTES", help="Longer lines are refused.")  # fmt: skip
+@click.option("--alarm", type=click.FloatRange(0, min_open=True), metavar="EXAMPLES",
+              help="Tell when the AUC drops; by chance alone about once in so many labelled "
+                   "examples.")  # fmt: skip
+@click.option("--live", metavar="FILE|PORT",
+              help="Show the stream on a page: a file, or at a port of this machine.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be used.")
+@click.option("--resume", is_flag=True,
+              help="Read nothing; print how many lines the checkpoint has consumed.")  # fmt: skip
+@json_option
+def command(
+    output: str | None,
+    checkpoint: str | None,
+    every: int,
+    loss: str,
+    step_size: str,
+    window: int,
+    pending: int,
+    max_line_bytes: int,
+    alarm: float | None,
+    live: str | None,
+    strict: bool,
+    resume: bool,
+    as_json: bool,
+) -> None:
+    r"""Learn from standard input and score as it goes: JSON lines in, JSON lines out.
+
+    A line {"id": 7, "x": {"age": 31.0}} is answered with the score and the probability of a
+    positive label. The label may be in the line ("y": 1), which is then learned after it was
+    scored, or come later: {"id": 7, "y": 0}. Features may appear and disappear. A line that
+    cannot be used is answered on standard error. At the end, also by Ctrl-C or SIGTERM, standard
+    error tells the counts and the AUC, with --json as JSON.
+
+    With --live a page shows progressive AUC, scores, throughput and alarms while the stream runs,
+    in one file without anything from elsewhere, or served to this machine alone.
+
+    \b
+    Examples:
+      producer | pairlearn stream -o model.safetensors > scores.jsonl
+      producer | pairlearn stream --checkpoint state.ckpt --step-size 0.1
+      producer | pairlearn stream --live 8000 --alarm 1e6
+      n=$(pairlearn stream --checkpoint state.ckpt --resume)
+      tail -n +$((n + 1)) log.jsonl | pairlearn stream --checkpoint state.ckpt
+    """
+    from pairlearn.cli.streaming.live import live_page
+    from pairlearn.streams import DriftAlarm, ProgressiveAUC
+    from pairlearn.streams.named import NamedLearner
+
+    if resume:
+        _tell_place(checkpoint, as_json)
+        return
+    step = number_or_auto("--step-size", step_size)
+    watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))
+    talk = Conversation(NamedLearner(loss, step_size=step), ProgressiveAUC(window), pending, watch)
+    with (
+        Stopping() as stop,
+        _held(checkpoint),
+        _warnings_told(),
+        live_page(live) as page,
+    ):
+        if checkpoint is not None:
+            _resume(talk, checkpoint, as_json)
+        failure: Exception | None = None
+        ended = False
+        begin = talk.n_lines
+        try:
+            for line in _lines(sys.stdin.buffer, max_line_bytes, stop):
+                _reply(talk, line, strict, max_line_bytes)
+                if page is not None:
+                    page.tick(talk.n_lines, talk.auc, talk.alarms)
+                if checkpoint is not None and talk.n_lines % every == 0:
+                    _save(talk, checkpoint)
+            ended = True
+        except KeyboardInterrupt:
+            pass
+        except Exception as error:
+            # whoever reads our answers has left, say: what was learned is not lost for that
+            failure = error
+        # one that cannot be written must not keep the other from the disk
+        try:
+            if checkpoint is not None and talk.n_lines > begin:
+                _save(talk, checkpoint)
+        except Exception as error:
+            failure = failure or error
+        try:
+            if output is not None and talk.learner.n_seen:
+                talk.learner.to_model((0, 1)).save(output)
+        except Exception as error:
+            failure = failure or error
+        if page is not None:
+            page.tick(talk.n_lines, talk.auc, talk.alarms, ended=True)
+        _tell_end(talk, ended, as_json)
+    if failure is not None:
+        raise failure
+    if not ended:
+        raise click.exceptions.Exit(stop.status)
+    if output is not None and not talk.learner.n_seen:
+        raise ValueError("no labelled example came, so there is no model to write.")
+
+
+def _alarm_block(examples: float) -> int:
+    """Return the examples of a block: 500, or fewer where alarms may be frequent."""
+    block = int(min(500.0, examples / 20.0))
+    if block < 20:
+        raise click.BadParameter(
+            f"--alarm {examples:g}: false alarms cannot be told from true ones so often; ask for "
+            "one in 400 examples or more."
+        )
+    return block
+
+
+def _lines(file: BinaryIO, limit: int, stop: Stopping) -> Iterator[str | None]:
+    """Yield lines, None for one that is longer than `limit` bytes.
+
+    A signal ends the waiting for a line and nothing else: a line is dealt with, or it is neither
+    learned nor counted.
+    """
+    while True:
+        with stop.opened():
+            raw = file.readline(limit + 1)
+            if not raw:
+                return
+            short = len(raw) <= limit or raw.endswith(b"\n")
+            while len(raw) > limit and not raw.endswith(b"\n"):
+                raw = file.readline(limit + 1)
+        yield raw.decode("utf-8", "replace") if short else None
+
+
+def _reply(talk: Conversation, line: str | None, strict: bool, limit: int) -> None:
+    number = talk.n_lines + 1
+    answer = None
+    try:
+        if line is None:
+            raise LineError(f"it is longer than {limit} bytes; see --max-line-bytes")
+        if line.strip():
+            answer = talk.answer(line)
+    except LineError as error:
+        if strict:
+            raise ValueError(f"line {number}: {error} (strict: stopped here)") from None
+        talk.n_refused += 1
+        if talk.n_refused <= _TOLD:
+            click.echo(f"pairlearn: line {number} refused: {error}", err=True)
+    talk.n_lines = number
+    if answer is not None:
+        # whoever waits for the answer gets it now; JSON is UTF-8, whatever the terminal speaks
+        text = json.dumps(answer, ensure_ascii=False, allow_nan=False)
+        sys.stdout.buffer.write(text.encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _held(checkpoint: str | None) -> contextlib.AbstractContextManager[None]:
+    from pairlearn.streams.checkpoint import hold_checkpoint
+
+    return contextlib.nullcontext() if checkpoint is None else hold_checkpoint(checkpoint)
+
+
+@contextlib.contextmanager
+def _warnings_told() -> Iterator[None]:
+    """Tell the first warnings in a line each."""
+    told = 0
+
+    def tell(message: Any, *_: Any, **__: Any) -> None:
+        nonlocal told
+        told += 1
+        if told <= _TOLD:
+            click.echo(f"pairlearn: warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = tell
+        yield
+
+
+def _tell_end(talk: Conversation, ended: bool, as_json: bool) -> None:
+    facts = talk.facts()
+    if as_json:
+        click.echo(json.dumps({**facts, "ended": ended}, allow_nan=False), err=True)
+        return
+    value = facts["auc"]
+    last = min(talk.auc.window, talk.auc.n_seen)
+    parts = [
+        f"{facts['learned']} examples learned",
+        "" if value is None else f"AUC {value:.4f} over the last {last}",
+        f"{facts['not_learned']} not learned" if facts["not_learned"] else "",
+        f"{facts['waiting']} without a label" if facts["waiting"] else "",
+        f"{facts['forgotten']} forgotten" if facts["forgotten"] else "",
+        f"lines refused: {facts['refused']}" if facts["refused"] else "",
+        f"alarms: {facts['alarms']}" if facts.get("alarms") else "",
+    ]
+    click.echo(f"pairlearn: {', '.join(part for part in parts if part)}", err=True)
+
+
+def _tell_place(checkpoint: str | None, as_json: bool) -> None:
+    """Print how many lines a checkpoint has consumed, so that a producer sends the next one."""
+    from pairlearn.streams.checkpoint import CheckpointError, read_checkpoint
+
+    if checkpoint is None:
+        raise click.UsageError("--resume needs --checkpoint, whose place it prints.")
+    with _warnings_told():
+        found = read_checkpoint(checkpoint)
+    try:
+        lines = 0 if found is None else int(found.state["lines"])
+    except (KeyError, TypeError, ValueError):
+        raise CheckpointError(f"the checkpoint {checkpoint} is not one of a stream.") from None
+    click.echo(json.dumps({"checkpoint": checkpoint, "lines": lines}) if as_json else lines)
+
+
+def _save(talk: Conversation, path: str) -> None:
+    from pairlearn.streams.checkpoint import Checkpoint, write_checkpoint
+
+    write_checkpoint(path, Checkpoint(talk.learner.settings(), talk.state(), None))
+
+
+def _resume(talk: Conversation, path: str, as_json: bool) -> None:
+    from pairlearn.streams.checkpoint import CheckpointError, read_checkpoint
+
+    found = read_checkpoint(path)
+    if found is None:
+        return
+    if found.settings != talk.learner.settings():
+        raise CheckpointError(
+            f"the checkpoint {path} was made with {found.settings!r:.300}; use the same options, "
+            "or delete the file to start again."
+        )
+    try:
+        talk.restore(found.state)
+    except (
+        AttributeError, LookupError, TypeError, ValueError, ArithmeticError, MemoryError,
+    ) as error:  # fmt: skip
+        raise CheckpointError(
+            f"the checkpoint {path} is damaged ({error!r:.300}); delete it."
+        ) from None
+    facts = talk.facts()
+    if as_json:
+        click.echo(json.dumps({"checkpoint": path, **facts}, allow_nan=False), err=True)
+    else:
+        click.echo(
+            f"pairlearn: going on from {path}: {facts['lines']} lines consumed, "
+            f"{facts['learned']} examples learned",
+            err=True,
+        )

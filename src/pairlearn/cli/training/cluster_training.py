@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn train --dask``: Parquet files to a model, by the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pairlearn.cli.shared.reading import Reading, schema_to_plain, split_names
+from pairlearn.progress import Progress, format_count
+
+__all__ = ["refuse_beside_dask", "train_on_cluster"]
+
+#: Options that have their effect on a cluster.
+_KNOWN = {"data", "output", "problem", "loss", "seed", "dask", "label", "features", "exclude",
+          "as_json"}  # fmt: skip
+#: Seconds to wait for a scheduler.
+_TIMEOUT = 10
+
+
+def refuse_beside_dask(problem: str) -> None:
+    """Refuse whatever was typed that a training on a cluster would ignore."""
+    if problem != "auc":
+        raise click.UsageError(
+            f"--dask trains --problem auc, not {problem}; on a cluster rankings and metrics are "
+            "learned by DaskPairwiseRanker and DaskMetricLearner, in Python."
+        )
+    context = click.get_current_context()
+    for name in context.params:
+        typed = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        if typed and name not in _KNOWN:
+            option = "fit" if name == "how" else name.replace("_", "-")
+            raise click.UsageError(
+                f"--{option} has no effect with --dask, where columns of Parquet files are taken "
+                "as they are; leave it out."
+            )
+
+
+def train_on_cluster(
+    data: tuple[str, ...], output: str, address: str, reading: Reading, loss: str | None, seed: int
+) -> tuple[dict[str, Any], str]:
+    """Write a model of Parquet files; return what is printed, as values and as text."""
+    files = _files(data)
+    if reading.label is None:
+        raise click.UsageError("the label is needed; name its column with --label.")
+    from pairlearn.distributed import DaskAUCClassifier
+    from pairlearn.distributed.dask.parts import require_dask
+    from pairlearn.models import write_model
+    from pairlearn.streams import Schema
+
+    require_dask()
+    import dask.dataframe
+
+    table = dask.dataframe.read_parquet(files)
+    label, features = _columns(list(table.columns), reading)
+    with (
+        _cluster(address) as client,
+        Progress(label="training", unit="passes") as bar,
+        warnings.catch_warnings(),
+    ):
+        warnings.showwarning = _show
+        warnings.simplefilter("always", RuntimeWarning)
+        learner = DaskAUCClassifier(
+            "auto" if loss is None else loss,
+            random_state=seed,
+            client=client,
+            progress=lambda number, purpose: bar.update(number, note=purpose),
+        ).fit(table[features], table[label])
+    model, fit = learner.model_, learner.fit_
+    # Labels in the file, as the reader of the program names them.
+    classes = tuple(c if isinstance(c, str) else float(c) for c in model.classes_.tolist())
+    schema = Schema(label=label, features=tuple(features), classes=classes)
+    known = {"schema": schema_to_plain(schema, features), "program": "pairlearn train --dask"}
+    write_model(output, model.to_record(known))
+    rows = int(model.n_examples_)
+    values = {
+        "model": output, "problem": "auc", "fit": "dask", "rows": rows, "files": len(files),
+        "n_features": len(features), "classes": model.classes_.tolist(), "passes": fit.n_passes,
+        "auc": fit.training_auc, "auc_half_width": fit.auc_half_width, "auc_of": "training",
+        "binning_error": fit.binning_error,
+    }  # fmt: skip
+    text = (
+        f"AUC on the training rows {fit.training_auc:.4f} (certified to "
+        f"{max(fit.auc_half_width, 1e-9):.1g}), {fit.n_passes} passes over {len(files)} files\n"
+        f"{output}: {format_count(rows)} rows, {len(features)} features"
+    )
+    return values, text
+
+
+def _files(data: tuple[str, ...]) -> list[str]:
+    """Return the Parquet files that names, folders and patterns stand for."""
+    found: list[str] = []
+    for entry in data:
+        if entry == "-":
+            raise click.UsageError("--dask reads files, which workers can read again; not '-'.")
+        pattern = os.path.join(glob.escape(entry), "*.parquet") if Path(entry).is_dir() else entry
+        files = [entry] if Path(entry).is_file() else sorted(glob.glob(pattern, recursive=True))
+        if not files:
+            raise click.UsageError(f"no file matches {entry!r}; name Parquet files or a folder.")
+        found += files
+    wrong = [file for file in found if not file.endswith((".parquet", ".pq"))]
+    if wrong:
+        raise click.UsageError(
+            f"--dask reads Parquet files (.parquet), got {wrong[0]!r}; write it as Parquet first."
+        )
+    # Workers need not be in the same folder.
+    return list(dict.fromkeys(os.path.abspath(file) for file in found))
+
+
+def _columns(names: list[str], reading: Reading) -> tuple[str, list[str]]:
+    """Return the label and the features."""
+    excluded = [name for part in reading.exclude for name in split_names(part, "--exclude")]
+    given = None if reading.features is None else split_names(reading.features, "--features")
+    label = str(reading.label)
+    for asked in (label, *excluded, *(given or ())):
+        if asked not in names:
+            raise click.UsageError(
+                f"there is no column {asked!r}; the files have {', '.join(names[:10])}"
+                f"{', ...' if len(names) > 10 else ''}."
+            )
+    chosen = [name for name in names if name != label] if given is None else given
+    features = [name for name in chosen if name not in excluded]
+    if not features or label in features:
+        raise click.UsageError("features must be one or more columns beside the label.")
+    return label, features
+
+
+@contextlib.contextmanager
+def _cluster(address: str) -> Iterator[Any]:
+    """Yield a client of the cluster: one of this machine's processes for "local"."""
+    import dask
+
+    import distributed
+
+    if address == "local":
+        with (
+            # A worker that died is started again; on a busy machine that takes longer than 15 s,
+            # after which Dask would give it up for good.
+            dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
+            distributed.LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+        return
+    if "://" not in address:
+        raise click.UsageError(
+            f"--dask must be local or the address of a scheduler, as tcp://host:8786; got "
+            f"{address!r}."
+        )
+    try:
+        client = distributed.Client(address, timeout=_TIMEOUT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise click.ClickException(
+            f"no Dask scheduler answers at {address} ({type(error).__name__}); start one with "
+            "dask scheduler, or use --dask local."
+        ) from None
+    with client:
+        yield client
+
+
+def _show(message: Any, *_: Any, **__: Any) -> None:
+    click.echo(f"pairlearn: warning: {message}", err=True)

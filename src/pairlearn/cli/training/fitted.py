@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is said of a model that was fitted in memory: how good it is, its settings, its columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pairlearn.tables import TableEncoder
+
+__all__ = ["column_importance", "facts_of_fit"]
+
+#: Columns that are named.
+_TOP = 6
+#: Rows that the importance of columns is measured on.
+_ROWS = 20_000
+#: Held-out AUC above which a column that gives the label away is the likely reason.
+_TOO_GOOD = 0.99
+#: Rows of the rarest of many classes from which a fifth is held out.
+_ENOUGH_OF_A_CLASS = 5
+#: Rows, or queries of a ranking, from which a fifth of them says something.
+_ENOUGH = 25
+
+
+def facts_of_fit(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    names: Sequence[str] | None,
+    encoder: TableEncoder | None,
+    seed: int,
+    qid: Any = None,
+) -> dict[str, Any]:
+    """Return what is known of a fitted model, as plain values and, in "lines", as text."""
+    from pairlearn.tables.copies import copies_line
+
+    facts: dict[str, Any] = {"rows": len(y)}
+    copies = copies_line(X)
+    if not hasattr(model, "held_out_auc_"):
+        measured = _held_out(model, X, y, qid, seed)
+        if isinstance(measured, str):
+            line = f"held out: not measured ({measured}); evaluate the model on new data"
+        else:
+            facts["held_out"] = measured
+            said = ", ".join(f"{name.replace('_', ' ')} {v:.6g}" for name, v in measured.items())
+            line = f"held out: {said} (a fifth of the data; the model is fitted to all rows)"
+        return {**facts, "lines": [line, *copies]}
+    if len(model.classes_) > 2:
+        measured = _held_out_classes(model, X, y, seed)
+        if isinstance(measured, str):
+            line = f"held out: not measured ({measured}); evaluate the model on new data"
+        else:
+            facts["held_out"] = measured
+            line = (
+                f"held out: Hand and Till's M {measured['hand_till']:.4f}, 95 % interval "
+                f"[{measured['low']:.4f}, {measured['high']:.4f}], accuracy "
+                f"{measured['accuracy']:.4f} (a fifth of the data; the model is fitted to all rows)"
+            )
+        facts["settings"] = _settings(model)
+        settings = ", ".join(f"{k} {v}" for k, v in facts["settings"].items())
+        return {**facts, "lines": [line, *copies, f"settings: {settings}"]}
+    from pairlearn.estimators.shared.held_out import held_out_auc
+
+    lines: list[str] = []
+    found = held_out_auc(model, X, y, seed=seed)
+    if found is None:
+        lines.append("held-out AUC: too few examples of a class; evaluate the model on new data")
+    else:
+        interval = found.interval
+        facts |= {"auc": interval.auc, "auc_of": "held-out", "low": interval.low,
+                  "high": interval.high, "confidence": interval.confidence,
+                  "held_out_parts": found.n_folds}  # fmt: skip
+        how = f"{found.n_folds} parts held out in turn" if found.n_folds > 1 else "a fifth held out"
+        lines.append(
+            f"held-out AUC {interval.auc:.4f}, {100 * interval.confidence:g} % interval "
+            f"[{interval.low:.4f}, {interval.high:.4f}] ({how}; the model is fitted to all rows)"
+        )
+    lines += copies
+    if model.choice_.features is not None:
+        facts["features"] = model.choice_.features.reason
+        lines.append(f"features: {model.choice_.features.reason}")
+    facts["settings"] = _settings(model)
+    lines.append("settings: " + ", ".join(f"{k} {v}" for k, v in facts["settings"].items()))
+    facts["importance"] = column_importance(model, X, names=names, encoder=encoder)
+    if facts["importance"]:
+        words = {"+": " (more is positive)", "-": " (less is positive)", "": ""}
+        shown = [f"{entry['column']} {100 * entry['share']:.0f} %{words[entry['direction']]}"
+                 for entry in facts["importance"][:_TOP]]  # fmt: skip
+        lines.append(f"most important columns: {', '.join(shown)}")
+        if facts.get("auc", 0.0) > _TOO_GOOD:
+            first = facts["importance"][0]["column"]
+            lines.append(
+                "so high an AUC often comes from a column that is known only after the event; "
+                f"look at {first!r} first (--exclude leaves a column out)"
+            )
+    return {**facts, "lines": lines}
+
+
+def _held_out(model: Any, X: Any, y: Any, qid: Any, seed: int) -> dict[str, Any] | str:
+    """Return what `evaluate` would say of a fifth of the data, of a model of the others.
+
+    If that cannot be measured, why not.
+    """
+    import warnings
+
+    import numpy as np
+    from sklearn.base import clone
+
+    from pairlearn.cli.shared.measures import measure
+    from pairlearn.cli.shared.problem_kinds import kind_of
+    from pairlearn.cli.shared.scoring import Scored
+
+    groups = np.arange(len(y)) if qid is None else np.unique(qid, return_inverse=True)[1]
+    n_groups = int(groups.max()) + 1
+    if n_groups < _ENOUGH:
+        return f"{n_groups} {'rows' if qid is None else 'queries'} are too few"
+    chosen = np.random.default_rng(abs(seed)).permutation(n_groups)[: n_groups // 5]
+    out = np.isin(groups, chosen)
+    queries = {} if qid is None else {"qid": qid[~out]}
+    with warnings.catch_warnings():
+        # the fit to all rows has said what there is to say
+        warnings.simplefilter("ignore")
+        try:
+            fitted = clone(model).fit(X[~out], y[~out], **queries)
+            results = getattr(fitted, kind_of(model).scorer)(X[out])
+            lines = np.flatnonzero(out)
+            scored = Scored(lines, results, y[out], None if qid is None else qid[out], None, 0)
+            return measure(fitted, [scored])
+        except ValueError as error:
+            # a fifth, or the rest, may lack a class, or pairs of both kinds
+            return str(error).rstrip(".")
+
+
+def _held_out_classes(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any] | str:
+    """Return how well a model of the other rows tells classes apart in a fifth of each class."""
+    import warnings
+
+    import numpy as np
+    from sklearn.base import clone
+
+    from pairlearn.metrics import HandTill
+
+    labels, counts = np.unique(y, return_counts=True)
+    if counts.min() < _ENOUGH_OF_A_CLASS:
+        return f"the rarest class has {counts.min()} rows"
+    rng = np.random.default_rng(abs(seed))
+    members = [rng.permutation(np.flatnonzero(y == label)) for label in labels]
+    out = np.zeros(len(y), dtype=bool)
+    out[np.concatenate([own[: max(len(own) // 5, 1)] for own in members])] = True
+    with warnings.catch_warnings():
+        # the fit to all rows has said what there is to say
+        warnings.simplefilter("ignore")
+        fitted = clone(model).fit(X[~out], y[~out])
+    found = HandTill(pairs=True, classes=tuple(labels.tolist())).interval(
+        y[out], fitted.pair_scores(X[out])
+    )
+    accuracy = float(np.mean(fitted.predict(X[out]) == y[out]))
+    return {"hand_till": found.value, "low": found.low, "high": found.high, "accuracy": accuracy}
+
+
+def _settings(model: Any) -> dict[str, str]:
+    """Return what was chosen, by name."""
+    found = {"solver": {"sgd": "stochastic"}.get(model.solver_, model.solver_)}
+    if type(model.features_).__name__ != "Identity":
+        found["features"] = f"{model.features_.n_outputs} ({type(model.features_).__name__})"
+    found["loss"] = _words(type(model.loss_).__name__)
+    for name in ("ridge", "step_size", "radius"):
+        value = getattr(model, f"{name}_")
+        if value is not None and math.isfinite(value):
+            found[name.replace("_", " ")] = f"{value:.3g}"
+    if model.choice_.fisher:
+        found["share of Fisher's discriminant"] = f"{model.choice_.fisher:g}"
+    return found
+
+
+def _words(name: str) -> str:
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
+
+
+def column_importance(
+    model: Any,
+    X: Any,
+    *,
+    names: Sequence[str] | None = None,
+    encoder: TableEncoder | None = None,
+) -> list[dict[str, Any]]:
+    """Return how much each column moves the score, the largest first.
+
+    The importance of a column is the standard deviation of what its features add to the score, as
+    a share of the sum over all columns. The direction of a column with one feature is "+" if the
+    score rises with it. A score that is no sum over features has none.
+    """
+    import numpy as np
+
+    from pairlearn.features import Hats, Identity
+
+    coef = np.asarray(model.coef_).ravel()
+    step = max(1, X.shape[0] // _ROWS)
+    sample = X[::step]
+    features = model.features_
+    if isinstance(features, Hats):
+        # What each feature adds takes its place, with the coefficient 1.
+        table = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)
+        sample = np.column_stack(
+            [
+                np.interp(table[:, k], features.knots_of(k), features.shape_of(k, coef))
+                for k in range(features.n_inputs)
+            ]
+        )
+        coef = np.ones(features.n_inputs)
+    elif not isinstance(features, Identity):
+        return []
+    if encoder is not None:
+        spans = encoder.spans
+    else:
+        names = names or [f"feature {j + 1}" for j in range(len(coef))]
+        spans = {name: slice(j, j + 1) for j, name in enumerate(names)}
+    if encoder is None and not hasattr(sample, "tocsr"):
+        spread = np.abs(coef) * np.asarray(sample).std(axis=0)
+    elif encoder is None:
+        mean = np.asarray(sample.mean(axis=0)).ravel()
+        squares = np.asarray(sample.multiply(sample).mean(axis=0)).ravel()
+        spread = np.abs(coef) * np.sqrt(np.maximum(squares - mean**2, 0.0))
+    else:
+        spread = np.array([np.std(sample[:, span] @ coef[span]) for span in spans.values()])
+    total = float(spread.sum())
+    if not total > 0.0:
+        return []
+    found = []
+    for (name, span), size in zip(spans.items(), spread.tolist(), strict=True):
+        single = span.stop - span.start == 1
+        known = single and isinstance(features, Identity)
+        sign = "+" if known and coef[span.start] > 0 else "-"
+        found.append({"column": name, "share": size / total, "direction": sign if known else ""})
+    return sorted((entry for entry in found if entry["share"] > 0), key=lambda e: -e["share"])

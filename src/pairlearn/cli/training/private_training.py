@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn train --private``: a private model of a CSV file, with its certificate beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["PrivateOptions", "private_options", "refuse_beside_private", "train_privately"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class PrivateOptions:
+    """The options of a private command; `private` is False where it is not one."""
+
+    private: bool = False
+    epsilon: float | None = None
+    delta: float | None = None
+    bounds: str | None = None
+    ledger: str | None = None
+
+    def check(self, *, needs_bounds: bool) -> None:
+        """Refuse options of private commands without --private, and the other way round."""
+        given = [name for name in ("epsilon", "delta", "bounds", "ledger") if getattr(self, name)]
+        if not self.private:
+            if given:
+                raise click.UsageError(f"--{given[0]} belongs to --private.")
+            return
+        wanted = ["epsilon", "delta", *(["bounds"] if needs_bounds else [])]
+        absent = [name for name in wanted if getattr(self, name) is None]
+        if absent:
+            raise click.UsageError(
+                f"--private needs --{absent[0]}: what is promised and what is public must be known "
+                "before the data are touched."
+            )
+
+    def open_ledger(self) -> Any:
+        """Return the ledger to pay from, None where there is none."""
+        from pairlearn.privacy.accounting.ledger import PrivacyLedger
+
+        return None if self.ledger is None else PrivacyLedger.open(self.ledger)
+
+
+def private_options(*, bounds: bool) -> Callable[[F], F]:
+    """Add the options of `PrivateOptions`; the command receives them as `privacy`."""
+
+    def add(function: F) -> F:
+        names = tuple(PrivateOptions.__dataclass_fields__)
+
+        def command(*arguments: Any, **given: Any) -> Any:
+            chosen = {name: given.pop(name) for name in names if name in given}
+            privacy = PrivateOptions(**chosen)
+            privacy.check(needs_bounds=bounds)
+            return function(*arguments, privacy=privacy, **given)
+
+        command.__doc__ = function.__doc__
+        command.__name__ = function.__name__
+        if hasattr(function, "__click_params__"):
+            command.__click_params__ = function.__click_params__  # type: ignore[attr-defined]
+        options = [
+            click.option("--private", is_flag=True,
+                         help="With differential privacy; needs --epsilon and --delta."),
+            click.option("--epsilon", type=click.FloatRange(0, min_open=True),
+                         help="The promise: the privacy parameter."),
+            click.option("--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+                         help="The promise: the failure probability."),
+            click.option("--ledger", type=click.Path(dir_okay=False), metavar="FILE",
+                         help="The budget to pay from; see pairlearn privacy ledger."),
+        ]  # fmt: skip
+        if bounds:
+            options.append(
+                click.option("--bounds", type=click.Path(dir_okay=False), metavar="FILE",
+                             help="What is public: a TOML file with label, labels and bounds.")
+            )  # fmt: skip
+        wrapped: Any = command
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped  # type: ignore[no-any-return]
+
+    return add
+
+
+def refuse_beside_private(*known: str) -> None:
+    """Refuse whatever was typed that a private command would ignore."""
+    context = click.get_current_context()
+    allowed = {*known, *PrivateOptions.__dataclass_fields__}
+    for name in context.params:
+        typed = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        if typed and name not in allowed:
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(
+                f"{option} has no effect with --private, where all that is public stands in "
+                "--bounds; leave it out."
+            )
+
+
+def train_privately(
+    data: tuple[str, ...], output: str | None, privacy: PrivateOptions, feature_map: str = "linear"
+) -> tuple[dict[str, Any], str]:
+    """Write a private model and its certificate; return what is printed, as values and as text.
+
+    Nothing that is printed depends on the data except through the noise.
+    """
+    from pairlearn.atomic import atomic_write
+    from pairlearn.cli.shared.private_records import read_facts, read_rows
+    from pairlearn.cli.shared.reading import schema_to_plain
+    from pairlearn.estimators.private.auc import PrivateAUCClassifier
+    from pairlearn.estimators.shared.features_seen import see_columns
+    from pairlearn.models import write_model
+    from pairlearn.privacy.accounting.ledger import BudgetExceededError
+    from pairlearn.privacy.quartiles import PrivateBounds
+    from pairlearn.streams import Schema
+
+    if len(data) != 1 or data[0] == "-":
+        raise click.UsageError("--private reads one CSV file.")
+    if feature_map == "auto":
+        raise click.UsageError(
+            "--feature-map auto compares AUCs on the data, which would be releases of their own; "
+            "with --private it is linear, hats or fourier."
+        )
+    assert privacy.bounds is not None
+    facts = read_facts(privacy.bounds)
+    rows = read_rows(data[0], facts)
+    assert privacy.epsilon is not None
+    bounds = (facts.lower, facts.upper)
+    model = PrivateAUCClassifier(
+        privacy.epsilon, privacy.delta,
+        bounds=PrivateBounds(*bounds) if facts.private_bounds else bounds, levels=facts.levels,
+        labels=facts.labels, features=feature_map, ledger=privacy.open_ledger(),
+    )  # fmt: skip
+    try:
+        model.fit(rows.X, rows.y, groups=rows.users)
+    except BudgetExceededError as error:
+        raise click.ClickException(str(error)) from None
+    see_columns(model, facts.features)
+    middle: dict[str | int, str | float] = {
+        name: 0.5 * (low + high)
+        for name, low, high in zip(facts.features, *model.bounds_.tolist(), strict=True)
+    }
+    schema = Schema(
+        label=facts.label, features=facts.features, classes=facts.labels, missing=middle
+    )
+    path = output or f"{Path(data[0]).stem}.safetensors"
+    plain = schema_to_plain(schema, facts.features)
+    write_model(path, model.to_record({"schema": plain, "program": "pairlearn train --private"}))
+    certificate = model.certificate_
+    beside = f"{path}.certificate.json"
+    shown = {**certificate.to_dict(), "statement": certificate.statement()}
+    atomic_write(beside, json.dumps(shown, indent=1).encode() + b"\n")
+    values = {
+        "model": path, "certificate": beside, "epsilon": certificate.epsilon,
+        "delta": certificate.delta, "n_features": certificate.n_features,
+        f"{certificate.unit}s": certificate.n_examples,
+    }  # fmt: skip
+    return values, f"{certificate.statement()}\n{path}, {beside}"

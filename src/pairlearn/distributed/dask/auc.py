@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""AUC maximisation on a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from pairlearn.distributed.auc import DistributedFit, train_auc
+from pairlearn.distributed.dask.estimator import ClusterClassifier
+from pairlearn.distributed.dask.parts import as_column, as_table, parts_of, require_dask
+from pairlearn.distributed.statistics.ranks import (
+    Scored,
+    deal,
+    exact_auc,
+    quantile_splits,
+    range_state,
+)
+from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.features import FeatureMap
+from pairlearn.losses import PairLoss
+from pairlearn.metrics.delong import AUCInterval
+from pairlearn.typing import Vector
+from pairlearn.validation import check_fraction
+
+__all__ = ["DaskAUCClassifier"]
+
+#: Scores in one range of the exact AUC, about; and the quantiles of a partition that place ranges.
+_RANGE, _QUANTILES = 4_000_000, 65
+
+
+class DaskAUCClassifier(ClusterClassifier):
+    """Linear classifier that maximises AUC over the examples of a cluster.
+
+    Every pair counts, also those of two partitions, so that the model does not depend on how the
+    examples are partitioned; for a given partitioning it is the same bit for bit, whatever the
+    number of workers and whoever of them dies.
+
+    Parameters
+    ----------
+    loss : str or PairLoss, default="auto"
+        "auto" is the squared hinge. "square" takes two passes over the data, others ("logistic",
+        "hinge", a convex loss of your own) some ten to thirty.
+    ridge : float or "auto", default="auto"
+        As of `AUCClassifier`; chosen on a sample of each class.
+    scaling : "auto" or None, default="auto"
+        As of `AUCClassifier`.
+    threshold, costs, calibrate, validation_fraction, class_weight : see `AUCClassifier`
+        As of `AUCClassifier`; threshold and probabilities are found from the scores of all
+        training examples.
+    features : "linear", "hats", "fourier" or FeatureMap, default="linear"
+        As of `AUCClassifier`; a map that is not fitted is fitted to the sample. With the square
+        loss (which is then also what "auto" stands for): three passes.
+    n_bins : int, default=512
+        Bins of scores for each class, from which gradients are computed.
+    tolerance : float, default=1e-6
+        Stop when an iteration lowers the objective by less than this share of it.
+    max_passes : int, default=100
+        Most iterations.
+    sample_size : int, default=2500
+        Examples of each class that come to the client.
+    random_state : int, Generator or None, default=None
+        Decides on the sample and its folds.
+    client : distributed.Client, optional
+        The cluster; by default the current one, and where there is none Dask's local scheduler.
+    worker_timeout : float, default=60.0
+        Seconds without any worker after which the fit is given up.
+    progress : callable, optional
+        Called before each pass with its number and what it is for.
+
+    Attributes
+    ----------
+    model_ : AUCClassifier
+        The fitted classifier, an ordinary one: save it, export it, use it without Dask. Its
+        fingerprint is that of the partitions.
+    fit_ : DistributedFit
+        Passes, training AUC with a certified half-width, and the bound on the binning error.
+    coef_, classes_, threshold_
+        Those of the model.
+
+    Examples
+    --------
+    >>> import dask.array as da  # doctest: +SKIP
+    >>> X, y = da.from_zarr("X"), da.from_zarr("y")  # doctest: +SKIP
+    >>> clf = DaskAUCClassifier().fit(X, y)  # doctest: +SKIP
+    >>> clf.model_.save("model.safetensors")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        loss: str | PairLoss = "auto",
+        *,
+        ridge: float | str = "auto",
+        scaling: str | None = "auto",
+        threshold: float | str = "balanced_accuracy",
+        costs: tuple[float, float] | None = None,
+        calibrate: str = "sigmoid",
+        validation_fraction: float = 0.2,
+        class_weight: Mapping[Any, float] | str | None = None,
+        features: str | FeatureMap = "linear",
+        n_bins: int = 512,
+        tolerance: float = 1e-6,
+        max_passes: int = 100,
+        sample_size: int = 2_500,
+        random_state: Any = None,
+        client: Any = None,
+        worker_timeout: float = 60.0,
+        progress: Callable[[int, str], None] | None = None,
+    ) -> None:
+        self.loss = loss
+        self.ridge = ridge
+        self.scaling = scaling
+        self.threshold = threshold
+        self.costs = costs
+        self.calibrate = calibrate
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.features = features
+        self.n_bins = n_bins
+        self.tolerance = tolerance
+        self.max_passes = max_passes
+        self.sample_size = sample_size
+        self.random_state = random_state
+        self.client = client
+        self.worker_timeout = worker_timeout
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on collections.
+
+        Parameters
+        ----------
+        X : dask array of shape (n, d) or dask data frame
+            Examples; blocks may be sparse, empty, of unknown length.
+        y : dask array or series
+            Two kinds of labels.
+        sample_weight : dask array or series, optional
+            A pair weighs the product of the weights of its examples.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        if y is None:
+            raise ValueError("AUC needs labels; pass y.")
+        parts = parts_of(X, y, sample_weight=sample_weight)
+        engine = self._engine()
+        self.fit_: DistributedFit = train_auc(
+            lambda statistic: engine.run(parts, statistic),
+            loss=self.loss,
+            ridge=self.ridge,
+            scaling=self.scaling,
+            n_bins=self.n_bins,
+            tolerance=self.tolerance,
+            max_passes=self.max_passes,
+            sample_size=self.sample_size,
+            validation_fraction=self.validation_fraction,
+            threshold=self.threshold,
+            costs=self.costs,
+            calibrate=self.calibrate,
+            class_weight=self.class_weight,
+            features=self.features,
+            random_state=self.random_state,
+            feature_names=parts.feature_names,
+            progress=self.progress,
+        )
+        self.model_: AUCClassifier = self.fit_.model
+        return self
+
+    @property
+    def threshold_(self) -> float:
+        """The cut on ``X @ coef_[0]``."""
+        return float(self._model().threshold_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the exact AUC over all partitions; `auc_interval` says how sure it is."""
+        return self.auc_interval(X, y, sample_weight).auc
+
+    def auc_interval(
+        self, X: Any, y: Any, sample_weight: Any = None, *, confidence: float = 0.95
+    ) -> AUCInterval:
+        """Return the exact AUC over all partitions with DeLong's interval.
+
+        Parameters
+        ----------
+        X, y : dask collections
+            Examples and labels.
+        sample_weight : dask array or series, optional
+            Weights; then there is no interval (its numbers are NaN).
+        confidence : float, default=0.95
+            The level of the interval.
+
+        Returns
+        -------
+        AUCInterval
+            What `roc_auc_interval` says of the scores on one machine.
+        """
+        check_fraction("confidence", confidence)
+        model = self._model()
+        parts = parts_of(X, y, sample_weight=sample_weight)
+        engine, delayed = self._engine(), require_dask().delayed
+        weights = parts.others.get("sample_weight", [None] * len(parts))
+        lazy_model = delayed(model)
+        scored = engine.persist(
+            [
+                delayed(_scored)(lazy_model, rows, labels, weight)
+                for rows, labels, weight in zip(parts.rows, parts.labels, weights, strict=True)
+            ]
+        )
+        facts = engine.compute([delayed(_quantiles)(one) for one in scored])
+        n = sum(size for size, _ in facts)
+        splits = quantile_splits([found for _, found in facts], -(-n // _RANGE))
+        dealt = [delayed(deal, nout=len(splits) + 1)(one, splits) for one in scored]
+        states = engine.compute(
+            [delayed(range_state)([pieces[k] for pieces in dealt]) for k in range(len(splits) + 1)]
+        )
+        return exact_auc(states, confidence=confidence)
+
+
+def _scored(model: AUCClassifier, rows: Any, labels: Any, weight: Any) -> Scored:
+    X, y = as_table(rows), as_column(labels)
+    if len(y) != X.shape[0]:
+        raise ValueError(
+            f"X has {X.shape[0]} rows and y has {len(y)} in one partition; partition both alike."
+        )
+    if not len(y):
+        return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
+    positive = np.asarray(y == model.classes_[1])
+    unknown = ~positive & np.asarray(y != model.classes_[0])
+    if unknown.any():
+        raise ValueError(f"y holds {y[unknown][0]!r}, neither of {model.classes_.tolist()}.")
+    # A frame keeps its names, by which the model knows its features.
+    scores = model.decision_function(rows if hasattr(rows, "columns") else X)
+    return scores, positive, np.empty(0) if weight is None else as_column(weight).astype(float)
+
+
+def _quantiles(scored: Scored) -> tuple[int, Vector]:
+    scores = scored[0]
+    if not len(scores):
+        return 0, scores
+    return len(scores), np.quantile(scores, np.linspace(0.0, 1.0, min(_QUANTILES, len(scores))))

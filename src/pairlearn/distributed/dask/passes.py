@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Passes over the partitions of Dask collections: the same bits whoever answers first.
+
+The tree of merges depends on the number of partitions only, and a task on its partition only; a
+task that is run again, because its worker died, says the same. Nothing is scattered, so nothing but
+the user's own data can be lost with a worker.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pairlearn.distributed.dask.parts import (
+    Parts,
+    as_column,
+    as_table,
+    require_dask,
+    taken_apart,
+)
+from pairlearn.distributed.statistics.base import State, Statistic
+from pairlearn.validation import check_positive
+
+__all__ = ["DaskEngine", "WorkersLostError"]
+
+#: States that one task merges.
+_FAN_IN = 8
+#: Seconds between two looks at the workers.
+_LOOK = 0.5
+#: How often a task is tried again if it fails for a reason other than its worker's death.
+_RETRIES = 2
+
+
+class WorkersLostError(RuntimeError):
+    """All workers are gone, or each that took a task died of it."""
+
+
+class DaskEngine:
+    """Runs tasks on a cluster, or with Dask's local scheduler where there is none.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster; by default the current one, and without one the local scheduler.
+    worker_timeout : float, default=60.0
+        Seconds without any worker after which a pass is given up.
+
+    Examples
+    --------
+    >>> from pairlearn.distributed.dask.parts import parts_of
+    >>> state = DaskEngine().run(parts_of(X, y), LabelMoments())  # doctest: +SKIP
+    """
+
+    def __init__(self, client: Any = None, *, worker_timeout: float = 60.0) -> None:
+        require_dask()
+        self.worker_timeout = check_positive("worker_timeout", worker_timeout)
+        self.client = _current_client() if client is None else client
+        if self.client is not None and getattr(self.client, "asynchronous", False):
+            raise ValueError("An asynchronous client cannot wait; pass Client(...) without it.")
+
+    def run(self, parts: Parts, statistic: Statistic) -> State:
+        """Return the merged state of all partitions."""
+        delayed = require_dask().delayed
+        # Once in the graph, not with each partition: it may hold thousands of edges.
+        once = delayed(statistic, pure=False, traverse=False)
+        if parts.whole is not None:
+            states = [
+                _in_one_task(partial(_state_of_frame, part=k, attached=parts.attached), once, frame)
+                for k, frame in enumerate(parts.whole)
+            ]
+        else:
+            states = [
+                delayed(_partial_state)(
+                    once,
+                    k,
+                    parts.rows[k],
+                    parts.labels[k],
+                    {name: column[k] for name, column in parts.others.items()},
+                )
+                for k in range(len(parts))
+            ]
+        while len(states) > 1:
+            states = [
+                delayed(_merged)(once, states[k : k + _FAN_IN])
+                for k in range(0, len(states), _FAN_IN)
+            ]
+        found: State = self.compute(states)[0] if states else {}
+        return found
+
+    def compute(self, tasks: list[Any]) -> list[Any]:
+        """Return the results of delayed tasks, in their order."""
+        if self.client is None:
+            return list(require_dask().compute(*tasks))
+        futures = self.client.compute(tasks, retries=_RETRIES)
+        try:
+            return [self._result(future) for future in futures]
+        finally:
+            for future in futures:
+                future.release()
+
+    def persist(self, tasks: list[Any]) -> list[Any]:
+        """Return the tasks, computed and kept where they were computed."""
+        if self.client is None:
+            return list(require_dask().persist(*tasks))
+        return list(self.client.persist(tasks, retries=_RETRIES))
+
+    def _result(self, future: Any) -> Any:
+        from distributed.scheduler import KilledWorker
+
+        alone_since: float | None = None
+        while True:
+            try:
+                return future.result(timeout=_LOOK)
+            except TimeoutError:
+                pass
+            except UnboundLocalError:
+                # Where a timeout meets the answer, `distributed.utils.sync` has neither to return.
+                if future.status == "error":
+                    raise
+            except KilledWorker as error:
+                raise WorkersLostError(
+                    f"Several workers died of the same task ({error}); a partition may not fit "
+                    "in their memory: use smaller partitions (.repartition, .rechunk) or larger "
+                    "workers."
+                ) from error
+            if self.client.status not in ("running", "connecting"):
+                raise WorkersLostError(
+                    f"The connection to the scheduler is {self.client.status}; start the cluster "
+                    "again and fit again."
+                )
+            if self.client.nthreads():
+                alone_since = None
+                continue
+            alone_since = alone_since or time.monotonic()
+            if time.monotonic() - alone_since > self.worker_timeout:
+                future.cancel(force=True)
+                raise WorkersLostError(
+                    f"No worker has been there for {self.worker_timeout:g} seconds; start workers "
+                    "and fit again, or raise worker_timeout."
+                )
+
+
+def _current_client() -> Any:
+    try:
+        from distributed import default_client
+    except ImportError:
+        return None
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _in_one_task(function: Callable[[Any, Any], State], once: Any, frame: Any) -> Any:
+    """Return a delayed call, which makes the frame itself where that is one task of its own.
+
+    Two tasks cost twice as much, and a worker that waits to hear of the second one reads the next
+    partition meanwhile, and the next, into its memory.
+    """
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
+
+    task = frame.dask[frame.key]
+    if getattr(task, "dependencies", True):
+        return require_dask().delayed(function)(once, frame)
+    key = f"state-{uuid.uuid4().hex}"
+    layer = {key: (function, once.key, task)}
+    return Delayed(key, HighLevelGraph.from_collections(key, layer, dependencies=[once]))
+
+
+def _partial_state(
+    statistic: Statistic, part: int, rows: Any, labels: Any, others: Mapping[str, Any]
+) -> State:
+    columns = {name: as_column(column) for name, column in others.items()}
+    return statistic.of_part(part).partial_state(as_table(rows), as_column(labels), **columns)
+
+
+def _state_of_frame(
+    statistic: Statistic, frame: Any, part: int, attached: tuple[str, ...]
+) -> State:
+    rows, columns = taken_apart(frame, attached)
+    return _partial_state(statistic, part, rows, columns.pop("y", None), columns)
+
+
+def _merged(statistic: Statistic, states: list[State]) -> State:
+    return statistic.merge_all(states)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private AUC maximisation on a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Self
+
+from sklearn.base import clone
+
+from pairlearn.distributed.dask.estimator import ClusterClassifier
+from pairlearn.distributed.dask.parts import parts_of
+from pairlearn.distributed.private_auc import train_private_auc
+from pairlearn.estimators.private.auc import PrivateAUCClassifier
+from pairlearn.privacy.accounting.certificate import Certificate
+
+__all__ = ["DaskPrivateAUCClassifier"]
+
+
+class DaskPrivateAUCClassifier(ClusterClassifier):
+    """AUC maximisation over the examples of a cluster, with differential privacy.
+
+    Six passes: the form of the table, and five sums, which are whole numbers and do not depend on
+    the partitioning.
+
+    Parameters
+    ----------
+    estimator : PrivateAUCClassifier
+        Epsilon, bounds, labels and whatever else is public, see there; it is not changed. The
+        mechanism must be "statistics" and the bounds public.
+    trust : {"aggregator", "none"}, default="aggregator"
+        Who may see sums without noise: the client and the machines of the cluster, or nobody but
+        the worker that holds a partition. With "none" every partition adds its own noise, which
+        makes sqrt(P) times as much for P partitions: let partitions be few and large. A client
+        could still send other tasks to the workers: it is trusted to run this program.
+    key_file : path-like, optional
+        With trust="none" the name of a file of at least 32 secret random bytes that workers read
+        and nobody else does. Noise is a function of it, so that a task that is run again, because a
+        worker died, is no second release.
+    client, worker_timeout, progress : see `DaskAUCClassifier`
+        The cluster, how long to wait for it, and who is told.
+
+    Attributes
+    ----------
+    model_ : PrivateAUCClassifier
+        The fitted classifier, an ordinary one.
+    certificate_ : Certificate
+        What is promised, and who was trusted.
+    coef_, classes_
+        Those of the model.
+
+    Examples
+    --------
+    >>> from pairlearn import PrivateAUCClassifier
+    >>> private = PrivateAUCClassifier(epsilon=1.0, bounds=(-4, 6), labels=(0, 1))
+    >>> clf = DaskPrivateAUCClassifier(private, trust="none", key_file="/secret/key")
+    >>> clf.fit(X, y).model_.save("model.safetensors")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        estimator: PrivateAUCClassifier,
+        *,
+        trust: str = "aggregator",
+        key_file: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        worker_timeout: float = 60.0,
+        progress: Callable[[int, str], None] | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.trust = trust
+        self.key_file = key_file
+        self.client = client
+        self.worker_timeout = worker_timeout
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on collections.
+
+        Parameters
+        ----------
+        X : dask array of shape (n, d) or dask data frame
+            Examples; NaN and values outside the bounds are allowed.
+        y : dask array or series
+            Labels; whatever is not the positive label counts as negative.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        if y is None:
+            raise ValueError("AUC needs labels; pass y.")
+        parts = parts_of(X, y)
+        engine = self._engine()
+        model = clone(self.estimator)
+        self.model_: PrivateAUCClassifier = train_private_auc(
+            lambda statistic: engine.run(parts, statistic),
+            model,
+            trust=self.trust,
+            key_file=self.key_file,
+            feature_names=parts.feature_names,
+            progress=self.progress,
+        )
+        return self
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What is promised, and who was trusted."""
+        certificate: Certificate = self._model().certificate_
+        return certificate

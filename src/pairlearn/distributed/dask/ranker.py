@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranking within queries on a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from pairlearn.distributed.dask.estimator import ClusterEstimator
+from pairlearn.distributed.dask.parts import as_column, parts_of, require_dask
+from pairlearn.distributed.dask.predictions import mapped
+from pairlearn.distributed.ranking import train_ranker
+from pairlearn.estimators.ranking.ranker import PairwiseRanker
+from pairlearn.losses import PairLoss
+from pairlearn.metrics.ranking import ndcg
+
+__all__ = ["DaskPairwiseRanker"]
+
+
+class DaskPairwiseRanker(ClusterEstimator):
+    """Linear ranker of graded examples in queries, on a cluster.
+
+    Gradients are exact: pairs are made within queries, and a query lies in one partition. Queries
+    that are split across partitions are refused.
+
+    Parameters
+    ----------
+    loss : str or PairLoss, default="squared_hinge"
+        A convex loss of opposite pairs with an array form.
+    ridge : float, default=1e-4
+        The weight of the squared norm of the coefficients, for features of mean variance 1.
+    weight_by_grade, k, gain, scaling : see `PairwiseRanker`
+        As of `PairwiseRanker`.
+    tolerance : float, default=1e-6
+        Stop when an iteration lowers the objective by less than this share of it.
+    max_passes : int, default=100
+        Most iterations.
+    client, worker_timeout, progress : see `DaskAUCClassifier`
+        The cluster, how long to wait for it, and who is told.
+
+    Attributes
+    ----------
+    model_ : PairwiseRanker
+        The fitted ranker, an ordinary one.
+
+    Examples
+    --------
+    >>> ranker = DaskPairwiseRanker().fit(X, y, qid=qid)  # doctest: +SKIP
+    >>> ranker.score(X, y, qid)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        loss: str | PairLoss = "squared_hinge",
+        *,
+        ridge: float = 1e-4,
+        weight_by_grade: bool = False,
+        k: int | None = 10,
+        gain: str = "exponential",
+        scaling: str | None = "auto",
+        tolerance: float = 1e-6,
+        max_passes: int = 100,
+        client: Any = None,
+        worker_timeout: float = 60.0,
+        progress: Callable[[int, str], None] | None = None,
+    ) -> None:
+        self.loss = loss
+        self.ridge = ridge
+        self.weight_by_grade = weight_by_grade
+        self.k = k
+        self.gain = gain
+        self.scaling = scaling
+        self.tolerance = tolerance
+        self.max_passes = max_passes
+        self.client = client
+        self.worker_timeout = worker_timeout
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
+        """Train on collections.
+
+        Parameters
+        ----------
+        X : dask array of shape (n, d) or dask data frame
+            Examples.
+        y : dask array or series
+            Grades.
+        qid : dask array or series
+            The query of each example; all of a query in one partition.
+        sample_weight : dask array or series, optional
+            A pair weighs the product of the weights of its examples.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        if y is None or qid is None:
+            raise ValueError(
+                "Ranking on a cluster needs grades and queries; pass y and qid. Without queries "
+                "all pairs of a real target would have to meet: use PairwiseRanker on a sample."
+            )
+        parts = parts_of(X, y, qid=qid, sample_weight=sample_weight)
+        engine = self._engine()
+        self.model_: PairwiseRanker = train_ranker(
+            lambda statistic: engine.run(parts, statistic),
+            loss=self.loss,
+            ridge=self.ridge,
+            weight_by_grade=self.weight_by_grade,
+            scaling=self.scaling,
+            tolerance=self.tolerance,
+            max_passes=self.max_passes,
+            k=self.k,
+            gain=self.gain,
+            feature_names=parts.feature_names,
+            progress=self.progress,
+        )
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return scores: a lazy array, or a series for a data frame."""
+        return mapped(self._model(), "predict", X, np.float64)
+
+    def score(self, X: Any, y: Any, qid: Any) -> float:
+        """Return the mean NDCG@k over the queries of all partitions.
+
+        Parameters
+        ----------
+        X, y, qid : dask collections
+            Examples, grades of at least 0, and queries, all of a query in one partition.
+
+        Returns
+        -------
+        float
+            The mean over the queries that have a document of positive gain.
+        """
+        parts = parts_of(X, y, qid=qid)
+        delayed = require_dask().delayed
+        model = delayed(self._model())
+        found = self._engine().compute(
+            [
+                delayed(_gains)(model, rows, grades, queries)
+                for rows, grades, queries in zip(
+                    parts.rows, parts.labels, parts.others["qid"], strict=True
+                )
+            ]
+        )
+        total, count = (sum(values) for values in zip(*found, strict=True))
+        if not count:
+            raise ValueError("No query has a document of positive gain; NDCG is not defined.")
+        return float(total / count)
+
+
+def _gains(model: PairwiseRanker, rows: Any, labels: Any, queries: Any) -> tuple[float, int]:
+    """Return the sum of NDCG over queries that have one, and their number."""
+    grades, qid = as_column(labels), as_column(queries)
+    good = np.unique(qid[grades > 0])
+    if not len(good):
+        return 0.0, 0
+    return ndcg(grades, model.predict(rows), qid=qid, k=model.k, gain=model.gain) * len(good), len(
+        good
+    )

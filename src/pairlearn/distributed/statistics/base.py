@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Statistics that merge: what many machines need to know of the examples, three verbs each.
+
+A state is a dict of arrays, so that any engine can measure, pickle and move it; the state of no
+examples is the empty dict. `merge` is associative and commutative up to rounding, so that a
+partition of the rows gives what one pass over all of them gives. For the same bits every time, the
+states are merged in a fixed order (`Statistic.merge_all`, or a tree of one's own that does not
+depend on who answered first).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.distributed.statistics.chunk import ScaledTable, same_width, table_of
+from pairlearn.estimators.shared.scaling import Scaling
+from pairlearn.solvers.rows import as_rows
+
+__all__ = ["Scaled", "State", "Statistic", "Together"]
+
+State = dict[str, NDArray[Any]]
+
+
+class Statistic(ABC):
+    """What is asked of the examples; it travels to them, its states travel back.
+
+    A statistic of your own has three verbs, `partial_state`, `combine` and `finish`.
+
+    Examples
+    --------
+    >>> class Count(Statistic):
+    ...     def partial_state(self, X, y=None, sample_weight=None):
+    ...         return {"n": np.array(len(X))}
+    ...     def combine(self, a, b):
+    ...         return {"n": a["n"] + b["n"]}
+    ...     def finish(self, state):
+    ...         return int(self.needs(state)["n"])
+    >>> count = Count()
+    >>> count.finish(count.merge_all(count.partial_state(np.eye(n)) for n in (2, 3, 4)))
+    9
+    """
+
+    @abstractmethod
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the state of one chunk of examples, empty if none of them has a weight."""
+
+    @abstractmethod
+    def combine(self, a: State, b: State) -> State:
+        """Return the state of both of two states that are not empty."""
+
+    @abstractmethod
+    def finish(self, state: State) -> Any:
+        """Return what the state of all examples says."""
+
+    def of_part(self, part: int) -> Statistic:
+        """Return the statistic for the partition of this number; most do not care which it is."""
+        return self
+
+    def merge(self, a: State, b: State) -> State:
+        """Return the state of the examples of both; an empty state changes nothing."""
+        if not a or not b:
+            return a or b
+        return self.combine(a, b)
+
+    def merge_all(self, states: Iterable[State]) -> State:
+        """Return the state of all, neighbours first: the order is that of the states."""
+        level = list(states)
+        while len(level) > 1:
+            paired = [self.merge(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+            level = paired + level[2 * len(paired) :]
+        return level[0] if level else {}
+
+    def needs(self, state: State) -> State:
+        """Return the state itself; refuse that of no examples."""
+        if not state:
+            raise ValueError(
+                f"{type(self).__name__} has seen no example: all partitions are empty, or all "
+                "weights are zero."
+            )
+        return state
+
+
+class Together(Statistic):
+    """Several statistics of the same examples in one pass.
+
+    Parameters
+    ----------
+    statistics : mapping of str to Statistic
+        By name.
+
+    Examples
+    --------
+    >>> from pairlearn.distributed import FeatureScales, LabelMoments
+    >>> both = Together({"scales": FeatureScales(), "moments": LabelMoments()})
+    >>> state = both.partial_state(np.array([[0.0], [2.0]]), [0, 1])
+    >>> both.finish(state)["moments"].counts
+    array([1., 1.])
+    """
+
+    def __init__(self, statistics: Mapping[str, Statistic]) -> None:
+        self.statistics = dict(statistics)
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the states of all, each array under the name of its statistic."""
+        return self._joined(
+            {name: one.partial_state(X, y, sample_weight) for name, one in self.statistics.items()}
+        )
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge each."""
+        ours, theirs = self._parts(a), self._parts(b)
+        return self._joined(
+            {name: one.merge(ours[name], theirs[name]) for name, one in self.statistics.items()}
+        )
+
+    def of_part(self, part: int) -> Together:
+        """Return the statistics for a partition."""
+        return Together({name: one.of_part(part) for name, one in self.statistics.items()})
+
+    def finish(self, state: State) -> dict[str, Any]:
+        """Finish each."""
+        parts = self._parts(state)
+        return {name: one.finish(parts[name]) for name, one in self.statistics.items()}
+
+    def _parts(self, state: State) -> dict[str, State]:
+        parts: dict[str, State] = {name: {} for name in self.statistics}
+        for key, value in state.items():
+            name, _, field = key.partition("/")
+            parts[name][field] = value
+        return parts
+
+    def _joined(self, parts: Mapping[str, State]) -> State:
+        return {
+            f"{name}/{field}": value
+            for name, part in parts.items()
+            for field, value in part.items()
+        }
+
+
+class Scaled(Statistic):
+    """A statistic of rows that are scaled first.
+
+    Parameters
+    ----------
+    statistic : Statistic
+        What is asked of the scaled rows.
+    scaling : Scaling
+        Centres and scales, the same for all partitions.
+
+    Examples
+    --------
+    >>> from pairlearn.distributed import FeatureScales
+    >>> half = Scaling(np.ones(1), np.zeros(1), np.array([0.5]))
+    >>> float(Scaled(FeatureScales(), half).partial_state(np.array([[4.0]]))["high"][0])
+    2.0
+    """
+
+    def __init__(self, statistic: Statistic, scaling: Scaling) -> None:
+        self.statistic, self.scaling = statistic, scaling
+
+    def of_part(self, part: int) -> Scaled:
+        """Return the statistic for a partition."""
+        return Scaled(self.statistic.of_part(part), self.scaling)
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the state of one chunk, scaled."""
+        if not X.shape[0]:
+            return {}
+        table = table_of(X)
+        same_width(table.shape[1], len(self.scaling.factor))
+        if isinstance(table, np.ndarray):
+            scaled: Any = ScaledTable(table, self.scaling)
+        else:
+            scaled = self.scaling.apply(as_rows(table))
+        return self.statistic.partial_state(scaled, y, sample_weight)
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge."""
+        return self.statistic.combine(a, b)
+
+    def finish(self, state: State) -> Any:
+        """Finish."""
+        return self.statistic.finish(state)

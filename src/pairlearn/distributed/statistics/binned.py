@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""The pair risk and its gradient at a given w, from bins of the scores of each class.
+
+Pairs of examples of two partitions never meet, but given w a pair matters through its score only.
+So a partition says, for each class and bin of scores that is not empty, how many examples there are
+and what their mean row is: at most 2 B (d + 6) numbers. All pairs of these representatives give
+
+    F_B(w) = sum_ab p_a q_b l(s_a - s_b)   and   sum_ab p_a q_b l'(s_a - s_b)(x_a - x_b),
+
+with p and q the shares of the bins, x_a mean rows and s_a = <w, x_a>. For a convex l, F_B is at
+most the risk F (Jensen), and F exceeds it by at most
+
+    sum_ab p_a q_b min( L/2 (v_a + v_b),  chord_ab - l(s_a - s_b) ),
+
+where L bounds l'', v are the variances of the scores inside a bin, and the chord joins the values
+of l at the ends of what the difference of two scores of these bins can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pairlearn.distributed.statistics.base import State, Statistic
+from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
+from pairlearn.losses import PairLoss
+from pairlearn.solvers.exact.batch import pair_mean
+from pairlearn.solvers.rows import CsrRows
+from pairlearn.typing import Mask, Places, Vector
+
+__all__ = ["BinnedPairs", "BinnedScores", "ScoreBins", "SlopeSums"]
+
+#: Numbers of the rows that are summed by bin at once, about.
+_NUMBERS = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreBins:
+    """Scores of each class (negatives first) by bin: weights, means, variances and extremes."""
+
+    weight: Vector
+    mean: Vector
+    variance: Vector
+    low: Vector
+    high: Vector
+
+    def both_classes(self) -> None:
+        """Refuse scores of one class."""
+        if not (self.weight.sum(axis=1) > 0.0).all():
+            raise ValueError(
+                "Pairs need examples of both classes in all partitions together, got weights "
+                f"{self.weight.sum(axis=1).tolist()}."
+            )
+
+    def coarser(self, factor: int) -> ScoreBins:
+        """Return bins of so many neighbours each."""
+        weight, mean, variance = (
+            _grouped(values, factor, 0.0) for values in (self.weight, self.mean, self.variance)
+        )
+        total = weight.sum(axis=2)
+        share = weight / np.where(total > 0, total, 1.0)[..., None]
+        middle = (share * mean).sum(axis=2)
+        spread = (share * (variance + (mean - middle[..., None]) ** 2)).sum(axis=2)
+        low = _grouped(self.low, factor, np.inf).min(axis=2)
+        return ScoreBins(
+            total, middle, spread, low, _grouped(self.high, factor, -np.inf).max(axis=2)
+        )
+
+    def points(self) -> tuple[Vector, Mask, Vector]:
+        """Return score, class (whether positive) and weight of each bin that is not empty."""
+        kind, place = np.nonzero(self.weight)
+        return self.mean[kind, place], kind == 1, self.weight[kind, place]
+
+    def risk(self, loss: PairLoss) -> tuple[float, Vector]:
+        """Return the mean loss of representatives over opposite pairs, and its slopes by bin."""
+        self.both_classes()
+        scores, positive, weight = self.points()
+        value, slopes = pair_mean(loss, positive, weight)(scores)
+        by_bin = np.zeros(self.weight.shape)
+        by_bin[np.nonzero(self.weight)] = slopes
+        return value, by_bin
+
+    def excess(self, loss: PairLoss) -> float:
+        """Return by how much the mean loss over all pairs can exceed that of representatives.
+
+        It cannot be less, for a convex loss.
+
+        Parameters
+        ----------
+        loss : PairLoss
+            A convex one.
+
+        Returns
+        -------
+        float
+            At least 0.
+        """
+        if not loss.convex:
+            raise ValueError(f"A bound on the binning needs a convex loss, got {loss!r}.")
+        negative, positive = (np.flatnonzero(row) for row in self.weight)
+        a, b = (1, positive), (0, negative)
+        share = [self.weight[side] / self.weight[side].sum() for side in (a, b)]
+        middle = self.mean[a][:, None] - self.mean[b]
+        low = self.low[a][:, None] - self.high[b]
+        high = self.high[a][:, None] - self.low[b]
+        value = _values(loss, middle)
+        width = np.maximum(high - low, np.finfo(float).tiny)
+        part = np.clip((middle - low) / width, 0.0, 1.0)
+        bound = np.maximum(
+            (1.0 - part) * _values(loss, low) + part * _values(loss, high) - value, 0
+        )
+        curvature = loss.curvature_bound(float(max(-low.min(), high.max(), 0.0)))
+        if np.isfinite(curvature):
+            variance = self.variance[a][:, None] + self.variance[b]
+            bound = np.minimum(bound, 0.5 * curvature * variance)
+        return float(share[0] @ bound @ share[1])
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedPairs:
+    """Score bins with the mean row of each."""
+
+    bins: ScoreBins
+    rows: Vector
+
+    def risk(self, loss: PairLoss) -> tuple[float, Vector]:
+        """Return the mean loss over opposite pairs and its gradient in w."""
+        value, slopes = self.bins.risk(loss)
+        return value, np.tensordot(slopes, self.rows, axes=2)
+
+
+class ByBin(Statistic):
+    """Scores by class and bin; rows too, if asked for."""
+
+    with_rows = False
+
+    def __init__(self, w: Vector, edges: Vector, classes: Any) -> None:
+        self.w = np.asarray(w, dtype=np.float64)
+        self.edges = np.asarray(edges, dtype=np.float64)
+        if (np.diff(self.edges) < 0).any():
+            raise ValueError("edges of bins must increase; see score_edges.")
+        self.classes = np.asarray(classes)
+        if len(self.classes) != 2:
+            raise ValueError(f"classes must be (negative, positive), got {classes!r}.")
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the bins of one chunk."""
+        chunk = as_chunk(X, y, sample_weight)
+        if chunk is None:
+            return {}
+        weight, n = chunk.weight, 2 * (len(self.edges) + 1)
+        scores, cell = np.empty(len(weight)), np.empty(len(weight), dtype=np.intp)
+        sums = np.zeros((n, chunk.shape[1])) if self.with_rows else None
+        for now, block, found, places in self.scored(chunk):
+            scores[now], cell[now] = found, places
+            if sums is not None:
+                sums += _sums_by_cell(block, places, weight[now], n)
+        # NumPy sorts short numbers by their digits.
+        order = np.argsort(cell.astype(np.uint16) if n <= 1 << 16 else cell, kind="stable")
+        cell, scores, weight = cell[order], scores[order], weight[order]
+        starts = np.flatnonzero(np.diff(cell, prepend=-1))
+        filled, sizes = cell[starts], np.diff(starts, append=len(cell))
+        total = np.add.reduceat(weight, starts)
+        # About the first score of a bin: sums of squares of large scores would cancel.
+        excess = scores - np.repeat(scores[starts], sizes)
+        offset = np.add.reduceat(weight * excess, starts) / total
+        excess -= np.repeat(offset, sizes)
+        state: State = {
+            "cells": filled,
+            "weight": total,
+            "mean": scores[starts] + offset,
+            "squares": np.add.reduceat(weight * excess**2, starts),
+            "low": np.minimum.reduceat(scores, starts),
+            "high": np.maximum.reduceat(scores, starts),
+            "n_examples": np.bincount(filled // (n // 2), sizes, minlength=2).astype(np.int64),
+        }
+        if sums is not None:
+            state["rows"] = sums[filled]
+        return state
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge bin by bin."""
+        filled = np.zeros(2 * (len(self.edges) + 1), dtype=bool)
+        filled[a["cells"]] = filled[b["cells"]] = True
+        cells = np.flatnonzero(filled)
+        n_examples = a["n_examples"] + b["n_examples"]
+        a, b = _placed(a, cells), _placed(b, cells)
+        total = a["weight"] + b["weight"]
+        # An empty bin has no mean of its own.
+        start = np.where(a["weight"] > 0, a["mean"], b["mean"])
+        gap = np.where((a["weight"] > 0) & (b["weight"] > 0), b["mean"] - a["mean"], 0.0)
+        merged = {
+            "cells": cells,
+            "weight": total,
+            "mean": start + b["weight"] / total * gap,
+            "squares": a["squares"] + b["squares"] + a["weight"] * b["weight"] / total * gap**2,
+            "low": np.minimum(a["low"], b["low"]),
+            "high": np.maximum(a["high"], b["high"]),
+            "n_examples": n_examples,
+        }
+        if self.with_rows:
+            merged["rows"] = a["rows"] + b["rows"]
+        return merged
+
+    def all_bins(self, state: State) -> State:
+        """Return the arrays of a state by class and bin, those of empty bins too."""
+        n_bins = len(self.edges) + 1
+        every = _placed(self.needs(state), np.arange(2 * n_bins))
+        return {name: values.reshape(2, n_bins, -1) for name, values in every.items()}
+
+    def bins(self, state: State) -> ScoreBins:
+        """Return the bins of a state."""
+        every = {name: values[..., 0] for name, values in self.all_bins(state).items()}
+        safe = np.where(every["weight"] > 0, every["weight"], 1.0)
+        return ScoreBins(
+            every["weight"], every["mean"], every["squares"] / safe, every["low"], every["high"]
+        )
+
+    def scored(self, chunk: Chunk) -> Iterator[tuple[slice, Any, Vector, Places]]:
+        """Yield blocks of rows, their scores and their cells, bins of the negatives first."""
+        same_width(chunk.shape[1], len(self.w))
+        if chunk.labels is None:
+            raise ValueError("Scores by class need labels; pass y.")
+        positive = np.asarray(chunk.labels == self.classes[1])
+        unknown = ~positive & np.asarray(chunk.labels != self.classes[0])
+        if unknown.any():
+            raise ValueError(
+                f"y holds {chunk.labels[unknown][0]!r}, which is neither of "
+                f"{self.classes.tolist()}."
+            )
+        n_bins = len(self.edges) + 1
+        # Sums by cell are little beside so many rows; those of sparse rows are taken at once.
+        height = max(_NUMBERS // len(self.w), 4 * n_bins) if self.with_rows else None
+        if isinstance(chunk.table, CsrRows):
+            height = chunk.shape[0]
+        for now, block in chunk.blocks(height):
+            scores = np.asarray(block @ self.w, dtype=np.float64)
+            place = np.searchsorted(self.edges, scores, side="right")
+            yield now, block, scores, place + positive[now] * n_bins
+
+
+class BinnedScores(ByBin):
+    """Weights and mean rows by class and bin of the score: all that a pair gradient needs.
+
+    Parameters
+    ----------
+    w : array-like of shape (d,)
+        Coefficients.
+    edges : array-like of shape (n_bins - 1,)
+        Inner edges of the bins, see `score_edges`.
+    classes : sequence of two labels
+        The negative and the positive one.
+
+    Examples
+    --------
+    >>> from pairlearn import SquaredHinge
+    >>> statistic = BinnedScores([1.0], [0.5], (0, 1))
+    >>> state = statistic.partial_state(np.array([[0.0], [1.0]]), [0, 1])
+    >>> statistic.finish(state).risk(SquaredHinge(margin=2.0))
+    (1.0, array([-2.]))
+    """
+
+    with_rows = True
+
+    def finish(self, state: State) -> BinnedPairs:
+        """Return the representatives."""
+        bins = self.bins(state)
+        safe = np.where(bins.weight > 0, bins.weight, 1.0)
+        return BinnedPairs(bins, self.all_bins(state)["rows"] / safe[..., None])
+
+
+class SlopeSums(ByBin):
+    """The gradient of the pair risk once the slope of each bin is known, for many features.
+
+    A second pass in place of the mean rows of all bins: d numbers instead of 2 B d.
+
+    Parameters
+    ----------
+    w, edges, classes : see `BinnedScores`
+        As of `BinnedScores`.
+    slopes : ndarray of shape (2, n_bins)
+        What `ScoreBins.risk` returned.
+    weight : ndarray of shape (2, n_bins)
+        The weights of the bins of all examples.
+
+    Examples
+    --------
+    >>> from pairlearn import SquaredHinge
+    >>> X, y, asked = np.array([[0.0], [1.0]]), [0, 1], ([1.0], [0.5], (0, 1))
+    >>> one = BinnedScores(*asked)
+    >>> bins = one.finish(one.partial_state(X, y)).bins
+    >>> two = SlopeSums(*asked, bins.risk(SquaredHinge(margin=2.0))[1], bins.weight)
+    >>> two.finish(two.partial_state(X, y))
+    array([-2.])
+    """
+
+    def __init__(self, w: Vector, edges: Vector, classes: Any, slopes: Vector, weight: Vector):
+        super().__init__(w, edges, classes)
+        self.shares = (slopes / np.where(weight > 0, weight, 1.0)).ravel()
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the sum over one chunk."""
+        chunk = as_chunk(X, y, sample_weight)
+        if chunk is None:
+            return {}
+        gradient = np.zeros(chunk.shape[1])
+        for now, block, _, cell in self.scored(chunk):
+            gradient += (chunk.weight[now] * self.shares[cell]) @ block
+        return {"gradient": gradient}
+
+    def combine(self, a: State, b: State) -> State:
+        """Add."""
+        return {"gradient": a["gradient"] + b["gradient"]}
+
+    def finish(self, state: State) -> Vector:
+        """Return the gradient in w."""
+        return self.needs(state)["gradient"]
+
+
+def _placed(state: State, cells: Places) -> State:
+    """Return the arrays of a state for these cells, of which it need not fill all."""
+    place = np.searchsorted(cells, state["cells"])
+    placed = {}
+    for name, values in state.items():
+        if name not in ("cells", "n_examples"):
+            empty = {"low": np.inf, "high": -np.inf}.get(name, 0.0)
+            placed[name] = np.full((len(cells), *values.shape[1:]), empty)
+            placed[name][place] = values
+    return placed
+
+
+def _sums_by_cell(rows: Any, cell: Places, weight: Vector, n: int) -> Vector:
+    """Return the weighted sums of rows by cell."""
+    import scipy.sparse
+
+    # A product with the indicators of the cells: neither dense nor sparse rows are copied.
+    m = len(cell)
+    indicator = scipy.sparse.csc_array((weight, cell, np.arange(m + 1)), shape=(n, m))
+    if isinstance(rows, np.ndarray):
+        return np.asarray(indicator @ rows)
+    return np.asarray((indicator.tocsr() @ rows).toarray())
+
+
+def _grouped(values: Vector, factor: int, rest: float) -> Vector:
+    """Return bins in groups of neighbours; the last group is filled up."""
+    n_bins = values.shape[1]
+    missing = -n_bins % factor
+    full = np.pad(values, ((0, 0), (0, missing)), constant_values=rest)
+    return np.asarray(full.reshape(2, -1, factor))
+
+
+def _values(loss: PairLoss, margins: Vector) -> Vector:
+    if loss.has_array_form:
+        return np.asarray(loss.values(margins))
+    flat = margins.ravel()
+    up = np.ones(len(flat))
+    return np.asarray(loss.value.many(flat, up, -up, loss.parameter)).reshape(margins.shape)

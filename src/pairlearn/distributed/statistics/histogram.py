@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""AUC, ROC curve and calibration from a histogram of scores, with a bound on the error.
+
+A pair in two bins is ordered for certain. A pair in one bin is, too, unless the ranges of the two
+classes inside it overlap; such a pair counts one half, give or take one half. The mean of the AUCs
+of partitions is no estimate: partitions may differ, and pairs across them are most pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.distributed.statistics.base import State
+from pairlearn.distributed.statistics.binned import ByBin, ScoreBins
+from pairlearn.typing import Vector
+
+__all__ = ["HistogramAUC", "ScoreHistogram"]
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramAUC:
+    """What the histogram says of the scores."""
+
+    #: The AUC, at most `half_width` from the exact one.
+    auc: float
+    half_width: float
+    bins: ScoreBins
+    #: Inner edges.
+    edges: Vector
+    n_examples: NDArray[np.int64]
+
+    def roc(self) -> tuple[Vector, Vector, Vector]:
+        """Return false and true positive rates, exact, and the thresholds they belong to.
+
+        An example is called positive from the threshold on.
+
+        Returns
+        -------
+        tuple of three ndarrays
+            False positive rates, true positive rates and thresholds, the highest one first.
+        """
+        rates = self.bins.weight / self.bins.weight.sum(axis=1, keepdims=True)
+        below = np.cumsum(rates[:, :-1], axis=1)
+        above = np.concatenate([np.zeros((2, 1)), 1.0 - below[:, ::-1], np.ones((2, 1))], axis=1)
+        thresholds = np.concatenate([[np.inf], self.edges[::-1], [-np.inf]])
+        return above[0], above[1], thresholds
+
+    def calibration(self) -> tuple[Vector, Vector, Vector]:
+        """Return mean score, share of positives and weight of each bin that is not empty."""
+        total = self.bins.weight.sum(axis=0)
+        kept = total > 0
+        weight, mean = self.bins.weight[:, kept], self.bins.mean[:, kept]
+        return (weight * mean).sum(axis=0) / total[kept], weight[1] / total[kept], total[kept]
+
+
+class ScoreHistogram(ByBin):
+    """Scores by class and bin: AUC with a certified half-width, ROC curve, calibration.
+
+    Parameters
+    ----------
+    w : array-like of shape (d,)
+        Coefficients; for scores that are there already, ``[1.0]`` and X of one column.
+    edges : array-like of shape (n_bins - 1,)
+        Inner edges of the bins, see `score_edges`.
+    classes : sequence of two labels
+        The negative and the positive one.
+
+    Examples
+    --------
+    >>> statistic = ScoreHistogram([1.0], [0.5], ("no", "yes"))
+    >>> X, y = np.array([[0.1], [0.4], [0.4], [0.8]]), np.array(["no", "no", "yes", "yes"])
+    >>> found = statistic.finish(statistic.partial_state(X, y))
+    >>> found.auc, round(found.half_width, 12)
+    (0.75, 0.25)
+    """
+
+    def finish(self, state: State) -> HistogramAUC:
+        """Return AUC, curve and calibration."""
+        bins = self.bins(state)
+        bins.both_classes()
+        negative, positive = bins.weight / bins.weight.sum(axis=1, keepdims=True)
+        below = np.cumsum(negative) - negative
+        low, high = bins.low, bins.high
+        both = (negative > 0) & (positive > 0)
+        wins, loses = both & (low[1] > high[0]), both & (high[1] < low[0])
+        tied = both & (low[0] == high[1]) & (low[1] == high[0]) & (low[0] == low[1])
+        share = positive * negative
+        unknown = float(share[both & ~wins & ~loses & ~tied].sum())
+        auc = float(positive @ below) + float(share[wins].sum()) + 0.5 * float(share[tied].sum())
+        # Sums over the bins are rounded.
+        doubt = 0.5 * unknown + len(share) * float(np.finfo(float).eps)
+        return HistogramAUC(auc + 0.5 * unknown, doubt, bins, self.edges, state["n_examples"])

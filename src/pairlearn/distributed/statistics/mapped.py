@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Statistics of rows that a feature map has mapped: curves of features on many machines.
+
+Rows are mapped a block at a time where they are, so that mapped rows neither travel nor take more
+memory than a block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.distributed.statistics.base import State, Statistic
+from pairlearn.distributed.statistics.chunk import as_chunk, same_width
+from pairlearn.features import FeatureMap
+from pairlearn.solvers.closed_form.mapped_moments import BLOCK, MappedMoments, block_of
+from pairlearn.solvers.rows import as_rows
+
+__all__ = ["Mapped", "MappedLabelMoments"]
+
+#: Statistics of so many numbers are refused: they travel between machines.
+_MOST_NUMBERS = 2e8
+
+
+class Mapped(Statistic):
+    """A statistic of rows that are mapped first.
+
+    Parameters
+    ----------
+    statistic : Statistic
+        What is asked of the mapped rows.
+    features : FeatureMap
+        A fitted map, the same for all partitions.
+
+    Examples
+    --------
+    >>> from pairlearn.distributed import FeatureScales
+    >>> from pairlearn.features import Hats
+    >>> X = np.arange(6.0)[:, None]
+    >>> statistic = Mapped(FeatureScales(), Hats(n_knots=2).fit(X))
+    >>> statistic.finish(statistic.partial_state(X)).columns.high
+    array([1.])
+    """
+
+    def __init__(self, statistic: Statistic, features: FeatureMap) -> None:
+        self.statistic, self.features = statistic, features
+
+    def of_part(self, part: int) -> Mapped:
+        """Return the statistic for a partition."""
+        return Mapped(self.statistic.of_part(part), self.features)
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the state of one chunk, mapped block by block."""
+        if not X.shape[0]:
+            return {}
+        rows = as_rows(X)
+        same_width(rows.shape[1], int(self.features.n_inputs or 0))
+        states = []
+        for start in range(0, rows.shape[0], BLOCK):
+            now = slice(start, min(start + BLOCK, rows.shape[0]))
+            block = self.features.transform(block_of(rows, now.start, now.stop))
+            columns = (None if one is None else np.asarray(one)[now] for one in (y, sample_weight))
+            states.append(self.statistic.partial_state(block, *columns))
+        return self.statistic.merge_all(states)
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge."""
+        return self.statistic.combine(a, b)
+
+    def finish(self, state: State) -> Any:
+        """Finish."""
+        return self.statistic.finish(state)
+
+
+class MappedLabelMoments(Statistic):
+    """Moments of both classes of mapped rows: the square loss on curves of features, exactly.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        A fitted map, the same for all partitions.
+    classes : sequence of two labels
+        The negative and the positive one.
+
+    Examples
+    --------
+    >>> from pairlearn.features import Hats
+    >>> X, y = np.arange(8.0)[:, None], np.array([0, 0, 1, 1, 1, 1, 0, 0])
+    >>> statistic = MappedLabelMoments(Hats(n_knots=8).fit(X), (0, 1))
+    >>> states = statistic.partial_state(X[:5], y[:5]), statistic.partial_state(X[5:], y[5:])
+    >>> statistic.finish(statistic.merge(*states)).n_examples
+    8.0
+    """
+
+    def __init__(self, features: FeatureMap, classes: Any) -> None:
+        m = int(features.n_outputs)
+        if 2 * m * m > _MOST_NUMBERS:
+            raise ValueError(
+                f"Moments of {m} mapped features have {2 * m * m:.3g} numbers, more than machines "
+                "should exchange; use a map with fewer features."
+            )
+        self.features, self.classes = features, np.asarray(classes)
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the moments of one chunk."""
+        chunk = as_chunk(X, y, sample_weight)
+        if chunk is None:
+            return {}
+        if chunk.labels is None:
+            raise ValueError("Moments of classes need labels; pass y.")
+        same_width(chunk.shape[1], int(self.features.n_inputs or 0))
+        signs = np.where(chunk.labels == self.classes[1], 1.0, -1.0)
+        moments = MappedMoments(self.features)
+        return _state(moments.add(chunk.rows, signs, example_weight=chunk.weight))
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge class by class."""
+        return _state(self._moments(a).merge(self._moments(b)))
+
+    def finish(self, state: State) -> MappedMoments:
+        """Return the moments."""
+        return self._moments(self.needs(state))
+
+    def _moments(self, state: State) -> MappedMoments:
+        return MappedMoments.from_state(state, self.features)
+
+
+def _state(moments: MappedMoments) -> dict[str, NDArray[Any]]:
+    """Return the arrays of moments, without the map that all partitions know."""
+    state = moments.state()
+    del state["features"]
+    return state

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""How far a fitted classifier can be trusted: intervals by resampling the examples.
+
+Each replicate draws the examples of each class with replacement and trains on them as the fit to
+all examples did: same scales, step size and radius (or ridge), a sample path of its own. So the
+spread of the replicates holds the chance of the sample and the chance of the path.
+
+- Coefficients: the fit plus and minus normal quantiles of the standard deviation of the replicates.
+  The error of the fit is the chance of the sample and of one path, and so is the spread of the
+  replicates. Percentiles would count what replicates have in common, the bias that comes from few
+  examples, twice; reflected ones the chance of the path of the fit.
+- AUC: every example is scored by the replicates that did not draw it, about 37 % of them, and the
+  AUC of these *out-of-bag* scores has DeLong's interval. It is the AUC on new examples; no example
+  is judged by a model that has seen it, and all of them judge.
+- Differences: of two AUCs by the paired test on out-of-bag scores of the same examples; of
+  coefficients, or any sum of them with weights, like coefficients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.averaging import Averaging
+from pairlearn.domains import ball_or_whole
+from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.auc.exact import fit_exact
+from pairlearn.estimators.auc.objectives import as_objective
+from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule
+from pairlearn.estimators.shared.choice import two_classes
+from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.features import Identity
+from pairlearn.gpu.device import check_device, find_device
+from pairlearn.losses import PairLoss
+from pairlearn.metrics import AUCComparison, AUCInterval, Interval, compare_auc, roc_auc_interval
+from pairlearn.pairings import Pairing
+from pairlearn.problem import Problem
+from pairlearn.schedules import Schedule
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.rows import DenseRows, as_rows
+from pairlearn.typing import Vector
+from pairlearn.validation import check_count, check_fraction, check_generator, check_vector
+
+__all__ = ["Bootstrap", "bootstrap"]
+
+Generators = list[np.random.Generator]
+
+#: Paths that a device holds at once, and scores that are held at once.
+_PATHS, _SCORES = 128, 20_000_000
+#: A standard deviation of fewer replicates says little.
+_FEWEST = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """What `bootstrap` found.
+
+    Parameters
+    ----------
+    estimator : AUCClassifier
+        The fit to all examples.
+    coef : ndarray of shape (n_features,)
+        Its coefficients.
+    coefs : ndarray of shape (n, n_features)
+        Those of the replicates.
+    low, high : ndarray of shape (n_features,)
+        The interval of each coefficient.
+    auc : AUCInterval
+        AUC on new examples, by out-of-bag scores.
+    scores : ndarray of shape (n_samples,)
+        The out-of-bag score of each example.
+    y : ndarray of shape (n_samples,)
+        Labels -1 and +1.
+    confidence : float
+        The level of all intervals.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = X[:, 0] + rng.normal(size=200) > 0
+    >>> found = bootstrap(AUCClassifier(ridge=0.01, random_state=0), X, y, n=50, random_state=0)
+    >>> found.contrast([1.0, -1.0]).low > 0.0
+    True
+    """
+
+    estimator: AUCClassifier
+    coef: Vector
+    coefs: Vector
+    low: Vector
+    high: Vector
+    auc: AUCInterval
+    scores: Vector
+    y: Vector
+    confidence: float
+
+    def contrast(self, weights: ArrayLike) -> Interval:
+        """Return the interval of a weighted sum of coefficients, such as a difference of two.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n_features,)
+            Such as (1, -1, 0, 0) for the first coefficient less the second.
+
+        Returns
+        -------
+        Interval
+            The sum at the fit, its interval, and the standard deviation of the replicates.
+        """
+        along = check_vector("weights", weights, len(self.coef))
+        value, spread = float(self.coef @ along), float((self.coefs @ along).std(ddof=1))
+        half = _quantile(self.confidence) * spread
+        return Interval(value, value - half, value + half, spread, self.confidence)
+
+    def compare(self, other: Bootstrap) -> AUCComparison:
+        """Compare the AUC with that of another estimator on the same examples.
+
+        Parameters
+        ----------
+        other : Bootstrap
+            Of the same rows in the same order.
+
+        Returns
+        -------
+        AUCComparison
+            The difference of the AUCs of out-of-bag scores, its interval and a p-value.
+        """
+        if not np.array_equal(self.y, other.y):
+            raise ValueError(
+                "the two were not made from the same examples in the same order: their labels "
+                "differ; call bootstrap with the same X and y."
+            )
+        return compare_auc(self.y, self.scores, other.scores, confidence=self.confidence)
+
+
+def bootstrap(
+    estimator: AUCClassifier,
+    X: Any,
+    y: ArrayLike,
+    *,
+    n: int = 1000,
+    confidence: float = 0.95,
+    device: str = "cpu",
+    random_state: Any = None,
+) -> Bootstrap:
+    """Fit a classifier, and find intervals for its coefficients and its AUC.
+
+    Parameters
+    ----------
+    estimator : AUCClassifier
+        A classifier with a linear score; it is cloned, not changed.
+    X : array-like of shape (n_samples, n_features)
+        Examples, dense.
+    y : array-like of shape (n_samples,)
+        Two kinds of labels, at least two examples of each.
+    n : int, default=1000
+        The number of replicates, at least 20.
+    confidence : float, default=0.95
+        The level of the intervals.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        Where the replicates of stochastic gradient descent are trained: "cuda" trains all of them
+        at once, in float32, on the paths of the CPU; see `Sweep`. The exact solver has no device.
+    random_state : int, Generator or None, default=None
+        Source of the resamples and of their paths.
+
+    Returns
+    -------
+    Bootstrap
+        Replicates and intervals.
+
+    Notes
+    -----
+    Step size, radius or ridge are chosen once, on all examples: intervals do not hold the chance of
+    that choice, nor the bias of a descent that was stopped early. Classes are resampled each on its
+    own, so that their sizes stay.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = X[:, 0] + rng.normal(size=300) > 0
+    >>> found = bootstrap(AUCClassifier(ridge=0.01, random_state=0), X, y, n=100, random_state=0)
+    >>> bool(found.low[0] > 0.0), bool(found.low[1] < 0.0 < found.high[1])
+    (True, True)
+    >>> found.auc.low < 0.85 < found.auc.high
+    True
+    """
+    from sklearn.base import clone
+
+    if not isinstance(estimator, AUCClassifier):
+        raise TypeError(f"bootstrap takes an AUCClassifier, got {estimator!r}.")
+    check_device(device)
+    check_fraction("confidence", confidence)
+    check_count("n", n, minimum=_FEWEST)
+    if hasattr(X, "tocsr"):
+        raise ValueError("bootstrap takes dense rows; pass X.toarray().")
+    two_classes(np.asarray(y))
+    fitted = clone(estimator).fit(X, y)
+    if not isinstance(fitted.features_, Identity) or fitted.solver_ == "moments":
+        raise ValueError(
+            f"bootstrap takes a linear score by solver sgd or exact; the fit has "
+            f"{fitted.features_!r} by {fitted.solver_}. Map the rows first, or use "
+            'features="linear".'
+        )
+    signs = np.where(np.asarray(y) == fitted.classes_[1], 1.0, -1.0)
+    bare = None if fitted.step_size == "theory" else fitted.scaling
+    given = as_rows(np.asarray(X, dtype=fitted.dtype))
+    scaling, rows = scaled_rows(bare, given)
+    assert isinstance(rows, DenseRows)
+    generators = check_generator(random_state).spawn(n)
+    drawn = [_resample(signs, generator) for generator in generators]
+    task = _Task(fitted, DenseRows(rows.X), signs)
+    W = task.train(drawn, generators, device)
+    scores = _out_of_bag(rows.X, W, drawn)
+    coefs = W if scaling is None else scaling.to_user(W)
+    coef = fitted.coef_[0].copy()
+    half = _quantile(confidence) * coefs.std(axis=0, ddof=1)
+    return Bootstrap(
+        estimator=fitted,
+        coef=coef,
+        coefs=coefs,
+        low=coef - half,
+        high=coef + half,
+        auc=roc_auc_interval(signs, scores, confidence=confidence),
+        scores=scores,
+        y=signs,
+        confidence=confidence,
+    )
+
+
+def _quantile(confidence: float) -> float:
+    return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+
+
+def _resample(y: Vector, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return as many examples of each class as there are, with replacement."""
+    classes = (np.flatnonzero(y > 0), np.flatnonzero(y < 0))
+    if min(map(len, classes)) < 2:
+        raise ValueError(
+            f"the classes have {len(classes[0])} and {len(classes[1])} examples; resampling needs "
+            "at least 2 of each."
+        )
+    return np.concatenate([rng.choice(members, len(members)) for members in classes])
+
+
+def _out_of_bag(X: NDArray[Any], W: Vector, drawn: list[NDArray[np.int64]]) -> Vector:
+    """Return the mean score of each example over the models whose resample left it out."""
+    n = len(X)
+    total, count = np.zeros(n), np.zeros(n)
+    step = max(1, _SCORES // n)
+    for begin in range(0, len(W), step):
+        part = slice(begin, begin + step)
+        left_out = np.ones((len(W[part]), n), dtype=bool)
+        for row, index in zip(left_out, drawn[part], strict=True):
+            row[index] = False
+        total += np.einsum("bn,bn->n", W[part] @ X.T, left_out)
+        count += left_out.sum(axis=0)
+    if not count.all():
+        raise ValueError(
+            f"{int(np.sum(count == 0))} examples were drawn by every resample, so that nobody can "
+            "score them; take more replicates."
+        )
+    return total / count
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What all replicates have in common."""
+
+    fitted: AUCClassifier
+    rows: DenseRows
+    y: Vector
+
+    @property
+    def _parts(self) -> tuple[Pairing, Schedule, Averaging, PairLoss, int]:
+        model = self.fitted
+        assert model.step_size_ is not None
+        schedule = as_schedule(model.schedule, default="constant").scaled(model.step_size_)
+        pairing = as_pairing(model.pairing, model.buffer_size)
+        return pairing, schedule, as_averaging(model.averaging), model.loss_, model.n_steps_
+
+    def train(self, drawn: list[NDArray[np.int64]], generators: Generators, device: str) -> Vector:
+        """Return the coefficients of all replicates, for scaled rows."""
+        if self.fitted.solver_ == "exact":
+            if device == "cuda":
+                raise ValueError(
+                    "the fit is by the exact solver, which has no device; use "
+                    'AUCClassifier(solver="sgd"), or device="cpu".'
+                )
+            pairs = zip(drawn, generators, strict=True)
+            return np.array([self._exact(index, rng) for index, rng in pairs])
+        found = find_device(device)
+        if found is None:
+            pairs = zip(drawn, generators, strict=True)
+            return np.array([self._descend(index, rng) for index, rng in pairs])
+        batches = [slice(k, k + _PATHS) for k in range(0, len(drawn), _PATHS)]
+        parts = [self._descend_on(found, drawn[b], generators[b]) for b in batches]
+        return np.concatenate(parts)
+
+    def _exact(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
+        model = self.fitted
+        return fit_exact(
+            self.rows.take(index),
+            self.y[index],
+            loss=model.loss_,
+            ridge=model.ridge_,
+            weight=np.empty(0),
+            validation_fraction=model.validation_fraction,
+            n_jobs=None,
+            rng=rng,
+            objective=as_objective(
+                model.objective, max_fpr=model.max_fpr, min_tpr=model.min_tpr, power=model.power
+            ),
+            fisher=model.choice_.fisher,
+        ).w
+
+    def _descend(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
+        pairing, schedule, averaging, loss, n_steps = self._parts
+        assert self.fitted.radius_ is not None
+        solver = PairwiseSGD(pairing, schedule, ball_or_whole(self.fitted.radius_), averaging)
+        problem = Problem(LinearScore(), loss)
+        rows = self.rows.take(index)
+        return solver.solve(problem, rows, self.y[index], n_steps=n_steps, rng=rng).average
+
+    def _descend_on(
+        self, device: Any, drawn: list[NDArray[np.int64]], generators: Generators
+    ) -> Vector:
+        """Train many replicates at once; a path names the rows that its resample drew."""
+        from pairlearn.solvers.descent.sweep_gpu import sweep_resamples
+
+        pairing, schedule, averaging, loss, n_steps = self._parts
+        assert self.fitted.radius_ is not None
+        return sweep_resamples(
+            self.rows.X,
+            self.y,
+            drawn,
+            generators,
+            loss=loss,
+            pairing=pairing,
+            schedule=schedule,
+            averaging=averaging,
+            radius=self.fitted.radius_,
+            n_steps=n_steps,
+            device=device,
+        )

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What runs behind `AUCClassifier.partial_fit`: streams, and a step size found on the way."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pairlearn.averaging import Averaging
+from pairlearn.domains import ball_or_whole
+from pairlearn.estimators.shared.decisions import (
+    Decision,
+    Undecided,
+    pack_decision,
+    restored_decision,
+)
+from pairlearn.estimators.shared.latest_scores import WINDOW, LatestScores
+from pairlearn.metrics.auc import doubled_wins
+from pairlearn.pairings import Pairing, PreviousExample
+from pairlearn.problem import Problem
+from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
+from pairlearn.schedules import Schedule
+from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.descent.stream import Stream
+from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
+from pairlearn.solvers.streams.running_scales import RunningScales
+from pairlearn.typing import Mask, Vector
+
+__all__ = ["OnlineGrid", "relative_to"]
+
+#: A grid is trained on so many examples, then the best is kept.
+_WARM_UP = 4096
+#: Relative step sizes of the grid of a stream without scales; the schedule is c / sqrt(t).
+_STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+#: Bounds of a positive finite number.
+_SMALLEST, _LARGEST = np.nextafter(0.0, 1.0), np.finfo(np.float64).max
+
+
+def relative_to(rows: Rows) -> tuple[float, ...]:
+    """Return the step sizes of a grid, in the scale of a first chunk."""
+    scale = mean_pair_distance(rows)
+    return tuple(c / scale for c in _STREAM_STEPS)
+
+
+class OnlineGrid:
+    """One stream, or several of different step sizes of which the best is kept after the warm-up.
+
+    Parameters
+    ----------
+    problem : Problem
+        Score and loss.
+    n_features : int
+        Number of features.
+    dtype : dtype
+        Type of the iterates.
+    step_sizes : sequence of float
+        The step sizes to choose from.
+    radius : float
+        Radius of the ball, infinity for none.
+    pairing, schedule, averaging : Pairing, Schedule, Averaging
+        The other parts; the schedule is multiplied by the step size.
+    rng : numpy.random.Generator
+        Source of randomness; each stream gets its own copy.
+    start : ndarray, optional
+        The starting point.
+    n_before : int, default=0
+        How many examples it was learned from.
+    decided : Decision, optional
+        Threshold and calibration there.
+    scales : RunningScales, optional
+        The scales of one stream; in these units one step size serves all data.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        n_features: int,
+        *,
+        dtype: Any,
+        step_sizes: Sequence[float],
+        radius: float,
+        pairing: Pairing,
+        schedule: Schedule,
+        averaging: Averaging,
+        rng: np.random.Generator,
+        start: Vector | None = None,
+        n_before: int = 0,
+        decided: Decision | None = None,
+        scales: RunningScales | None = None,
+    ) -> None:
+        self.radius = radius
+        self.n_before, self.decided = n_before, decided
+        self._steps = list(step_sizes)
+        self._dtype, self._n_features = np.dtype(dtype), n_features
+        draws = not isinstance(pairing, PreviousExample)
+        self._streams: list[Stream] = [
+            PairwiseSGD(pairing, schedule.scaled(step), ball_or_whole(radius), averaging).start(
+                problem,
+                n_features,
+                rng=copy.deepcopy(rng) if draws else rng,
+                dtype=dtype,
+                w_start=start,
+                n_before=n_before,
+                scales=scales,
+            )
+            for step in self._steps
+        ]
+        self._averages = self._found_averages()
+        #: Scores are noted about the first dense example of a scaled stream: coefficients that
+        #: wobble would shift those of features far from zero.
+        self._origin = np.zeros(n_features)
+        self._progress = np.zeros(len(self._steps))
+        self._pairs = 0.0
+        self._latest = LatestScores(
+            np.empty((len(self._steps), 0)), np.empty(0, dtype=np.bool_), np.empty(0)
+        )
+        self._best = 0
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next chunk depends on, as plain values and arrays."""
+        return {
+            "n_features": self._n_features,
+            "dtype": self._dtype.name,
+            "radius": self.radius,
+            "n_before": self.n_before,
+            "decided": None if self.decided is None else pack_decision(self.decided),
+            "step_sizes": list(self._steps),
+            "streams": [stream.state() for stream in self._streams],
+            "progress": self._progress.copy(),
+            "pairs": self._pairs,
+            "origin": self._origin,
+            "scores": self._latest.scores.copy(),
+            "positive": self._latest.positive.copy(),
+            "weight": self._latest.weight.copy(),
+            "best": self._best,
+        }
+
+    @classmethod
+    def from_state(
+        cls, state: Mapping[str, Any], problem: Problem, *, is_scaled: bool, **parts: Any
+    ) -> OnlineGrid:
+        """Return the grid that `state` described; the other parts are those it was made with."""
+        n_features = restored_count(state, "n_features", minimum=1)
+        steps, streams, dtype = state["step_sizes"], state["streams"], state["dtype"]
+        if dtype not in ("float64", "float32"):
+            raise ValueError(f"the saved dtype is {dtype!r:.60}, it must be float64 or float32.")
+        if not isinstance(steps, list) or not 1 <= len(steps) <= len(_STREAM_STEPS):
+            raise ValueError(f"the saved step sizes are not 1 to {len(_STREAM_STEPS)} numbers.")
+        if not isinstance(streams, list) or len(streams) != len(steps):
+            raise ValueError(f"the saved streams are not one for each of {len(steps)} step sizes.")
+        if is_scaled and len(steps) > 1:
+            raise ValueError(f"{len(steps)} step sizes were saved; with scales there is one.")
+        for step in steps:
+            number = restored_number({"step size": step}, "step size", low=_SMALLEST)
+            check_sane("step size", np.array([number]))
+        for saved in streams:
+            # The arrays are as large as the file says before others of that size are made.
+            restored_array(saved["descent"], "w", (n_features,), (dtype,))
+        grid = cls(
+            problem,
+            n_features,
+            dtype=dtype,
+            step_sizes=steps,
+            radius=restored_number(state, "radius", low=_SMALLEST),
+            scales=RunningScales(n_features) if is_scaled else None,
+            **parts,
+        )
+        grid.restore(state)
+        # States of older versions began with nothing.
+        grid.n_before = restored_count({"n_before": 0, **state}, "n_before")
+        if state.get("decided") is not None:
+            grid.decided = restored_decision(state["decided"])
+        return grid
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state with the same step sizes."""
+        k = len(self._streams)
+        progress = restored_array(state, "progress", (k,))
+        origin = restored_array(state, "origin", (self._n_features,))
+        scores = restored_array(state, "scores", (k, None))
+        n = min(scores.shape[1], WINDOW)
+        positive = restored_array(state, "positive", (n,), ("bool",))
+        weight = restored_array(state, "weight", (n,))
+        restored_array(state, "scores", (k, n))
+        pairs = restored_number(state, "pairs", low=0.0, high=_LARGEST)
+        best = restored_count(state, "best", maximum=k - 1)
+        for stream, saved in zip(self._streams, state["streams"], strict=True):
+            stream.restore(saved)
+        self._averages = self._found_averages()
+        with np.errstate(over="ignore", invalid="ignore"):
+            check_sane("score of the origin", self._averages @ origin)
+        check_sane("score", scores)
+        check_sane("weight", weight)
+        self._progress, self._pairs = progress.copy(), pairs
+        self._latest = LatestScores(scores, positive, weight)
+        self._best, self._origin = best, origin
+
+    def _found_averages(self) -> Vector:
+        if len(self._streams) == 1:
+            return self._streams[0].average[np.newaxis]
+        return np.array([stream.average for stream in self._streams])
+
+    @property
+    def best(self) -> Stream:
+        """The stream with the highest progressive AUC."""
+        return self._streams[self._best]
+
+    @property
+    def average(self) -> Vector:
+        """The average of the best stream."""
+        return np.asarray(self._averages[self._best])
+
+    @property
+    def step_size(self) -> float:
+        """The step size of the best stream."""
+        return self._steps[self._best]
+
+    @property
+    def progressive_auc(self) -> float | None:
+        """AUC of predictions made before learning, over the chunks that chose the step size."""
+        return float(self._progress[self._best] / self._pairs) if self._pairs else None
+
+    def undecided(self) -> Undecided:
+        """Return what decisions of the best model are found from: its latest scores.
+
+        They are progressive, but for those of the first chunk: its examples are scored afterwards.
+        """
+        average, latest = self.average, self._latest
+        return Undecided(
+            latest.scores[self._best],
+            latest.positive,
+            latest.weight,
+            before=self.decided,
+            shift=float(average.dot(self._origin)),
+        )
+
+    def learn(
+        self,
+        rows: Rows,
+        y: Vector,
+        weight: Vector,
+    ) -> Vector:
+        """Learn a chunk; `weight` may be empty. Return the scores that its examples had before.
+
+        Those of a scaled stream are scores of the differences from its first example.
+        """
+        if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
+            rows = DenseRows(rows.X.astype(self._dtype))
+        scales = self._streams[0].scales
+        origin = self._origin
+        if scales is not None and isinstance(rows, DenseRows) and not self.best.n_examples:
+            origin = rows.X[0].astype(np.float64)
+        scores = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
+        given, is_first = scores[self._best], not self.best.n_examples
+        # A stream that fails restores itself, not the ones before it.
+        saved = [stream.state() for stream in self._streams[:-1]]
+        try:
+            for stream in self._streams:
+                stream.learn_rows(rows, y, weight)
+        except BaseException:
+            for stream, state in zip(self._streams, saved, strict=False):
+                stream.restore(state)
+            raise
+        self._averages = self._found_averages()
+        self._origin = origin
+        positive = y > 0
+        noted = scores
+        if is_first:
+            # Nothing was known before: all scores are equal, and no cut or scale follows from them.
+            noted = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
+        self._latest.add(noted, positive, weight)
+        if len(self._streams) > 1:
+            self._compare(scores, positive)
+        return np.asarray(given)
+
+    def _compare(self, scores: Vector, positive: Mask) -> None:
+        """Add a chunk to the progressive AUC of each stream; after the warm-up keep the best."""
+        n_pairs = float(positive.sum()) * float((~positive).sum())
+        if n_pairs:
+            winners, losers = np.sort(scores[:, positive]), np.sort(scores[:, ~positive])
+            self._progress += [
+                doubled_wins(*both) / 2 for both in zip(winners, losers, strict=True)
+            ]
+            self._pairs += n_pairs
+        self._best = best = int(np.argmax(self._progress))
+        if self.best.n_examples >= _WARM_UP:
+            self._streams, self._steps = [self._streams[best]], [self._steps[best]]
+            self._progress, self._averages = self._progress[[best]], self._averages[[best]]
+            self._latest.keep(best)
+            self._best = 0

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A stream of more than two classes: one stream of two for each pair of them.
+
+Each pair of classes has a classifier of its own, which learns the examples of the two, in order, as
+it would learn them alone. Probabilities of the pairs come from their latest progressive scores.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.shared.calibration import Sigmoid
+from pairlearn.estimators.shared.class_moments import matrix_of
+from pairlearn.solvers.rows import Rows
+from pairlearn.typing import Vector
+
+__all__ = ["PairStreams"]
+
+
+class PairStreams:
+    """The streams of all pairs of classes.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a classifier of two classes that has learned nothing.
+    classes : ndarray of shape (n_classes,)
+        The labels, sorted.
+    n_features : int
+        The number of features.
+    """
+
+    def __init__(self, make: Callable[[], Any], classes: NDArray[Any], n_features: int) -> None:
+        self.classes, self.n_features, self.n_examples = classes, n_features, 0
+        self._make = make
+        n_pairs = len(classes) * (len(classes) - 1) // 2
+        self._learners: list[Any] = [make() for _ in range(n_pairs)]
+
+    @property
+    def _pairs(self) -> list[NDArray[Any]]:
+        return [np.array(pair) for pair in combinations(self.classes, 2)]
+
+    @property
+    def _begun(self) -> list[Any]:
+        return [one for one in self._learners if hasattr(one, "classes_")]
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of all pairs."""
+        return sum(one.n_steps_ for one in self._begun)
+
+    @property
+    def n_gradients(self) -> int:
+        """Pairs of examples that were looked at."""
+        return sum(one.n_gradients_ for one in self._begun)
+
+    @property
+    def auc(self) -> float | None:
+        """The mean held-out or progressive AUC of the pairs that have one."""
+        known = [a for one in self._begun if (a := getattr(one, "held_out_auc_", None)) is not None]
+        return float(np.mean(known)) if known else None
+
+    def start_from(self, adopt: Callable[[Any, int, NDArray[Any]], None], n_examples: int) -> None:
+        """Let each pair begin with a solution, which `adopt` hands to its classifier.
+
+        It was found from so many examples.
+        """
+        self.n_examples = n_examples
+        for k, (learner, pair) in enumerate(zip(self._learners, self._pairs, strict=True)):
+            adopt(learner, k, pair)
+
+    def learn(self, rows: Rows, labels: NDArray[Any], weight: Vector) -> Vector:
+        """Learn a chunk; return the scores that it had before.
+
+        A pair has no score of an example of another class: it is NaN. Learned by copies, so that
+        a chunk that fails for one pair is learned by none.
+        """
+        # A map is never changed.
+        memo = {id(one.features): one.features for one in self._learners}
+        learners = copy.deepcopy(self._learners, memo)
+        scores = np.full((len(labels), len(learners)), np.nan)
+        for column, (learner, pair) in enumerate(zip(learners, self._pairs, strict=True)):
+            index = np.flatnonzero((labels == pair[0]) | (labels == pair[1]))
+            if len(index):
+                scores[index, column] = learner.score_and_learn(
+                    matrix_of(rows.take(index)),
+                    labels[index],
+                    pair,
+                    weight[index] if len(weight) else None,
+                )
+        self._learners = learners
+        self.n_examples += len(labels)
+        return scores
+
+    def restart(self) -> None:
+        """Forget step sizes and averages of all pairs."""
+        for one in self._begun:
+            one.restart_stream()
+
+    def finish(self, n_mapped: int, sigmoid_of: Callable[[Any], Sigmoid]) -> tuple[Vector, Vector]:
+        """Return the coefficients of so many mapped features, and the sigmoids, of all pairs.
+
+        `sigmoid_of` tells that of a classifier. A pair that has not seen both classes may have the
+        score 0.
+        """
+        coef = np.zeros((len(self._learners), n_mapped))
+        sigmoids = np.tile([1.0, 0.0], (len(self._learners), 1))
+        for k, one in enumerate(self._learners):
+            if hasattr(one, "classes_") and one.coef_.any():
+                found = sigmoid_of(one)
+                coef[k], sigmoids[k] = one.coef_[0], (found.slope, found.intercept)
+        return coef, sigmoids
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next chunk depends on."""
+        return {
+            "n_examples": self.n_examples,
+            "class_pairs": [one.stream_state() for one in self._learners],
+        }
+
+    def restore(self, n_examples: int, pairs: Sequence[Mapping[str, Any]]) -> None:
+        """Go on from a state."""
+        if not isinstance(pairs, (list, tuple)) or len(pairs) != len(self._learners):
+            raise ValueError(f"the saved stream does not have {len(self._learners)} pairs.")
+        learners = [self._make() for _ in pairs]
+        for learner, state, pair in zip(learners, pairs, self._pairs, strict=True):
+            learner.restore_stream(state)
+            if state and not np.array_equal(learner.classes_, pair):
+                raise ValueError(f"a saved pair is not of the classes {pair.tolist()}.")
+        self._learners, self.n_examples = learners, n_examples

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""More than two classes, ordered classes, several labels at once."""

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""From probabilities of pairs of classes to probabilities of classes.
+
+Pairs are coupled by Wu, Lin and Weng's second method: p minimises the sum over a != b of
+(r_ba p_a - r_ab p_b)^2, r_ab being the probability of a against b. What is coupled is timid where
+many pairs agree, since each of them is a witness of its own; one power of the probabilities,
+p_a^t / sum_b p_b^t, found by maximum likelihood on held-out examples, mends it (temperature
+scaling) and leaves the most probable class as it is.
+
+References
+----------
+T.-F. Wu, C.-J. Lin and R. Weng, Probability estimates for multi-class classification by pairwise
+coupling, JMLR 5, 2004.
+C. Guo, G. Pleiss, Y. Sun and K. Weinberger, On calibration of modern neural networks, ICML 2017.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pairlearn.typing import Places, Vector
+
+__all__ = ["couple", "find_power", "raise_to"]
+
+#: Examples whose classes are coupled at once.
+_BLOCK = 4_096
+#: Powers beyond these are a sign of too few examples, not of probabilities.
+_POWERS = (0.2, 5.0)
+
+
+def couple(pairs: Vector, n_classes: int) -> Vector:
+    """Return class probabilities from those of pairs (Wu, Lin and Weng's second method).
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n, n_pairs)
+        The probability of the later class of each pair.
+    n_classes : int
+        The number of classes.
+
+    Returns
+    -------
+    ndarray of shape (n, n_classes)
+        Positive numbers that add up to 1.
+
+    Examples
+    --------
+    >>> couple(np.array([[0.5, 0.5, 0.5]]), 3).round(6)
+    array([[0.333333, 0.333333, 0.333333]])
+    """
+    # Certainty would make the system singular.
+    later = np.clip(pairs, 1e-7, 1.0 - 1e-7)
+    if n_classes == 2:
+        return np.column_stack((1.0 - later[:, 0], later[:, 0]))
+    first, second = np.triu_indices(n_classes, 1)
+    result = np.empty((len(pairs), n_classes))
+    for start in range(0, len(pairs), _BLOCK):
+        block = later[start : start + _BLOCK]
+        r = np.zeros((len(block), n_classes, n_classes))
+        r[:, second, first], r[:, first, second] = block, 1.0 - block
+        # Q_aa = sum over b of r_ba^2, Q_ab = -r_ba r_ab; Q p is the same for all classes.
+        system = -r * r.transpose(0, 2, 1)
+        diagonal = np.arange(n_classes)
+        system[:, diagonal, diagonal] = (r**2).sum(axis=1)
+        ones = np.ones((len(block), n_classes, 1))
+        p = np.linalg.solve(system + np.ones((n_classes, n_classes)), ones)[:, :, 0]
+        p = np.maximum(p, 1e-12)
+        result[start : start + _BLOCK] = p / p.sum(axis=1, keepdims=True)
+    return result
+
+
+def raise_to(probabilities: Vector, power: float) -> Vector:
+    """Return p_a^t / sum_b p_b^t.
+
+    >>> raise_to(np.array([[0.5, 0.25, 0.25]]), 2.0).round(4)
+    array([[0.6667, 0.1667, 0.1667]])
+    """
+    logs = np.log(probabilities)
+    logs -= logs.max(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        logs *= power  # a probability of almost nothing, raised to a large power
+    raised = np.maximum(np.exp(logs), 1e-12)
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def find_power(probabilities: Vector, codes: Places, weight: Vector) -> float:
+    """Return the power with the largest likelihood of held-out classes.
+
+    The likelihood is concave in the power, and so has one maximum.
+
+    >>> p = np.array([[0.6, 0.4], [0.6, 0.4], [0.4, 0.6]])
+    >>> find_power(p, np.array([0, 0, 1]), np.ones(3))
+    5.0
+    """
+    logs = np.log(probabilities)
+    own = logs[np.arange(len(codes)), codes]
+    power = 1.0
+    for _ in range(50):
+        p = raise_to(probabilities, power)
+        mean = (p * logs).sum(axis=1)
+        slope = float(weight @ (own - mean))
+        curvature = float(weight @ ((p * logs**2).sum(axis=1) - mean**2))
+        if not curvature > 0.0:
+            break
+        # Newton's step may overshoot where the likelihood is flat.
+        step = min(max(slope / curvature, -0.5 * power), power)
+        power = min(max(power + step, _POWERS[0]), _POWERS[1])
+        if abs(step) < 1e-10:
+            break
+    return power

@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many classes: one score for each pair of classes, from the same moments.
+
+The moments of the classes, found in one pass, give the minimiser of the square loss for every pair
+and every ridge (see `class_moments`). One ridge for all pairs is chosen by Hand and Till's M on
+held-out folds. The squared hinge, which does not mind pairs that are far apart, starts from there.
+
+For probabilities each pair has a sigmoid, fitted on held-out scores, and the pairs are coupled (see
+`coupling`).
+
+References
+----------
+D. Hand and R. Till, A simple generalisation of the area under the ROC curve for multiple class
+classification problems, Machine Learning 45, 2001.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from pairlearn.estimators.classes.coupling import couple, find_power, raise_to
+from pairlearn.estimators.shared.by_name import is_scaled
+from pairlearn.estimators.shared.calibration import Sigmoid, fit_sigmoid
+from pairlearn.estimators.shared.choice import Choice, Tried
+from pairlearn.estimators.shared.class_moments import (
+    MOST_FEATURES,
+    ClassMoments,
+    check_ridge,
+    compact,
+    deal_folds,
+    n_unknowns,
+    scores_of,
+    to_user,
+)
+from pairlearn.estimators.shared.examples import product, validate_data
+from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
+from pairlearn.estimators.shared.storage import Storable, register_storable
+from pairlearn.estimators.shared.threads import threads
+from pairlearn.estimators.shared.weights import chunk_weights, example_weights
+from pairlearn.losses import SquaredHinge
+from pairlearn.metrics import HandTill
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec
+from pairlearn.solvers.exact.batch import PairObjective
+from pairlearn.solvers.rows import Rows, as_rows
+from pairlearn.typing import Places, Vector
+from pairlearn.validation import check_fraction, check_generator
+
+__all__ = ["MulticlassAUCClassifier"]
+
+Fold = tuple[Places, Places]
+
+#: With more classes the squared hinge, which is minimised pair by pair, is not worth its time.
+_FEW_CLASSES = 10
+_LOSSES = ("auto", "square", "squared_hinge")
+
+
+class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Linear scores for each pair of classes that maximise Hand and Till's M.
+
+    Each pair of classes has a score of its own, the minimiser of a loss over pairs of their
+    examples. `score` is M, the mean over pairs of classes of the AUC of that score.
+
+    Parameters
+    ----------
+    loss : {"auto", "square", "squared_hinge"}, default="auto"
+        The square loss is minimised in closed form, the squared hinge from there. "auto" takes
+        the better by M over stratified folds; for more than ten classes, the square loss.
+    ridge : float or "auto", default="auto"
+        The weight of the squared norm, for features of mean variance 1. "auto" takes the best of
+        100, 10, ..., 1e-6 for all pairs by M of the square loss over stratified folds.
+    scaling : "auto" or None, default="auto"
+        "auto" centres and scales features inside `fit`, as in `AUCClassifier`; coefficients are in
+        the units of X.
+    validation_fraction : float, default=0.2
+        The share of a fold; 0.2 makes five.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied with `sample_weight`. They move the probabilities, and
+        with them what is predicted; the scores of the pairs do not depend on them.
+    n_jobs : int or None, default=None
+        Threads that try the folds, -1 for all processors. The result does not depend on it.
+    random_state : int, RandomState, Generator or None, default=None
+        Deals the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    coef_ : ndarray of shape (n_pairs, n_features)
+        The coefficients of the pairs: first with second class, first with third, ...
+    sigmoids_ : ndarray of shape (n_pairs, 2)
+        Slope and intercept of the probability of the later class of each pair.
+    power_ : float
+        The power of coupled probabilities, see `pairlearn.estimators.classes.coupling`.
+    loss_ : str
+        The loss that was minimised.
+    ridge_ : float
+        The ridge used.
+    choice_ : Choice
+        The ridges that were tried with the square loss, and for each its M on held-out folds with
+        the standard error over them; as evidence that of what was chosen.
+    scaling_ : Scaling or None
+        After `fit`: by what features were scaled.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pairlearn import MulticlassAUCClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = MulticlassAUCClassifier(random_state=0).fit(X, y)
+    >>> clf.coef_.shape, bool(clf.score(X, y) > 0.99)
+    ((3, 4), True)
+    """
+
+    _not_stored = ("random_state",)
+    _arrays: ClassVar[dict[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_pairs", "n_features")),
+        "sigmoids": ArraySpec(("n_pairs", 2)),
+        "ridge": ArraySpec(()),
+        "power": ArraySpec((), low=0.0),
+    }
+
+    classes_: NDArray[Any]
+    coef_: Vector
+    sigmoids_: Vector
+    scaling_: Scaling | None
+
+    def __init__(
+        self,
+        *,
+        loss: str = "auto",
+        ridge: float | str = "auto",
+        scaling: str | None = "auto",
+        validation_fraction: float = 0.2,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.ridge = ridge
+        self.scaling = scaling
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the scores of all pairs of classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels of at least two classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the examples, positive for some of every class.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+            ensure_min_samples=2,
+        )  # fmt: skip
+        return self.fit_rows(as_rows(X, finite=True), np.asarray(y), sample_weight)
+
+    def fit_rows(
+        self,
+        given: Rows,
+        labels: NDArray[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        mapped: bool = False,
+    ) -> Self:
+        """Find the scores of all pairs of classes, as `fit` does, from examples that are checked.
+
+        Parameters
+        ----------
+        given : DenseRows or CsrRows
+            Examples.
+        labels : ndarray of shape (n,)
+            Labels of at least two classes.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative weights of the examples.
+        mapped : bool, default=False
+            Whether the columns come from a feature map.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        is_scaled(self.scaling)
+        check_fraction("validation_fraction", self.validation_fraction)
+        candidates = check_ridge(self.ridge)
+        if self.loss not in _LOSSES:
+            raise ValueError(f"loss must be one of {_LOSSES}, got {self.loss!r}.")
+        check_classification_targets(labels)
+        classes, codes = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y must hold at least two classes, got 1 class ({classes.tolist()[0]!r}); there "
+                "is no pair to tell apart."
+            )
+        weight = example_weights(sample_weight, self.class_weight, labels)
+        if not len(weight):
+            weight = np.ones(len(labels))
+        empty = np.bincount(codes, weight) == 0.0
+        if empty.any():
+            raise ValueError(
+                f"sample_weight or class_weight is zero for every example of class "
+                f"{classes[empty].tolist()[0]!r}; leave the class out of y, or give it weight."
+            )
+        if n_unknowns(given) > MOST_FEATURES:
+            raise ValueError(
+                f"X has {given.shape[1]} features, more than {MOST_FEATURES}, for which pairs of "
+                "classes are not solved in closed form; use OneVsOneClassifier(AUCClassifier())."
+            )
+        # Weights of classes say nothing about units.
+        counts = chunk_weights(sample_weight, len(labels))
+        scaling, rows = scaled_rows(self.scaling, given, counts, mapped=mapped)
+        rows, basis = compact(rows)
+        rng = check_generator(self.random_state)
+        folds = deal_folds(codes, weight, self.validation_fraction, rng)
+        n_classes = len(classes)
+        tests = [test for _, test in folds]
+
+        def moments_of(fold: Fold) -> ClassMoments:
+            train, _ = fold
+            return ClassMoments.of(rows.take(train), codes[train], n_classes, weight[train])
+
+        def hinge_of(fold: Fold, start: Vector) -> Vector:
+            train, test = fold
+            found = self._minimise(rows.take(train), codes[train], weight[train], start)
+            return scores_of(rows.take(test), found)
+
+        with threads(self.n_jobs) as run:
+            moments = list(run(moments_of, folds))
+        best: Tried | None = None
+        tried = []
+        for ridge in candidates:
+            solved = [found.solve_pairs(ridge) for found in moments]
+            scores = [scores_of(rows.take(t), w) for t, w in zip(tests, solved, strict=True)]
+            value = self._tried(ridge, codes, weight, tests, scores, n_classes)
+            tried.append(value)
+            # Of equals the strongest.
+            if best is None or value.auc > best.auc:
+                best, self.ridge_, out_of_fold, starts = value, ridge, scores, solved
+        assert best is not None
+        coef = ClassMoments.of(rows, codes, n_classes, weight).solve_pairs(self.ridge_)
+        self.loss_ = "square"
+        if self.loss == "squared_hinge" or (self.loss == "auto" and n_classes <= _FEW_CLASSES):
+            with threads(self.n_jobs) as run:
+                hinge = list(run(hinge_of, folds, starts))
+            value = self._tried(self.ridge_, codes, weight, tests, hinge, n_classes)
+            if self.loss == "squared_hinge" or value.auc > best.auc:
+                best, self.loss_, out_of_fold = value, "squared_hinge", hinge
+                coef = self._minimise(rows, codes, weight, coef)
+        coef, shift = to_user(coef, scaling, given, rows, basis)
+        held = np.concatenate(tests)
+        held_scores = np.concatenate(out_of_fold)
+        sigmoids = self._sigmoids(codes[held], weight[held], held_scores)
+        self.power_ = 1.0
+        if n_classes > 2:
+            coupled = couple(_pair_probabilities(held_scores, sigmoids), n_classes)
+            self.power_ = find_power(coupled, codes[held], weight[held])
+        sigmoids[:, 1] -= sigmoids[:, 0] * shift
+        self.choice_ = Choice(ridge=self.ridge_, evidence=best, tried=tuple(tried))
+        self.n_features_in_, self.scaling_ = given.shape[1], scaling
+        self.classes_, self.coef_, self.sigmoids_ = classes, coef, sigmoids
+        return self
+
+    def adopt_pairs(self, classes: NDArray[Any], coef: Vector, sigmoids: Vector) -> Self:
+        """Become the model whose coefficients and sigmoids of pairs were found elsewhere."""
+        self.classes_, self.coef_, self.sigmoids_, self.power_ = classes, coef, sigmoids, 1.0
+        self.n_features_in_, self.scaling_ = coef.shape[1], None
+        return self
+
+    def _minimise(self, rows: Rows, codes: Places, weight: Vector, starts: Vector) -> Vector:
+        """Return the minimisers of the squared hinge for all pairs, from those of the square."""
+        found = []
+        for column, (first, second) in enumerate(combinations(range(codes.max() + 1), 2)):
+            index = np.flatnonzero(((codes == first) | (codes == second)) & (weight > 0.0))
+            y = np.where(codes[index] == second, 1.0, -1.0)
+            objective = PairObjective(rows.take(index), y, SquaredHinge(), weight[index])
+            w, _ = objective.minimise(self.ridge_, starts[column], tolerance=1e-7)
+            found.append(w)
+        return np.array(found)
+
+    @staticmethod
+    def _tried(
+        ridge: float,
+        codes: Places,
+        weight: Vector,
+        tests: list[Places],
+        scores: list[Vector],
+        n_classes: int,
+    ) -> Tried:
+        """Return the M of a candidate over the folds."""
+        metric = HandTill(pairs=True, classes=tuple(range(n_classes)))
+        found = [
+            metric(codes[test], one, sample_weight=weight[test])
+            for test, one in zip(tests, scores, strict=True)
+        ]
+        return Tried.of({"ridge": ridge}, found)
+
+    @staticmethod
+    def _sigmoids(codes: Places, weight: Vector, scores: Vector) -> Vector:
+        """Return slope and intercept of each pair, from held-out scores."""
+        found = []
+        for column, (first, second) in enumerate(combinations(range(codes.max() + 1), 2)):
+            index = np.flatnonzero((codes == first) | (codes == second))
+            sigmoid = fit_sigmoid(scores[index, column], codes[index] == second, weight[index])
+            found.append((sigmoid.slope, sigmoid.intercept))
+        return np.array(found)
+
+    def pair_scores(self, X: Any) -> Vector:
+        """Return the scores of the pairs of classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_pairs)
+            Scores, larger for the later class of the pair; `HandTill(pairs=True)` measures them.
+        """
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return product(X, self.coef_.T)
+
+    def predict_proba(self, X: Any) -> Vector:
+        """Return probabilities of ``classes_``, coupled from those of the pairs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Positive numbers that add up to 1 in each row.
+        """
+        return self.couple_scores(self.pair_scores(X))
+
+    def couple_scores(self, scores: Vector) -> Vector:
+        """Return the probabilities of ``classes_`` that belong to the scores of the pairs."""
+        pairs = _pair_probabilities(scores, self.sigmoids_)
+        return raise_to(couple(pairs, len(self.classes_)), self.power_)
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return the logarithm of the probabilities; for two classes, of their ratio."""
+        logs = np.log(self.predict_proba(X))
+        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row of `X`."""
+        likeliest = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[likeliest])
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return Hand and Till's M of the pairs' scores (not the accuracy).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels among ``classes_``; a class that is missing is left out.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the examples.
+
+        Returns
+        -------
+        float
+            The mean AUC over pairs of classes.
+        """
+        check_is_fitted(self, "coef_")
+        metric = HandTill(pairs=True, classes=tuple(self.classes_.tolist()))
+        return metric(y, self.pair_scores(X), sample_weight=sample_weight)
+
+    def _unpack(self, record: ModelRecord) -> None:
+        super()._unpack(record)
+        k = 0 if record.classes is None else len(record.classes)
+        if k < 2 or len(self.coef_) != k * (k - 1) // 2:
+            raise ModelFileError(f"its {k} classes do not have {len(self.coef_)} pairs.")
+        if (self.sigmoids_[:, 0] < 0.0).any():
+            raise ModelFileError(
+                "the probability of a pair would fall with its score; save the fitted model again."
+            )
+
+
+def _pair_probabilities(scores: Vector, sigmoids: Vector) -> Vector:
+    """Return the probability of the later class of each pair."""
+    return np.column_stack(
+        [
+            Sigmoid(slope, intercept)(scores[:, column])
+            for column, (slope, intercept) in enumerate(sigmoids.tolist())
+        ]
+    )
+
+
+register_storable(MulticlassAUCClassifier)

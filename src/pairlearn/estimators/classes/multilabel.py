@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Many labels at once: one score for each label, all on the same folds and the same moments.
+
+With n, s and S the number, the sum and the second moment of some examples, those without a label
+have n - n_k, s - s_k and S - S_k. One pass over the examples for the sums of all, and one over the
+examples with each label, give every score, every ridge and every fold in closed form (see
+`class_moments`); a rare label costs little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from pairlearn.estimators.shared.by_name import is_scaled
+from pairlearn.estimators.shared.calibration import (
+    THRESHOLDS,
+    Sigmoid,
+    choose_threshold,
+    fit_sigmoid,
+)
+from pairlearn.estimators.shared.class_moments import (
+    MOST_FEATURES,
+    ClassMoments,
+    check_ridge,
+    compact,
+    matrix_of,
+    n_unknowns,
+    scores_of,
+    to_user,
+)
+from pairlearn.estimators.shared.examples import product, validate_data
+from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.estimators.shared.storage import Storable, register_storable
+from pairlearn.estimators.shared.weights import chunk_weights
+from pairlearn.metrics import roc_auc
+from pairlearn.models.registry import ArraySpec
+from pairlearn.solvers.rows import CsrRows, Rows, as_rows
+from pairlearn.typing import Mask, Places, Vector
+from pairlearn.validation import check_fraction, check_generator, check_weights
+
+__all__ = ["MultilabelAUCClassifier"]
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Weight, weighted sum and weighted second moment of some rows."""
+
+    mass: float
+    first: Vector
+    second: Vector
+
+    @classmethod
+    def of(cls, rows: Rows, weight: Vector) -> _Sums:
+        X = matrix_of(rows)
+        if isinstance(rows, CsrRows):
+            second = np.asarray((X.multiply(weight[:, None]).T @ X).todense())
+        else:
+            second = (X * weight[:, None]).T @ X
+        return cls(float(weight.sum()), np.asarray(weight @ X), second)
+
+    def __sub__(self, other: _Sums) -> _Sums:
+        return _Sums(self.mass - other.mass, self.first - other.first, self.second - other.second)
+
+    def __add__(self, other: _Sums) -> _Sums:
+        return _Sums(self.mass + other.mass, self.first + other.first, self.second + other.second)
+
+
+def _moments(without: _Sums, having: _Sums) -> ClassMoments:
+    means = np.array([one.first / one.mass for one in (without, having)])
+    seconds = np.array([one.second / one.mass for one in (without, having)])
+    covariances = seconds - means[:, :, None] * means[:, None, :]
+    return ClassMoments(means, covariances, np.array([without.mass, having.mass]))
+
+
+class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """One linear score for each of many labels, that maximises its AUC.
+
+    Each score minimises the square loss over pairs of an example with the label and one without.
+
+    Parameters
+    ----------
+    ridge : float or "auto", default="auto"
+        The weight of the squared norm, for features of mean variance 1. "auto" takes for each label
+        the best of 100, 10, ..., 1e-6 by AUC over folds that all labels share.
+    threshold : str or float, default="balanced_accuracy"
+        A label is predicted where its score is above the threshold: "balanced_accuracy",
+        "accuracy" or "f1" of held-out scores, or a number for all labels.
+    scaling : "auto" or None, default="auto"
+        "auto" centres and scales features inside `fit`, as in `AUCClassifier`; coefficients are in
+        the units of X.
+    validation_fraction : float, default=0.2
+        The share of a fold; 0.2 makes five.
+    random_state : int, RandomState, Generator or None, default=None
+        Deals the folds.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_labels, n_features)
+        Coefficients of the scores.
+    ridges_, thresholds_ : ndarray of shape (n_labels,)
+        Ridge and threshold of each label.
+    sigmoids_ : ndarray of shape (n_labels, 2)
+        Slope and intercept of the probability of each label.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    A label of a single example has no held-out score: it takes the strongest ridge, and threshold
+    and probability from the example itself.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> Y = (X @ rng.normal(size=(3, 2)) + rng.normal(size=(200, 2)) > 0.5).astype(int)
+    >>> clf = MultilabelAUCClassifier(random_state=0).fit(X, Y)
+    >>> clf.predict(X).shape, bool(clf.score(X, Y) > 0.8)
+    ((200, 2), True)
+    """
+
+    _not_stored = ("random_state",)
+    _arrays: ClassVar[dict[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_labels", "n_features")),
+        "ridges": ArraySpec(("n_labels",), low=0.0),
+        "thresholds": ArraySpec(("n_labels",)),
+        "sigmoids": ArraySpec(("n_labels", 2)),
+    }
+
+    coef_: Vector
+    ridges_: Vector
+    thresholds_: Vector
+    sigmoids_: Vector
+
+    def __init__(
+        self,
+        *,
+        ridge: float | str = "auto",
+        threshold: float | str = "balanced_accuracy",
+        scaling: str | None = "auto",
+        validation_fraction: float = 0.2,
+        random_state: Any = None,
+    ) -> None:
+        self.ridge = ridge
+        self.threshold = threshold
+        self.scaling = scaling
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the scores of all labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : {array-like, sparse matrix} of shape (n_samples, n_labels)
+            1 where an example has a label, 0 elsewhere.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights; a pair weighs the product of both.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        is_scaled(self.scaling)
+        check_fraction("validation_fraction", self.validation_fraction)
+        candidates = check_ridge(self.ridge)
+        self._check_threshold()
+        labels = _indicator(y)
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+            ensure_min_samples=2,
+        )  # fmt: skip
+        given = as_rows(X, finite=True)
+        n, d = given.shape
+        if len(labels) != n:
+            raise ValueError(f"X has {n} examples and y has {len(labels)} rows; give one for each.")
+        if n_unknowns(given) > MOST_FEATURES:
+            raise ValueError(
+                f"X has {d} features, more than {MOST_FEATURES}, for which labels are not solved "
+                "in closed form; use MultiOutputClassifier(AUCClassifier())."
+            )
+        counts = chunk_weights(sample_weight, n)
+        weight = counts if len(counts) else np.ones(n)
+        with_label = weight @ labels
+        for k in np.flatnonzero((with_label == 0.0) | (with_label == weight.sum())).tolist():
+            has = "every" if with_label[k] else "no"
+            raise ValueError(
+                f"{has} example (of positive weight) has label {k}; there is no pair to tell "
+                "apart: leave the column out."
+            )
+        scaling, rows = scaled_rows(self.scaling, given, counts)
+        rows, basis = compact(rows)
+        rng = check_generator(self.random_state)
+        n_folds = min(max(round(1.0 / self.validation_fraction), 2), n)
+        fold = rng.permutation(n) % n_folds
+        parts = [np.flatnonzero(fold == f) for f in range(n_folds)]
+        of_all = [_Sums.of(rows.take(part), weight[part]) for part in parts]
+        total = _added(of_all)
+        found = [
+            self._fit_label(rows, labels[:, k], weight, parts, of_all, total, candidates)
+            for k in range(labels.shape[1])
+        ]
+        coef, shift = to_user(np.array([one[0] for one in found]), scaling, given, rows, basis)
+        self.ridges_ = np.array([one[1] for one in found])
+        sigmoids = np.array([one[3] for one in found])
+        sigmoids[:, 1] -= sigmoids[:, 0] * shift
+        cuts = np.array([one[2] for one in found]) + shift
+        # A number is about the scores that the user sees.
+        self.thresholds_ = (
+            cuts if isinstance(self.threshold, str) else np.full(len(cuts), float(self.threshold))
+        )
+        self.coef_, self.sigmoids_ = coef, sigmoids
+        return self
+
+    def _check_threshold(self) -> None:
+        if isinstance(self.threshold, str):
+            if self.threshold not in THRESHOLDS:
+                raise ValueError(
+                    f"threshold must be a number or one of {THRESHOLDS}, got {self.threshold!r}."
+                )
+        elif not np.isfinite(float(self.threshold)):
+            raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
+
+    def _fit_label(
+        self,
+        rows: Rows,
+        has: Mask,
+        weight: Vector,
+        parts: list[Places],
+        of_all: list[_Sums],
+        total: _Sums,
+        candidates: tuple[float, ...],
+    ) -> tuple[Vector, float, float, tuple[float, float]]:
+        """Return coefficients, ridge, threshold and sigmoid of one label."""
+        having = [_Sums.of(rows.take(part[has[part]]), weight[part[has[part]]]) for part in parts]
+        all_having = _added(having)
+        # A fold is scored where the label is told apart on both sides of it.
+        usable = [
+            f
+            for f, part in enumerate(parts)
+            if _both(has[part], weight[part])
+            and min(
+                all_having.mass - having[f].mass,
+                total.mass - of_all[f].mass - all_having.mass + having[f].mass,
+            )
+            > 1e-12 * total.mass
+        ]
+        held = []
+        for f in usable:
+            train = all_having - having[f]
+            held.append((parts[f], _moments(total - of_all[f] - train, train)))
+        best, ridge, scores = -1.0, candidates[0], list[Vector]()
+        if held:
+            for one in candidates:
+                tried = [scores_of(rows.take(t), m.solve_pairs(one))[:, 0] for t, m in held]
+                value = float(
+                    np.mean(
+                        [
+                            roc_auc(has[test], s, sample_weight=weight[test])
+                            for (test, _), s in zip(held, tried, strict=True)
+                        ]
+                    )
+                )
+                # Of equals the strongest.
+                if value > best:
+                    best, ridge, scores = value, one, tried
+        coef = _moments(total - all_having, all_having).solve_pairs(ridge)[0]
+        index = np.concatenate([test for test, _ in held]) if held else np.arange(len(has))
+        judged = np.concatenate(scores) if held else rows.scores(coef)
+        criterion = self.threshold if isinstance(self.threshold, str) else THRESHOLDS[0]
+        cut = choose_threshold(judged, has[index], weight[index], criterion)
+        sigmoid = fit_sigmoid(judged, has[index], weight[index])
+        return coef, ridge, cut, (sigmoid.slope, sigmoid.intercept)
+
+    def _scores(self, X: Any) -> Vector:
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return product(X, self.coef_.T)
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return scores minus thresholds, of shape (n_samples, n_labels)."""
+        return self._scores(X) - self.thresholds_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return 1 where a label is predicted, of shape (n_samples, n_labels)."""
+        return (self.decision_function(X) > 0.0).astype(np.int64)
+
+    def predict_proba(self, X: Any) -> Vector:
+        """Return the probability of each label, of shape (n_samples, n_labels)."""
+        scores = self._scores(X)
+        return np.column_stack(
+            [
+                Sigmoid(slope, intercept)(scores[:, k])
+                for k, (slope, intercept) in enumerate(self.sigmoids_.tolist())
+            ]
+        )
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the mean AUC over labels (not the accuracy).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : {array-like, sparse matrix} of shape (n_samples, n_labels)
+            1 where an example has a label, 0 elsewhere; a label that all or none of these examples
+            have is left out.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        float
+            The mean of the labels' AUC.
+        """
+        scores, labels = self._scores(X), _indicator(y)
+        if labels.shape != scores.shape:
+            raise ValueError(f"y must have the shape {scores.shape}, got {labels.shape}.")
+        weight = np.ones(len(scores))
+        if sample_weight is not None:
+            weight = check_weights(sample_weight, len(scores), name="sample_weight")
+        values = [
+            roc_auc(labels[:, k], scores[:, k], sample_weight=weight)
+            for k in range(labels.shape[1])
+            if _both(labels[:, k], weight)
+        ]
+        if not values:
+            raise ValueError("no label tells these examples apart; there is no AUC.")
+        return float(np.mean(values))
+
+
+def _added(sums: list[_Sums]) -> _Sums:
+    total = sums[0]
+    for one in sums[1:]:
+        total = total + one
+    return total
+
+
+def _both(has: Mask, weight: Vector) -> bool:
+    """Return whether there are examples with the label and without it."""
+    return bool(weight[has].sum() > 0.0 and weight[~has].sum() > 0.0)
+
+
+def _indicator(y: Any) -> Mask:
+    """Return which example has which label, or refuse what does not say so."""
+    array = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    if array.ndim != 2 or array.shape[1] < 1:
+        raise ValueError(
+            f"y must have a row for each example and a column for each label, got shape "
+            f"{array.shape}; for classes that exclude each other use MulticlassAUCClassifier."
+        )
+    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
+        raise ValueError("y must hold 1 where an example has a label and 0 elsewhere.")
+    return array.astype(np.bool_)
+
+
+register_storable(MultilabelAUCClassifier)

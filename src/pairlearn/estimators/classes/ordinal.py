@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Ordered grades: one score that puts examples of any two grades in order.
+
+The score minimises the square loss over pairs of different grades, with the margin b - a for grades
+number a < b, in closed form (see `class_moments`). Grades and their probabilities follow from the
+score by the proportional odds model,
+
+    P(grade number > k) = 1 / (1 + exp(-(slope score - cut_k))),    cut_0 < cut_1 < ...,
+
+fitted by maximum likelihood on held-out scores.
+
+References
+----------
+P. McCullagh, Regression models for ordinal data, Journal of the Royal Statistical Society B 42,
+1980.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from pairlearn.estimators.shared.by_name import is_scaled
+from pairlearn.estimators.shared.class_moments import (
+    MOST_FEATURES,
+    ClassMoments,
+    check_ridge,
+    compact,
+    deal_folds,
+    n_unknowns,
+    scores_of,
+    to_user,
+)
+from pairlearn.estimators.shared.examples import product, validate_data
+from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.estimators.shared.storage import Storable, register_storable
+from pairlearn.estimators.shared.weights import chunk_weights
+from pairlearn.metrics import roc_auc
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec
+from pairlearn.solvers.rows import as_rows
+from pairlearn.typing import Places, Vector
+from pairlearn.validation import check_fraction, check_generator, check_weights
+
+__all__ = ["OrdinalAUCClassifier", "fit_cuts"]
+
+
+class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Linear score for ordered grades that maximises the share of pairs in the right order.
+
+    For grades within queries, for other losses and for streams see `PairwiseRanker`.
+
+    Parameters
+    ----------
+    grades : sequence or None, default=None
+        The grades from the lowest to the highest; by default those of y in their natural order,
+        which for texts is the alphabet's and must be said.
+    ridge : float or "auto", default="auto"
+        The weight of the squared norm, for features of mean variance 1. "auto" takes the best of
+        100, 10, ..., 1e-6 by the share of pairs in order over stratified folds.
+    scaling : "auto" or None, default="auto"
+        "auto" centres and scales features inside `fit`, as in `AUCClassifier`; coefficients are in
+        the units of X.
+    validation_fraction : float, default=0.2
+        The share of a fold; 0.2 makes five.
+    random_state : int, RandomState, Generator or None, default=None
+        Deals the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_grades,)
+        The grades, from the lowest to the highest.
+    coef_ : ndarray of shape (n_features,)
+        Coefficients of the score.
+    slope_ : float
+        How fast the odds of a higher grade grow with the score.
+    cuts_ : ndarray of shape (n_grades - 1,)
+        Where the odds of more than each grade are even, times the slope.
+    ridge_ : float
+        The ridge used.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [2.0], [2.5], [4.0], [5.0], [6.0]])
+    >>> y = ["poor", "poor", "fair", "fair", "good", "good"]
+    >>> clf = OrdinalAUCClassifier(grades=["poor", "fair", "good"], random_state=0).fit(X, y)
+    >>> clf.score(X, y), clf.classes_.tolist()
+    (1.0, ['poor', 'fair', 'good'])
+    """
+
+    _not_stored = ("random_state",)
+    _arrays: ClassVar[dict[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_features",)),
+        "slope": ArraySpec((), low=0.0),
+        "cuts": ArraySpec(("n_cuts",), order="rising"),
+        "ridge": ArraySpec((), low=0.0),
+    }
+
+    classes_: NDArray[Any]
+    coef_: Vector
+    cuts_: Vector
+
+    def __init__(
+        self,
+        *,
+        grades: Any = None,
+        ridge: float | str = "auto",
+        scaling: str | None = "auto",
+        validation_fraction: float = 0.2,
+        random_state: Any = None,
+    ) -> None:
+        self.grades = grades
+        self.ridge = ridge
+        self.scaling = scaling
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the score and the cuts between the grades.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades, at least two different ones.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights; a pair weighs the product of both.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        is_scaled(self.scaling)
+        check_fraction("validation_fraction", self.validation_fraction)
+        candidates = check_ridge(self.ridge)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+            ensure_min_samples=2,
+        )  # fmt: skip
+        labels = np.asarray(y)
+        check_classification_targets(labels)
+        classes = self._ordered(labels)
+        codes = _codes(classes, labels)
+        counts = chunk_weights(sample_weight, len(labels))
+        weight = counts if len(counts) else np.ones(len(labels))
+        empty = np.bincount(codes, weight, minlength=len(classes)) == 0.0
+        if empty.any():
+            raise ValueError(
+                f"the class {classes[empty].tolist()[0]!r} is without weight; give it examples "
+                "that weigh more than zero, or leave it out of grades and y."
+            )
+        given = as_rows(X, finite=True)
+        if n_unknowns(given) > MOST_FEATURES:
+            raise ValueError(
+                f"X has {given.shape[1]} features, more than {MOST_FEATURES}, for which grades are "
+                "not put in order in closed form; use PairwiseRanker."
+            )
+        scaling, rows = scaled_rows(self.scaling, given, counts)
+        rows, basis = compact(rows)
+        rng = check_generator(self.random_state)
+        held = [
+            (test, ClassMoments.of(rows.take(train), codes[train], len(classes), weight[train]))
+            for train, test in deal_folds(codes, weight, self.validation_fraction, rng)
+        ]
+        best = -1.0
+        for ridge in candidates:
+            scores = [
+                scores_of(rows.take(test), moments.solve_order(ridge)[np.newaxis])[:, 0]
+                for test, moments in held
+            ]
+            value = float(
+                np.mean(
+                    [
+                        share_in_order(codes[test], one, weight[test])
+                        for (test, _), one in zip(held, scores, strict=True)
+                    ]
+                )
+            )
+            # Of equals the strongest.
+            if value > best:
+                best, self.ridge_, out_of_fold = value, ridge, scores
+        found = ClassMoments.of(rows, codes, len(classes), weight).solve_order(self.ridge_)
+        coef, shift = to_user(found[np.newaxis], scaling, given, rows, basis)
+        tests = np.concatenate([test for test, _ in held])
+        slope, cuts = fit_cuts(np.concatenate(out_of_fold), codes[tests], weight[tests])
+        self.classes_, self.coef_ = classes, coef[0]
+        self.slope_, self.cuts_ = slope, cuts + slope * float(shift[0])
+        return self
+
+    def _ordered(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Return the grades from the lowest to the highest."""
+        present = np.unique(labels)
+        if len(present) < 2:
+            raise ValueError(
+                f"y must hold at least two grades, got 1 class ({present.tolist()[0]!r}); there is "
+                "no pair to put in order."
+            )
+        if self.grades is None:
+            if present.dtype.kind in "OUS" and len(present) > 2:
+                raise ValueError(
+                    f"y holds texts, {present.tolist()[:3]!r}, whose order is not known; pass "
+                    "grades=[lowest, ..., highest]."
+                )
+            return present
+        grades = np.asarray(self.grades)
+        if grades.ndim != 1 or len(np.unique(grades)) != len(grades):
+            raise ValueError(
+                f"grades must be a list of different grades, from the lowest to the highest, got "
+                f"{self.grades!r}."
+            )
+        unknown = set(present.tolist()) - set(grades.tolist())
+        if unknown:
+            raise ValueError(
+                f"y holds {sorted(unknown)[0]!r}, which is not in grades={grades.tolist()!r}; add "
+                "it at its place."
+            )
+        return grades
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return the scores of the rows of `X`, larger for higher grades."""
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        scores = product(X, self.coef_)
+        # Of two grades the sign decides, as everywhere in scikit-learn.
+        return scores - self.cuts_[0] / self.slope_ if len(self.cuts_) == 1 else scores
+
+    def predict_proba(self, X: Any) -> Vector:
+        """Return probabilities of ``classes_``, of shape (n_samples, n_grades)."""
+        scores = self.decision_function(X)
+        cuts = self.cuts_ if len(self.cuts_) > 1 else np.zeros(1)
+        above = _above(self.slope_, cuts, scores)
+        ends = np.ones((len(scores), 1)), np.zeros((len(scores), 1))
+        return np.asarray(-np.diff(np.hstack((ends[0], above, ends[1])), axis=1))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable grade of each row of `X`."""
+        probabilities = self.predict_proba(X)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def _unpack(self, record: ModelRecord) -> None:
+        super()._unpack(record)
+        k = 0 if record.classes is None else len(record.classes)
+        if k < 2 or len(self.cuts_) != k - 1:
+            raise ModelFileError(f"its {k} grades do not have {len(self.cuts_)} cuts.")
+        if self.slope_ == 0.0:
+            raise ModelFileError("its score does not tell grades apart: the slope is 0.")
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of pairs of different grades in the right order; a tie is half a pair.
+
+        With two grades it is the AUC.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades among ``classes_``.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights; a pair weighs the product of both.
+
+        Returns
+        -------
+        float
+            The share of pairs.
+        """
+        scores = self.decision_function(X)
+        weight = np.ones(len(scores))
+        if sample_weight is not None:
+            weight = check_weights(sample_weight, len(scores), name="sample_weight")
+        return share_in_order(_codes(self.classes_, np.asarray(y)), scores, weight)
+
+
+def _codes(classes: NDArray[Any], labels: NDArray[Any]) -> Places:
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    try:
+        return np.array([place[label] for label in labels.tolist()], dtype=np.intp)
+    except KeyError as error:
+        raise ValueError(
+            f"y holds {error.args[0]!r}, which is none of the grades {classes.tolist()!r}."
+        ) from None
+
+
+def share_in_order(codes: Places, scores: Vector, weight: Vector) -> float:
+    """Return the weighted share of pairs of different grades that scores put in order.
+
+    >>> share_in_order(np.array([0, 1, 2]), np.array([0.1, 0.9, 0.5]), np.ones(3))
+    0.6666666666666666
+    """
+    total = right = 0.0
+    for low, high in combinations(np.unique(codes[weight > 0.0]).tolist(), 2):
+        rows = (codes == low) | (codes == high)
+        pairs = float(weight[codes == low].sum() * weight[codes == high].sum())
+        total += pairs
+        right += pairs * roc_auc(codes[rows] == high, scores[rows], sample_weight=weight[rows])
+    if total == 0.0:
+        raise ValueError("y holds one grade only; there is no pair to put in order.")
+    return right / total
+
+
+def fit_cuts(scores: Vector, codes: Places, weight: Vector) -> tuple[float, Vector]:
+    """Return slope and cuts of the proportional odds model, by maximum likelihood.
+
+    The share of each grade is smoothed by one example, and the slope stays positive and bounded,
+    so that scores that separate the grades do not send it to infinity.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Scores.
+    codes : ndarray of shape (n,)
+        Numbers of the grades, 0, 1, ..., each of which is there.
+    weight : ndarray of shape (n,)
+        Weights.
+
+    Returns
+    -------
+    slope : float
+        At least 0.
+    cuts : ndarray of shape (n_grades - 1,)
+        Rising.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=4000)
+    >>> grades = (2.0 * scores + rng.logistic(size=4000) > 1.0).astype(int)
+    >>> slope, cuts = fit_cuts(scores, grades, np.ones(4000))
+    >>> round(slope, 1), cuts.round(1)
+    (2.0, array([1.]))
+    """
+    from scipy.optimize import minimize
+
+    centre, spread = float(scores.mean()), float(scores.std())
+    unit = spread if spread > 0.0 else 1.0
+    s = (scores - centre) / unit
+    n_grades = int(codes.max()) + 1
+    shares = np.bincount(codes, weight, minlength=n_grades) / weight.mean() + 1.0
+    above = 1.0 - np.cumsum(shares)[:-1] / shares.sum()
+    start = np.log(1.0 - above) - np.log(above)
+
+    def unpack(parameters: Vector) -> tuple[float, Vector]:
+        gaps = np.exp(parameters[2:])
+        cuts = parameters[1] + np.concatenate(([0.0], np.cumsum(gaps)))
+        return float(np.exp(parameters[0])), cuts
+
+    rows = np.arange(len(codes))
+    total = float(weight.sum())
+
+    def objective(parameters: Vector) -> tuple[float, Vector]:
+        slope, cuts = unpack(parameters)
+        higher = _above(slope, cuts, s)
+        padded = np.hstack((np.ones((len(s), 1)), higher, np.zeros((len(s), 1))))
+        upper, lower = padded[rows, codes], padded[rows, codes + 1]
+        p = np.maximum(upper - lower, 1e-300)
+        # d sigmoid = sigmoid (1 - sigmoid), and both ends are constants.
+        by_upper = weight / total * upper * (1.0 - upper) / p
+        by_lower = weight / total * lower * (1.0 - lower) / p
+        slope_gradient = float((by_upper - by_lower) @ s) * slope
+        cut_gradient = np.zeros(n_grades + 1)
+        np.subtract.at(cut_gradient, codes, by_upper)
+        np.add.at(cut_gradient, codes + 1, by_lower)
+        inner = cut_gradient[1:-1]
+        tails = np.cumsum(inner[::-1])[::-1]
+        gradient = np.concatenate(([slope_gradient, tails[0]], np.exp(parameters[2:]) * tails[1:]))
+        # As strong as one example that every grade might have had.
+        ridge = 0.5 * parameters[0] ** 2 / len(s)
+        gradient[0] -= parameters[0] / len(s)
+        return -float(weight @ np.log(p)) / total + ridge, -gradient
+
+    first = np.concatenate(([0.0, start[0]], np.log(np.maximum(np.diff(start), 1e-6))))
+    bounds = [(-14.0, 14.0), (None, None), *[(-20.0, 20.0)] * (n_grades - 2)]
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds)
+    slope, cuts = unpack(found.x)
+    return slope / unit, cuts + slope * centre / unit
+
+
+def _above(slope: float, cuts: Vector, scores: Vector) -> Vector:
+    """Return the probabilities of more than each grade, of shape (n, n_grades - 1)."""
+    with np.errstate(over="ignore"):
+        t = np.clip(slope * scores[:, None] - cuts, -700.0, 700.0)
+    return np.asarray(1.0 / (1.0 + np.exp(-t)))
+
+
+register_storable(OrdinalAUCClassifier)

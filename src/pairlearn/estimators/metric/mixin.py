@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be done with a learned metric: distances, a linear map, decisions on pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from pairlearn.estimators.shared.calibration import choose_threshold
+from pairlearn.estimators.shared.examples import product, refuse_overflow, validate_data
+from pairlearn.estimators.shared.published import Part, published
+from pairlearn.features import FeatureMap
+from pairlearn.metrics import roc_auc
+from pairlearn.typing import Vector
+
+__all__ = ["Metric", "MetricMixin", "PairMixin", "check_pair_labels", "check_pairs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """The distance ||L (u - v)|| of two vectors, for neighbours and clustering of scikit-learn.
+
+    >>> Metric(np.array([[2.0, 0.0]]))([1.0, 5.0], [0.0, 0.0])
+    2.0
+    """
+
+    components: Vector
+    #: A fitted map, if the distance is of mapped vectors.
+    features: FeatureMap | None = None
+
+    def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
+        """Return ||L (u - v)||, or its square."""
+        both = np.stack([np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)])
+        if self.features is not None:
+            both = self.features.transform(both)
+        image = self.components @ (both[0] - both[1])
+        value = float(image @ image)
+        return value if squared else float(np.sqrt(value))
+
+
+def check_pairs(
+    pairs: Any,
+    n_features: int | None = None,
+    *,
+    owner: str = "MetricLearner",
+    allow_missing: bool = False,
+) -> Vector:
+    """Return pairs as an array of shape (n, 2, d), finite unless values may be missing."""
+    if isinstance(pairs, list | tuple):
+        lengths = {np.shape(member) for pair in pairs for member in pair}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"The members of all pairs must have the same number of features, got members of "
+                f"shapes {sorted(map(str, lengths))}."
+            )
+    array = np.asarray(
+        check_array(
+            pairs,
+            allow_nd=True,
+            ensure_2d=False,
+            dtype=np.float64,
+            ensure_all_finite=not allow_missing,
+        )
+    )
+    if array.ndim != 3 or array.shape[1] != 2:
+        raise ValueError(
+            f"Pairs must have shape (n_pairs, 2, n_features), got {array.shape}; stack the first "
+            "and the second members with np.stack([left, right], axis=1)."
+        )
+    if n_features is not None and array.shape[2] != n_features:
+        raise ValueError(
+            f"Pairs have {array.shape[2]} features, but {owner} was fitted on {n_features}."
+        )
+    return array
+
+
+def check_pair_labels(y: ArrayLike, n_pairs: int) -> Vector:
+    """Return labels of pairs, +1 for similar and -1 for dissimilar ones."""
+    labels = np.asarray(y)
+    if labels.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Labels of pairs must be numbers, +1 (similar) or -1 (dissimilar), got {labels.dtype}."
+        )
+    y = labels.astype(np.float64)
+    if y.shape != (n_pairs,):
+        raise ValueError(f"y must hold one label for each of {n_pairs} pairs, got {y.shape}.")
+    if not np.isin(y, (-1.0, 1.0)).all():
+        shown = np.unique(y[~np.isin(y, (-1.0, 1.0))])[:3].tolist()
+        raise ValueError(
+            f"Labels of pairs must be +1 (similar) or -1 (dissimilar), got {shown} too."
+        )
+    return y
+
+
+def _has_threshold(estimator: Any) -> bool:
+    if not hasattr(estimator, "threshold_"):
+        raise AttributeError(
+            "No threshold tells similar from dissimilar pairs: fit on pairs, or call "
+            "calibrate_threshold(pairs, y) or set_threshold(value)."
+        )
+    return True
+
+
+class MetricMixin(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+):
+    """Distances and a linear map, given `components_` with W = components_' components_.
+
+    A transformer itself: scikit-learn's `set_output` reaches a `transform` only where it is
+    defined in a class that is one.
+    """
+
+    components_: Vector
+    n_features_in_: int
+
+    def _rows(self, X: Any) -> Any:
+        """Return examples as they are measured."""
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    def _pairs(self, pairs: Any) -> Vector:
+        """Return pairs as they are measured."""
+        return check_pairs(pairs, self.n_features_in_, owner=type(self).__name__)
+
+    def transform(self, X: Any) -> Vector:
+        """Return L x for each example, of shape (n_samples, n_components).
+
+        Euclidean distances of the images are the learned ones.
+        """
+        check_is_fitted(self, "components_")
+        return product(self._rows(X), self.components_.T)
+
+    def get_mahalanobis_matrix(self) -> Vector:
+        """Return W, positive semi-definite, of shape (n_features, n_features)."""
+        check_is_fitted(self, "components_")
+        components = self.components_
+        return np.asarray(components.T @ components)
+
+    def get_metric(self) -> Metric:
+        """Return the distance as a function of two vectors, to pass as ``metric=`` to scikit-learn.
+
+        Neighbours are found much faster on the result of `transform`.
+        """
+        check_is_fitted(self, "components_")
+        return Metric(self.components_.copy())
+
+    def pair_distance(self, pairs: Any) -> Vector:
+        """Return the distance of each pair, sqrt((x - x')' W (x - x')).
+
+        Pairs are an array of shape (n_pairs, 2, n_features), here and in the other methods.
+        """
+        check_is_fitted(self, "components_")
+        return self._distances(pairs, self.components_)
+
+    def _distances(self, pairs: Any, components: Vector) -> Vector:
+        array = self._pairs(pairs)
+        with np.errstate(over="ignore"):
+            image = product(array[:, 0] - array[:, 1], components.T)
+            distances = np.sqrt(np.einsum("nk,nk->n", image, image))
+        return refuse_overflow(distances, components)
+
+    def pair_score(self, pairs: Any) -> Vector:
+        """Return minus the distance of each pair: larger means more similar."""
+        return -self.pair_distance(pairs)
+
+
+class PairMixin(MetricMixin):
+    """A metric with decisions on pairs; components and threshold stand in one record."""
+
+    components_: Any = Part()
+    threshold_: Any = Part()
+
+    def calibrate_threshold(self, pairs: Any, y: ArrayLike, *, strategy: str = "accuracy") -> Self:
+        """Choose the distance up to which a pair is predicted to be similar.
+
+        It becomes `threshold_` and maximises "accuracy", "balanced_accuracy" or "f1" on these
+        pairs, best not those that the metric was fitted on; `y` is +1 for similar and -1 for
+        dissimilar ones, and both must occur.
+        """
+        scores = self.pair_score(pairs)
+        similar = check_pair_labels(y, len(scores)) > 0
+        if similar.all() or not similar.any():
+            raise ValueError("A threshold needs similar (+1) and dissimilar (-1) pairs.")
+        cut = choose_threshold(scores, similar, np.ones(len(scores)), strategy)
+        self.threshold_ = -cut
+        return self
+
+    def set_threshold(self, threshold: float) -> Self:
+        """Set the distance up to which a pair is predicted to be similar, `threshold_`."""
+        check_is_fitted(self, "components_")
+        value = float(threshold)
+        if not np.isfinite(value):
+            raise ValueError(f"threshold must be a finite number, got {threshold!r}.")
+        self.threshold_ = value
+        return self
+
+    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
+    def decision_function(self, pairs: Any) -> Vector:
+        """Return the threshold minus the distance of each pair: positive for similar ones."""
+        model = published(self)
+        return np.asarray(model["threshold_"] - self._distances(pairs, model["components_"]))
+
+    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
+    def predict(self, pairs: Any) -> NDArray[np.int64]:
+        """Return +1 for pairs nearer than the threshold and -1 for the others."""
+        return np.where(self.decision_function(pairs) > 0, 1, -1)
+
+    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
+    def score(self, pairs: Any, y: ArrayLike) -> float:
+        """Return the AUC of the pair scores, which does not depend on the threshold.
+
+        It is the probability that a similar pair (+1) is nearer than a dissimilar one (-1).
+        """
+        scores = self.pair_score(pairs)
+        return roc_auc(check_pair_labels(y, len(scores)), scores)

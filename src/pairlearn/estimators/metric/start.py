@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where metric learning starts and in which unit its steps are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pairlearn.estimators.shared.scaling import Scaling
+from pairlearn.losses import PairLoss
+from pairlearn.pairings import Pairing, Plan
+from pairlearn.pairings.sound import sound_source
+from pairlearn.scores import MahalanobisScore
+from pairlearn.typing import Vector
+
+__all__ = ["components_of", "sample_differences", "start_from", "unit_step"]
+
+#: Pairs that distances are averaged over.
+_PAIRS = 1000
+
+
+def sample_differences(X: Vector, pairing: Pairing, rng: np.random.Generator) -> Vector:
+    """Return the differences x - x' of 1000 pairs, but for those that are zero."""
+    plan = sound_source(pairing, len(X), rng).draw(_PAIRS)
+    if not isinstance(plan, Plan):
+        raise ValueError(
+            f"A metric is learned from one pair at a step, not from a buffer; got {pairing!r}, use "
+            "PreviousExample() or RandomPair()."
+        )
+    v = X[plan.left] - X[plan.right]
+    return np.asarray(v[(v != 0).any(axis=1)])
+
+
+def _target(loss: PairLoss) -> float:
+    """Return the mean squared distance to start from."""
+    return max(float(getattr(loss, "bias", 1.0)), 1.0)
+
+
+def start_from(
+    score: MahalanobisScore,
+    loss: PairLoss,
+    init: Any,
+    X: Vector,
+    v: Vector,
+    scaling: Scaling | None = None,
+) -> Vector:
+    """Return the starting point as the score parameterises it.
+
+    `init` is "identity" (for a low rank: the leading principal components), scaled so that the
+    mean squared distance of the typical differences `v` is the bias of the loss, but at least 1; or
+    W of shape (d, d), its diagonal (d,), or the factor L of shape (d, rank), as given: for the
+    features of the user, if the rows X have been scaled.
+    """
+    d = X.shape[1]
+    kind, rank = score.parameterization, score.rank
+    if isinstance(init, str):
+        if init not in ("auto", "identity"):
+            raise ValueError(f'init must be "auto", "identity" or an array, got {init!r}.')
+        if kind == "low_rank":
+            assert rank is not None
+            vectors = np.linalg.eigh(np.cov(X.T).reshape(d, d))[1]
+            factor = vectors[:, ::-1][:, :rank]
+        else:
+            factor = np.eye(d)
+        mean = float(((v @ factor) ** 2).sum() / max(len(v), 1))
+        scale = _target(loss) / mean if mean > 0 else 1.0
+        if kind == "low_rank":
+            return np.asarray(np.sqrt(scale) * factor)
+        return scale * (np.ones(d) if kind == "diagonal" else np.eye(d))
+    start = np.asarray(init, dtype=np.float64)
+    shape = {"full": (d, d), "diagonal": (d,), "low_rank": (d, rank)}[kind]
+    if start.shape != shape:
+        raise ValueError(f"init must have shape {shape} for {kind!r}, got {start.shape}.")
+    if not np.isfinite(start).all():
+        raise ValueError("init contains NaN or infinity; pass finite numbers.")
+    if kind == "full":
+        if not np.allclose(start, start.T, rtol=1e-8, atol=1e-10 * np.abs(start).max(initial=0.0)):
+            raise ValueError("init must be symmetric; pass 0.5 * (W + W.T).")
+        least = float(np.linalg.eigvalsh(start)[0])
+        if least < -1e-8 * np.abs(start).max(initial=0.0):
+            raise ValueError(
+                f"init must be positive semi-definite, got an eigenvalue of {least:.3g}; pass "
+                "PsdCone().project(W)."
+            )
+    if kind == "diagonal" and (start < 0).any():
+        raise ValueError(f"init must not be negative, got {start.min():g}.")
+    if scaling is None:
+        return start
+    # W = D V D and L = D M for the weights D of the scaling.
+    if kind == "full":
+        return scaling.from_user(scaling.from_user(start).T).T
+    if kind == "diagonal":
+        return scaling.from_user(scaling.from_user(start))
+    return np.ascontiguousarray(scaling.from_user(start.T).T)
+
+
+def unit_step(score: MahalanobisScore, loss: PairLoss, v: Vector) -> float:
+    """Return the step size that moves the squared distance of a typical pair by about 1.
+
+    A step of eta changes h by eta ||v||^4 for a full matrix, eta sum_k v_k^4 for a diagonal, and
+    4 eta ||v||^2 h for a factor; means over pairs stand for typical ones.
+    """
+    squared = v * v
+    if score.parameterization == "full":
+        change = float((squared.sum(axis=1) ** 2).mean()) if len(v) else 0.0
+    elif score.parameterization == "diagonal":
+        change = float((squared * squared).sum(axis=1).mean()) if len(v) else 0.0
+    else:
+        change = 4.0 * _target(loss) * float(squared.sum(axis=1).mean()) if len(v) else 0.0
+    return 1.0 / change if change > 0 else 1.0
+
+
+def components_of(score: MahalanobisScore, w: Vector, d: int) -> Vector:
+    """Return L with W = L' L, rows in decreasing order of their weight.
+
+    >>> components_of(MahalanobisScore("diagonal"), np.array([1.0, 4.0]), 2)
+    array([[1., 0.],
+           [0., 2.]])
+    """
+    if score.parameterization == "diagonal":
+        return np.diag(np.sqrt(np.maximum(w, 0.0)))
+    if score.parameterization == "low_rank":
+        return np.ascontiguousarray(w.reshape(d, -1).T)
+    values, vectors = np.linalg.eigh(w.reshape(d, d))
+    largest = np.argmax(np.abs(vectors), axis=0)
+    vectors = vectors * np.where(vectors[largest, np.arange(d)] < 0, -1.0, 1.0)
+    return np.ascontiguousarray((vectors * np.sqrt(np.maximum(values, 0.0))).T[::-1])

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Metric learning under differential privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from pairlearn.estimators.metric.mixin import MetricMixin, check_pairs
+from pairlearn.estimators.metric.start import components_of
+from pairlearn.estimators.private.mixin import PrivateMixin
+from pairlearn.estimators.shared.features_seen import check_columns, column_names, see_columns
+from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.mechanisms.base import certify
+from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
+from pairlearn.privacy.quartiles import PrivateBounds
+from pairlearn.privacy.records import check_public_labels, read_labels
+from pairlearn.scores import MahalanobisScore
+from pairlearn.typing import Vector
+
+__all__ = ["PrivateMetricLearner"]
+
+
+class PrivateMetricLearner(
+    PrivateMixin,
+    MetricMixin,
+    BaseEstimator,  # type: ignore[misc]
+):
+    r"""Mahalanobis metric with an (epsilon, delta)-differential-privacy promise.
+
+    Learns a positive semi-definite W for the squared distance
+    :math:`h_W(x, x') = (x - x')^\top W (x - x')` from the mean of
+
+    .. math:: \log(1 + e^{\tau (h_W(x, x') - b)}),
+
+    with :math:`\tau = 1` for equal and -1 for different labels, over all pairs, by noisy gradient
+    descent (`privacy.mechanisms.metric_gradient`). It starts from the Euclidean metric in units of
+    the public ranges, and moves the less the more noise there is: with a small budget it stays near
+    that metric.
+
+    Whatever must be known before the data are touched is an argument. Values outside `bounds` are
+    clipped, NaN becomes the middle of the bounds, and an example whose label is not in `labels`
+    takes no part; no message and no attribute depends on the data except through the noise. Time
+    grows as the square of the number of examples.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The privacy parameter.
+    delta : float, optional
+        The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default.
+    bounds : tuple (lower, upper), PrivateBounds or "private"
+        Public bounds of the features, each a number or one number for each feature. Required; see
+        `PrivateAUCClassifier` for bounds that are found with a part of the budget.
+    levels : array-like of int, optional
+        0 for a continuous feature, k for a code of k equally spaced levels.
+    labels : tuple, default=(0, 1)
+        All labels, public. Pairs of different labels weigh 1/(K - 1) for K labels, so that near
+        and far pairs balance if classes are of equal size.
+    n_steps : int, default=1
+        Number of noisy gradients; more pay when noise is small.
+    clip : float, default=0.8
+        Length to which differences of examples are clipped, in units of sqrt(d) standard units.
+    bias : float, default=1.0
+        The squared distance b around which near and far are told apart; descent starts where
+        clipped pairs have it.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        Whether data sets are neighbours if one example is replaced, or added or removed.
+    n_examples : int, optional
+        The public number of examples that scales the release and sets the default delta. Needed
+        with neighbours="add_remove", where the number of rows is protected: the largest number
+        that may come, to which the promise is restricted. With "replace" it is the number of rows.
+    secure : bool, default=True
+        Discrete noise on a grid; see `PrivateAUCClassifier`.
+    random_state : int, optional
+        Makes the noise reproducible: for simulations only. The certificate then says that the
+        model is not private, and a warning is given.
+    ledger : PrivacyLedger, optional
+        A budget shared with other releases; entered before the data are read.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (d, d)
+        L with W = L' L: the map of `transform`, for features inside the bounds.
+    certificate_ : Certificate
+        What is promised, and on which facts it rests.
+    bounds_ : ndarray of shape (2, d)
+        Lower and upper bounds that examples are clipped to: the public ones, or those released.
+    features_ : FeatureMap
+        The identity: a private metric is one of the features as they are.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if X had any: as public as their number, and compared in `transform`.
+    n_features_in_ : int
+        Number of features.
+
+    Notes
+    -----
+    d (d + 1)/2 numbers are released, with noise in proportion to d/(n epsilon): with many features
+    and few examples there is nothing to gain over the Euclidean metric; see the documentation for
+    figures. Neighbours are found among examples: whoever publishes these, or labels predicted from
+    them, publishes more than this metric.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 1500)
+    >>> X = rng.normal(size=(1500, 4))
+    >>> X[:, 0] = 2.0 * (y - 1) + 0.3 * X[:, 0]
+    >>> model = PrivateMetricLearner(epsilon=4.0, bounds=(-4, 4), labels=(0, 1, 2)).fit(X, y)
+    >>> W = model.get_mahalanobis_matrix()
+    >>> bool(W[0, 0] > W[1, 1])
+    True
+    >>> print(model.certificate_.statement())
+    This model is (4, 1.72133e-05)-differentially private with respect to one example replaced...
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        *,
+        bounds: tuple[ArrayLike, ArrayLike] | PrivateBounds | str | None = None,
+        levels: ArrayLike | None = None,
+        labels: tuple[Any, ...] = (0, 1),
+        n_steps: int = 1,
+        clip: float = 0.8,
+        bias: float = 1.0,
+        neighbours: str = "replace",
+        n_examples: int | None = None,
+        secure: bool = True,
+        random_state: Any = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.levels = levels
+        self.labels = labels
+        self.n_steps = n_steps
+        self.clip = clip
+        self.bias = bias
+        self.neighbours = neighbours
+        self.n_examples = n_examples
+        self.secure = secure
+        self.random_state = random_state
+        self.ledger = ledger
+
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "components": ArraySpec(("n_features", "n_features")),
+        "lower": ArraySpec(("n_features",)),
+        "upper": ArraySpec(("n_features",)),
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _pack(self) -> dict[str, NDArray[Any]]:
+        lower, upper = self.bounds_
+        return {"components": self.components_, "lower": lower, "upper": upper}
+
+    def _unpack(self, record: ModelRecord) -> None:
+        arrays = record.arrays
+        self.certificate_ = self._certificate_of(record)
+        if self.certificate_.mechanism != MetricGradient.name:
+            raise ModelFileError(
+                f"a metric is learned by {MetricGradient.name!r}, its certificate names "
+                f"{self.certificate_.mechanism[:60]!r}."
+            )
+        self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
+        self.bounds_ = np.stack(self.bounds)
+        self.components_ = arrays["components"].copy()
+        self._n_features_out = len(self.components_)
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateMetricLearner:
+        """Learn from examples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples; NaN and values outside the bounds are allowed.
+        y : array-like of shape (n,)
+            Labels; an example with another label than the public ones takes no part.
+
+        Returns
+        -------
+        PrivateMetricLearner
+            The fitted estimator.
+        """
+        rows, names = self._table(X), column_names(X)
+        mechanism = self._mechanism()
+        fit, setting, noise, cautions = self._learn(mechanism, rows, self._codes(y, len(rows)))
+        self._warn(cautions)
+        self.certificate_ = certify(
+            fit,
+            mechanism.name,
+            setting=setting,
+            noise=noise,
+            public=self._further_facts(setting)
+            | {"labels": ", ".join(repr(label) for label in self.labels)},
+            warnings=cautions,
+        )
+        self.n_features_in_ = setting.n_features
+        see_columns(self, names)
+        standard = components_of(MahalanobisScore(), fit.direction, setting.n_features)
+        self.components_ = standard / setting.unit
+        self._n_features_out = len(self.components_)
+        return self
+
+    def _mechanism(self) -> MetricGradient:
+        labels = tuple(self.labels)
+        if len(check_public_labels(labels)) < 2:
+            raise ValueError(f"labels must be two or more different labels, got {self.labels!r}.")
+        return MetricGradient(
+            n_steps=self.n_steps,
+            clip=self.clip,
+            bias=self.bias,
+            different_weight=1.0 / (len(labels) - 1),
+        )
+
+    def _codes(self, y: ArrayLike, n: int) -> Vector:
+        """Return the position of each label among the public ones, NaN for any other."""
+        codes = read_labels(y, self.labels, n)
+        return np.where(codes < 0, np.nan, codes)
+
+    def _rows(self, X: Any) -> Vector:
+        check_columns(self, X)
+        return self._within_bounds(X)
+
+    def _pairs(self, pairs: Any) -> Vector:
+        array = check_pairs(
+            pairs, self.n_features_in_, owner=type(self).__name__, allow_missing=True
+        )
+        return self._within_bounds(array.reshape(-1, self.n_features_in_)).reshape(array.shape)
+
+
+register_storable(PrivateMetricLearner)

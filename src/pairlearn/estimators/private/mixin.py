@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What private estimators share: public arguments, clipping, the budget, and the model file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.estimators.shared.storage import Storable
+from pairlearn.features import FeatureMap, Identity
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.privacy.accounting.certificate import Certificate, Release
+from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.public_maps import map_publicly, mapped_setting
+from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
+from pairlearn.privacy.records import read_table, read_users
+from pairlearn.typing import Vector
+from pairlearn.validation import check_count, warn_caller
+
+__all__ = ["PrivacyWarning", "PrivateMixin", "check_unchanged", "public_facts"]
+
+
+class PrivacyWarning(UserWarning):
+    """The privacy promise is weaker than a reader might think."""
+
+
+#: What a model file may say of its origin beside the certificate: nothing that was measured.
+_PUBLIC_ORIGIN = ("author", "contact", "created", "data", "license", "program", "purpose", "schema")
+
+
+def public_facts(model: Any, setting: PublicSetting, mechanism: str) -> dict[str, Any]:
+    """Return what is public of a stream, as plain values; frozen when it begins."""
+    return {
+        "n_examples": setting.n_examples,
+        "epsilon": setting.epsilon,
+        "delta": setting.delta,
+        "lower": setting.lower.tolist(),
+        "upper": setting.upper.tolist(),
+        "levels": setting.levels.tolist(),
+        "centre": None if setting.centre is None else setting.centre.tolist(),
+        "labels": [repr(label) for label in model.labels],
+        "neighbours": setting.neighbours,
+        "secure": bool(model.secure),
+        "mechanism": mechanism,
+    }
+
+
+def check_unchanged(frozen: dict[str, Any], public: dict[str, Any], owner: str) -> None:
+    """Refuse public arguments that changed after a stream had begun."""
+    changed = [name for name, value in frozen.items() if value != public[name]]
+    if changed:
+        raise ValueError(
+            f"{', '.join(changed)} changed after the stream had begun; its steps were made for "
+            "the first values, and with others the noise would not fit them. Set them back, "
+            f"or begin a new {owner}."
+        )
+
+
+class PrivateMixin(Storable):
+    """Adds to an estimator whatever does not depend on what it learns.
+
+    It has the parameters `epsilon`, `delta`, `bounds`, `levels`, `neighbours`, `n_examples`,
+    `secure`, `random_state` and `ledger`, and the fitted attributes `certificate_` and
+    `n_features_in_`.
+    """
+
+    epsilon: float
+    delta: float | None
+    bounds: tuple[ArrayLike, ArrayLike] | PrivateBounds | str | None
+    levels: ArrayLike | None
+    neighbours: str
+    n_examples: int | None
+    secure: bool
+    random_state: Any
+    ledger: PrivacyLedger | None
+    certificate_: Certificate
+    bounds_: Vector
+    n_features_in_: int
+    #: A typical value of each feature, for mechanisms that have a use for it.
+    public_centre: ArrayLike | None = None
+    #: What the score is linear in, for estimators that take it.
+    features: Any = "linear"
+    features_: FeatureMap
+    #: Whether examples come piece by piece and are seen once.
+    _is_stream: ClassVar[bool] = False
+
+    # A file holds what was released, what is public, and the certificate. A seed would give the
+    # noise away, and a ledger is a file of its own.
+    _not_stored: ClassVar[tuple[str, ...]] = ("random_state", "ledger", "bounds")
+
+    def _learn(
+        self, mechanism: Mechanism, rows: Vector, y: Vector, groups: Any = None
+    ) -> tuple[PrivateFit, PublicSetting, NoiseSource, tuple[str, ...]]:
+        """Check what is public, pay, and learn; return what a certificate is made of."""
+        options: dict[str, Any] = {}
+        n_units = len(rows)
+        if groups is not None:
+            if not mechanism.offers_users:
+                raise ValueError(
+                    f"{mechanism.name} protects single rows and takes no groups; use the "
+                    "mechanism 'statistics', or make one row of each user's rows."
+                )
+            options["users"] = read_users(groups, len(rows))
+            n_units = int(options["users"].max(initial=-1)) + 1
+        setting = self._setting(self._public_number(n_units), rows.shape[1])
+        noise = NoiseSource.made_from(self.random_state, secure=self.secure)
+        cautions = self._cautions(setting)
+        search = self._search()
+        within = setting
+        if search is not None:
+            if search.lower is None and setting.levels.any():
+                raise ValueError(
+                    "levels says that some features are codes, whose bounds are known with them; "
+                    "give PrivateBounds(lower, upper), exact for those."
+                )
+            # Both parts are kept a little below their share, so that rounding does not add up.
+            left = setting.mu * math.sqrt(1.0 - search.share) * (1.0 - 1e-12)
+            within = replace(setting, budget=left)
+        mechanism.check(within, noise)
+        if self.features != "linear":
+            # Whatever is to be refused is refused before it is paid for.
+            mapped_setting(map_publicly(self.features, setting), setting)
+        if self.ledger is not None:
+            # Entered before the data are read, so that a failing run is paid for as well.
+            units = "users" if options else "n"
+            name = f"fit of {mechanism.name}, {units} = {setting.n_examples}"
+            self.ledger.spend(name, **mechanism.cost(setting), neighbours=setting.neighbours)
+        releases: list[Release] = []
+        if search is not None:
+            within, releases = self._searched(rows, search, within, noise, **options)
+        self.features_ = map_publicly(self.features, within)
+        mapped = mapped_setting(self.features_, within)
+        if mapped is not within:
+            rows = self.features_.transform(within.clipped(rows))
+        fit = mechanism.fit(mapped.to_standard(rows), y, setting=mapped, noise=noise, **options)
+        if releases:
+            fit = fit.after(releases)
+        self.bounds_ = np.stack([within.lower, within.upper])
+        return fit, within, noise, cautions
+
+    def _search(self) -> PrivateBounds | None:
+        """Return how bounds are to be found, None where they are public."""
+        if not isinstance(self.bounds, (str, PrivateBounds)):
+            return None
+        if isinstance(self.bounds, str) and self.bounds != "private":
+            raise ValueError(
+                f'bounds must be (lower, upper), "private" or a PrivateBounds, got {self.bounds!r}.'
+            )
+        if self._is_stream:
+            raise ValueError(
+                "a stream sees each example once, and bounds would have to be found before the "
+                "first; give public bounds, or use PrivateAUCClassifier."
+            )
+        return PrivateBounds() if isinstance(self.bounds, str) else self.bounds
+
+    def _searched(
+        self,
+        rows: Vector,
+        search: PrivateBounds,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        users: NDArray[np.int64] | None = None,
+    ) -> tuple[PublicSetting, list[Release]]:
+        """Return the setting with bounds that were found, and what was released for them."""
+        lower, upper, releases = find_bounds(
+            rows,
+            search,
+            # Codes are spread evenly over a range that is known with them.
+            searched=setting.levels == 0,
+            mu=mu_of(setting.epsilon, setting.delta) * math.sqrt(search.share) * (1.0 - 1e-12),
+            neighbours=setting.neighbours,
+            noise=noise,
+            n_examples=setting.n_examples,
+            users=users,
+        )
+        found = PublicSetting.make(
+            setting.n_examples,
+            lower=lower,
+            upper=upper,
+            epsilon=setting.epsilon,
+            delta=setting.delta,
+            levels=setting.levels,
+            neighbours=setting.neighbours,
+            centre=setting.centre,
+        )
+        return replace(found, budget=setting.budget), releases
+
+    def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
+        """Return public facts of which a certificate says more than usual."""
+        facts = {}
+        if not isinstance(self.features_, Identity):
+            facts["features"] = (
+                f"{self.features_.n_outputs} functions of the features "
+                f"({type(self.features_).__name__}), made of public numbers and of none of the "
+                "examples"
+            )
+        search = self._search()
+        if search is None:
+            return facts
+        return facts | {
+            "bounds": f"found by {search.levels} levels of bisection, released with "
+            f"{search.share:g} of mu^2, inside a range given by the caller or by the library"
+        }
+
+    def _table(self, X: Any) -> Vector:
+        """Return examples as numbers, read cell by cell (`privacy.records`).
+
+        Whether columns have names, and which, is as public as their number.
+        """
+        return read_table(X, n_features=self.public_width())
+
+    def public_width(self) -> int | None:
+        """Return the number of features where public arguments say it."""
+        search = self._search()
+        ends: Any = (self.bounds or ()) if search is None else (search.lower, search.upper)
+        given = [*ends, self.levels, self.public_centre]
+        widths = {len(np.asarray(fact)) for fact in given if np.ndim(fact) == 1}
+        return widths.pop() if len(widths) == 1 else None
+
+    def _public_number(self, n_rows: int) -> int:
+        """Return the number of examples that scales a release: public, whatever the relation."""
+        if self.n_examples is None:
+            if self.neighbours == "add_remove":
+                raise ValueError(
+                    'neighbours="add_remove" protects the number of rows, so that it cannot be '
+                    "read from the data; give n_examples, the largest number that you would "
+                    "expect."
+                )
+            return n_rows
+        n = check_count("n_examples", self.n_examples)
+        if self.neighbours == "replace" and n != n_rows:
+            raise ValueError(
+                'neighbours="replace" takes the number of rows (of users, with groups) as public, '
+                f"and n_examples={n} is not that; leave it out."
+            )
+        if n_rows > n:
+            raise ValueError(
+                f"there are more rows than n_examples={n} (users, with groups), which the promise "
+                "is about; give a larger public number."
+            )
+        return n
+
+    def _warn(self, cautions: tuple[str, ...]) -> None:
+        for caution in cautions:
+            warn_caller(caution, PrivacyWarning)
+
+    def public_bounds(self, d: int) -> tuple[Vector, Vector]:
+        """Return the public bounds of d features; with private ones, the range they lie in."""
+        search = self._search()
+        if search is not None:
+            return search.range_of(d)
+        given: Any = self.bounds
+        if given is None or len(tuple(given)) != 2:
+            raise ValueError(
+                f"bounds must be the public pair (lower, upper), got {self.bounds!r}; they "
+                'cannot be read from the data without spending privacy (bounds="private").'
+            )
+        lower, upper = (np.asarray(bound, dtype=np.float64) for bound in given)
+        for bound in (lower, upper):
+            if bound.ndim > 1 or (bound.ndim == 1 and len(bound) != d):
+                raise ValueError(
+                    f"each bound must be a number or {d} numbers, got shape {bound.shape}."
+                )
+        return np.broadcast_to(lower, (d,)), np.broadcast_to(upper, (d,))
+
+    def _within_bounds(self, X: ArrayLike) -> Vector:
+        """Return examples after the same clipping as in `fit`, NaN at the middle."""
+        rows = read_table(X)
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        lower, upper = self.bounds_
+        return np.clip(np.where(np.isnan(rows), 0.5 * (lower + upper), rows), lower, upper)
+
+    def _setting(self, n: int, d: int) -> PublicSetting:
+        lower, upper = self.public_bounds(d)
+        delta = self.delta
+        if delta is None:
+            # n = 1 would give no valid delta; there is nothing to learn from it anyway.
+            delta = min(1.0 / (10.0 * n), n**-1.5)
+        return PublicSetting.make(
+            n,
+            lower=lower,
+            upper=upper,
+            epsilon=self.epsilon,
+            delta=delta,
+            levels=self.levels,
+            neighbours=self.neighbours,
+            centre=self.public_centre,
+        )
+
+    def _cautions(self, setting: PublicSetting) -> tuple[str, ...]:
+        cautions = []
+        if self.random_state is not None:
+            cautions.append(
+                "random_state makes the noise reproducible: this model is not private. Leave it "
+                "at None for private data."
+            )
+        if setting.delta >= 1.0 / setting.n_examples:
+            cautions.append(
+                f"delta = {setting.delta:g} is at least 1/n = {1.0 / setting.n_examples:g}, which "
+                "would allow publishing one random record; use 1/(10 n) or less."
+            )
+        return tuple(cautions)
+
+    def _certificate_of(self, record: ModelRecord) -> Certificate:
+        """Return the certificate in a model file."""
+        if record.certificate is None:
+            raise ModelFileError("a private model comes with a certificate; this file has none.")
+        try:
+            return Certificate.from_dict(record.certificate)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
+
+    def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
+        # What was measured on private data (an AUC, a fingerprint) would be a release of its own.
+        measured = sorted(str(name) for name in given if name not in _PUBLIC_ORIGIN)
+        if measured:
+            raise ModelFileError(
+                f"the file of a private model does not take {', '.join(measured)}: whatever was "
+                "measured on private data would be a release of its own; it takes "
+                f"{', '.join(_PUBLIC_ORIGIN)}."
+            )
+        return super()._provenance(self._rows_known() | given)
+
+    def _rows_known(self) -> dict[str, Any]:
+        units = "users" if self.certificate_.unit == "user" else "rows"
+        known = "seen" if self.certificate_.neighbours == "replace" else "at_most"
+        return {f"{units}_{known}": self.certificate_.n_examples}

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What private classifiers of a stream share: one running state, begun once and kept secret."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairlearn.estimators.private.auc import PrivateAUCClassifier
+from pairlearn.estimators.private.mixin import check_unchanged, public_facts
+from pairlearn.estimators.shared.features_seen import check_columns
+from pairlearn.models.record import ModelFileError
+from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.public_maps import map_publicly
+from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.validation import check_count
+
+__all__ = ["PrivateRunning"]
+
+
+class PrivateRunning(PrivateAUCClassifier, ABC):
+    """Base class of private classifiers that take examples as they come.
+
+    The state of the mechanism has no noise and is as secret as the data: it is not pickled or
+    copied. What was public when the stream began stays as it was until it ends.
+    """
+
+    #: Whether the release ends the stream.
+    _releases_once: ClassVar[bool] = False
+    #: Why an estimator that holds a state is not pickled, and what to do instead.
+    _why_no_copy: ClassVar[str]
+    #: State of the mechanism, None where no stream runs.
+    _state: Any = None
+    #: What was public when the stream began: its steps were made for it, and so is its noise.
+    _frozen: dict[str, Any] | None = None
+    #: Number of features of the stream.
+    _width = 0
+    _is_stream = True
+
+    @abstractmethod
+    def _learner(self) -> Any:
+        """Return the mechanism, which has `begin` and `learn`."""
+
+    @abstractmethod
+    def _source(self) -> NoiseSource:
+        """Return where the noise of the next release comes from."""
+
+    @abstractmethod
+    def _entry(self, setting: PublicSetting) -> str | None:
+        """Return the name of the next release in a ledger, None if it was paid for before."""
+
+    @abstractmethod
+    def _released(self, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
+        """Return what the mechanism releases of the running state."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: None = None) -> Self:
+        """Forget what came before, learn from one table as `partial_fit` does, and release once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples; NaN and values outside the bounds are allowed.
+        y : array-like of shape (n,)
+            Labels; whatever is not the positive label counts as negative.
+        groups : None
+            Refused: a stream protects single examples.
+
+        Returns
+        -------
+        PrivateRunning
+            The released model.
+        """
+        if groups is not None:
+            raise ValueError(
+                "a stream protects single examples and takes no groups; use PrivateAUCClassifier."
+            )
+        self._forget()
+        return self.partial_fit(X, y).release()
+
+    @one_at_a_time
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from the next examples of the stream; nothing is published.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Examples; NaN and values outside the bounds are allowed.
+        y : array-like of shape (m,)
+            Labels; whatever is not the positive label counts as negative.
+
+        Returns
+        -------
+        PrivateRunning
+            The estimator.
+        """
+        rows = self._table(X)
+        y = self._signs(y, len(rows))
+        check_columns(self, X, reset=self._state is None)
+        setting = self._begun(rows.shape[1])
+        self._learner().learn(self._state, setting.to_standard(rows), y, setting=setting)
+        return self
+
+    @one_at_a_time
+    def release(self) -> Self:
+        """Publish a model of all examples since the beginning.
+
+        Returns
+        -------
+        PrivateRunning
+            The estimator, with new coefficients.
+        """
+        if self._state is None:
+            raise ValueError("there is nothing to release; call partial_fit first.")
+        setting = self._begun(self._width)
+        mechanism = self._learner()
+        noise = self._source()
+        cautions = self._cautions(setting)
+        entry = self._entry(setting)
+        if self.ledger is not None and entry is not None:
+            cost = mechanism.cost(setting)
+            self.ledger.spend(entry, **cost, neighbours=setting.neighbours)
+        fit = self._released(setting, noise)
+        self._warn(cautions)
+        if self._releases_once:
+            self._state = self._frozen = None
+        self.bounds_ = np.stack([setting.lower, setting.upper])
+        self.features_ = map_publicly("linear", setting)
+        self._publish(fit, mechanism, setting, noise, cautions)
+        return self
+
+    def _begun(self, d: int) -> PublicSetting:
+        """Return what is public, as it was at the beginning; the first example makes a state."""
+        setting = self._setting(self._most_examples(), d)
+        mechanism = self._learner()
+        mechanism.check(setting, NoiseSource(secure=self.secure))
+        public = self._public(setting)
+        if self._state is None:
+            self._begin(mechanism.begin(setting), public, d)
+        assert self._frozen is not None
+        if self._width != d:
+            raise ValueError(f"X has {d} features, but the stream began with {self._width}.")
+        check_unchanged(self._frozen, public, type(self).__name__)
+        return setting
+
+    def _begin(self, state: Any, public: dict[str, Any], d: int) -> None:
+        self._state, self._frozen, self._width = state, public, d
+
+    def _forget(self) -> None:
+        """End the stream, and forget what was released."""
+        self._state = self._frozen = None
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _most_examples(self) -> int:
+        return check_count("n_examples", self.n_examples)  # type: ignore[arg-type]
+
+    def _public(self, setting: PublicSetting) -> dict[str, Any]:
+        return public_facts(self, setting, repr(self._learner()))
+
+    def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
+        return {"number of examples": f"at most {setting.n_examples}, given by the caller"}
+
+    def _stored_mechanism(self) -> Any:
+        name = self._learner().name
+        if self.certificate_.mechanism != name:
+            raise ModelFileError(
+                f"this model is released by {name!r}, its certificate names "
+                f"{self.certificate_.mechanism[:60]!r}."
+            )
+        return self.mechanism
+
+    def _rows_known(self) -> dict[str, Any]:
+        # How many came is known to whoever fed the stream; public is the largest number only.
+        return {"rows_at_most": self.certificate_.n_examples}
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._state is not None:
+            raise TypeError(self._why_no_copy)
+        state: dict[str, Any] = super().__getstate__()
+        return state

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Moments of several classes, from which every score of the square loss over pairs follows.
+
+For classes a and b with means m_a, m_b and covariances C_a, C_b, the mean over pairs of
+(margin - <w, x_b - x_a>)^2 plus ridge ||w||^2 has the minimiser
+
+    w_ab = margin (C_a + C_b + d d' + ridge I)^(-1) d,    d = m_b - m_a.
+
+One score for all pairs of ordered classes adds the systems up, each with the share of its pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.typing import Places, Vector
+
+__all__ = [
+    "MOST_FEATURES",
+    "RIDGES",
+    "ClassMoments",
+    "check_ridge",
+    "compact",
+    "deal_folds",
+    "matrix_of",
+    "n_unknowns",
+    "scores_of",
+    "to_user",
+]
+
+Folds = list[tuple[Places, Places]]
+
+#: Ridges to choose from, for rows of mean variance 1.
+RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
+#: A class has a covariance matrix, and a score is a system of so many equations.
+MOST_FEATURES = 5_000
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Means, covariances and weights of the classes."""
+
+    means: Vector
+    covariances: Vector
+    masses: Vector
+
+    @classmethod
+    def of(cls, rows: Rows, codes: Places, n_classes: int, weight: Vector) -> ClassMoments:
+        """Return the moments of rows whose class has a code; every class has weight."""
+        d = rows.shape[1]
+        means, covariances = np.empty((n_classes, d)), np.empty((n_classes, d, d))
+        masses = np.empty(n_classes)
+        for k in range(n_classes):
+            index = np.flatnonzero((codes == k) & (weight > 0.0))
+            masses[k] = weight[index].sum()
+            share = weight[index] / masses[k]
+            X = matrix_of(rows.take(index))
+            means[k] = share @ X
+            if isinstance(rows, CsrRows):
+                second = np.asarray((X.multiply(share[:, None]).T @ X).todense())
+                covariances[k] = second - np.outer(means[k], means[k])
+            else:
+                centred = X - means[k]
+                covariances[k] = (centred * share[:, None]).T @ centred
+        return cls(means, covariances, masses)
+
+    def solve_pairs(self, ridge: float) -> Vector:
+        """Return the coefficients of all pairs, of shape (n_pairs, n_features)."""
+        found = []
+        for first, second in combinations(range(len(self.means)), 2):
+            step = self.means[second] - self.means[first]
+            matrix = self.covariances[first] + self.covariances[second] + np.outer(step, step)
+            found.append(_solve(matrix, step, ridge))
+        return np.array(found)
+
+    def solve_order(self, ridge: float) -> Vector:
+        """Return the coefficients of one score, with margin b - a for a pair of classes a < b."""
+        d = self.means.shape[1]
+        matrix, right, total = np.zeros((d, d)), np.zeros(d), 0.0
+        for first, second in combinations(range(len(self.means)), 2):
+            step = self.means[second] - self.means[first]
+            share = self.masses[first] * self.masses[second]
+            matrix += share * (
+                self.covariances[first] + self.covariances[second] + np.outer(step, step)
+            )
+            right += share * (second - first) * step
+            total += share
+        return _solve(matrix / total, right / total, ridge)
+
+
+def _solve(matrix: Vector, right: Vector, ridge: float) -> Vector:
+    from scipy import linalg
+
+    # A direction without variance has no difference either; it only must not blow up.
+    matrix.flat[:: len(right) + 1] += ridge + 1e-12 * max(float(np.trace(matrix)), 1e-300)
+    return np.asarray(linalg.solve(matrix, right, assume_a="pos", check_finite=False))
+
+
+def deal_folds(
+    codes: Places,
+    weight: Vector,
+    validation_fraction: float,
+    rng: np.random.Generator,
+) -> Folds:
+    """Return (train, held-out) rows of stratified folds, both with weight in every class."""
+    members = [np.flatnonzero((codes == k) & (weight > 0.0)) for k in range(codes.max() + 1)]
+    n_folds = min(max(round(1.0 / validation_fraction), 2), min(map(len, members)))
+    if n_folds < 2:
+        # A class of one example cannot be divided: it is both trained on and scored.
+        everything = np.concatenate(members)
+        return [(everything, everything)]
+    fold = np.full(len(codes), -1)
+    for places in members:
+        fold[rng.permutation(places)] = np.arange(len(places)) % n_folds
+    return [
+        (np.flatnonzero((fold >= 0) & (fold != k)), np.flatnonzero(fold == k))
+        for k in range(n_folds)
+    ]
+
+
+def check_ridge(ridge: float | str) -> tuple[float, ...]:
+    """Return the ridges to try.
+
+    >>> check_ridge(0.5)
+    (0.5,)
+    """
+    if ridge == "auto":
+        return RIDGES
+    if not float(ridge) >= 0.0:
+        raise ValueError(f'ridge must be at least 0 or "auto", got {ridge!r}.')
+    return (float(ridge),)
+
+
+def matrix_of(rows: Rows) -> Any:
+    """Return the rows as an array of NumPy or SciPy."""
+    if isinstance(rows, CsrRows):
+        import scipy.sparse
+
+        return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+    return rows.X
+
+
+def scores_of(rows: Rows, coef: Vector) -> Vector:
+    """Return the scores of the rows, with a column for each row of the coefficients."""
+    return np.asarray(matrix_of(rows) @ coef.T, dtype=np.float64)
+
+
+def n_unknowns(rows: Rows) -> int:
+    """Return of how many numbers a score of the rows consists, after `compact`."""
+    n, d = rows.shape
+    return d if isinstance(rows, CsrRows) else min(n, d)
+
+
+def compact(rows: Rows) -> tuple[Rows, Vector | None]:
+    """Return rows in float64, of no more columns than there are rows, and the basis of these.
+
+    With a ridge all coefficients lie in the space that the rows span. In an orthonormal basis of it
+    lengths and scores are what they were, and d columns are n: coefficients are ``w @ basis.T``.
+    Sparse rows stay as they are, and the basis of rows that are not wide is None.
+
+    >>> rows, basis = compact(DenseRows(np.array([[3.0, 0.0, 4.0]])))
+    >>> np.abs(rows.X), basis.shape
+    (array([[5.]]), (3, 1))
+    """
+    if isinstance(rows, CsrRows):
+        return rows, None
+    X = rows.X.astype(np.float64, copy=False)
+    if X.shape[1] <= X.shape[0]:
+        return DenseRows(X), None
+    basis, coordinates = np.linalg.qr(X.T)
+    return DenseRows(np.ascontiguousarray(coordinates.T)), basis
+
+
+def to_user(
+    coef: Vector, scaling: Any, given: Rows, rows: Rows, basis: Vector | None
+) -> tuple[Vector, Vector]:
+    """Return coefficients in the units of the user, and by how much scores grow by that.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (k, d)
+        Coefficients of scaled rows.
+    scaling : Scaling or None
+        What they were scaled by.
+    given, rows : DenseRows or CsrRows
+        The user's rows, and the scaled ones.
+    basis : ndarray of shape (d, n) or None
+        That of the scaled rows, see `compact`.
+
+    Returns
+    -------
+    coef : ndarray of shape (k, d)
+        Coefficients of the user's rows.
+    shift : ndarray of shape (k,)
+        Scores of the user's rows less those of scaled rows: one number for each score.
+    """
+    spread = coef if basis is None else coef @ basis.T
+    if scaling is None:
+        return spread, np.zeros(len(coef))
+    user = np.array([scaling.to_user(w) for w in spread])
+    first = np.arange(1)
+    shift = scores_of(given.take(first), user)[0] - scores_of(rows.take(first), coef)[0]
+    return user, shift

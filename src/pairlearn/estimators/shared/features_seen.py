@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Examples as scikit-learn checks them, and the features that it has noted of a first chunk."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import validation
+
+from pairlearn.estimators.shared.examples import is_plain, validate_data
+from pairlearn.solvers.rows import Rows, as_rows
+from pairlearn.typing import Vector
+from pairlearn.validation import check_count, check_labels
+
+__all__ = [
+    "check_columns",
+    "column_names",
+    "restored_columns",
+    "rows_and_targets",
+    "see_columns",
+    "see_features",
+    "seen_features",
+]
+
+#: Usual types of targets, all of whose values are numbers of float64.
+_NUMBERS = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.int32))
+
+
+def rows_and_targets(
+    model: Any, X: Any, y: ArrayLike, *, reset: bool, minimum: int
+) -> tuple[Rows, Vector]:
+    """Return at least `minimum` examples and their numeric targets, checked by scikit-learn."""
+    if is_plain(model, X, y, reset=reset, minimum=minimum) and y.dtype in _NUMBERS:  # type: ignore[union-attr]
+        # What is not finite is refused below, in scikit-learn's words.
+        with contextlib.suppress(ValueError):
+            rows = as_rows(X)
+            model.n_features_in_ = rows.shape[1]
+            return rows, np.ascontiguousarray(y, dtype=np.float64)
+    kinds: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+    X, y = validate_data(
+        model, X, y, **kinds, order="C", reset=reset, ensure_min_samples=minimum, y_numeric=True
+    )
+    rows = as_rows(X, finite=True)
+    return rows, check_labels(y, rows.shape[0])
+
+
+def column_names(X: Any) -> NDArray[Any] | None:
+    """Return the names of columns as scikit-learn notes them, without a look at any cell.
+
+    >>> import pandas as pd
+    >>> column_names(pd.DataFrame({"age": [1], "income": [2]}))
+    array(['age', 'income'], dtype=object)
+    >>> column_names([[1, 2]])
+    """
+    noting = BaseEstimator()
+    check_columns(noting, X, reset=True)
+    return getattr(noting, "feature_names_in_", None)
+
+
+def check_columns(model: Any, X: Any, *, reset: bool = False) -> None:
+    """Refuse columns, where they have names, that are not those of `fit`; look at no cell."""
+    validation.validate_data(model, X, reset=reset, skip_check_array=True, ensure_2d=False)
+
+
+def see_columns(model: Any, names: Any) -> None:
+    """Note the names of columns that `column_names` returned, or that there are none."""
+    vars(model).pop("feature_names_in_", None)
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def seen_features(model: Any) -> dict[str, Any]:
+    """Return number and names of the features of an estimator as plain values."""
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "n_features": model.n_features_in_,
+        "feature_names": None if names is None else names.tolist(),
+    }
+
+
+def see_features(model: Any, state: Mapping[str, Any]) -> None:
+    """Note the features that `seen_features` returned."""
+    model.n_features_in_ = check_count("n_features", state["n_features"])
+    names = restored_columns(state, model.n_features_in_)
+    if names is not None:
+        see_columns(model, names)
+
+
+def restored_columns(state: Mapping[str, Any], n_features: int) -> list[str] | None:
+    """Return the names of columns in a restored state, which nobody knows who wrote."""
+    names = state.get("feature_names")
+    if names is None:
+        return None
+    if (
+        not isinstance(names, list)
+        or len(names) != n_features
+        or not all(isinstance(name, str) for name in names)
+    ):
+        raise ValueError(
+            f"the saved feature names are not one text for each of {n_features} features."
+        )
+    return names

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The parameter `features` of estimators that train on all mapped rows."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from pairlearn.estimators.shared.examples import mapped_product
+from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, is_linear, map_rows
+from pairlearn.features import FeatureMap, Identity
+from pairlearn.solvers.rows import Rows, as_rows
+from pairlearn.typing import Vector
+from pairlearn.validation import check_generator, check_positive
+
+__all__ = ["MapsFeatures"]
+
+
+class MapsFeatures:
+    """A mixin of estimators with `features` and `max_memory`, whose score is linear in the map.
+
+    `fit` calls `_fit_map` once it knows its rows, `partial_fit` calls `_map_chunk`; `features_` is
+    the fitted map.
+    """
+
+    features: Any
+    max_memory: float
+    features_: Any
+    n_features_in_: int
+
+    def _check_features(self) -> None:
+        """Refuse a parameter that names no map."""
+        check_positive("max_memory", self.max_memory, allow_infinite=True)
+        check_named(self.features)
+        if isinstance(self.features, str) and self.features == "auto":
+            raise ValueError(
+                f'features="auto" compares AUCs, which {type(self).__name__} does not have; name '
+                'one: "linear", "hats", "fourier" or a feature map.'
+            )
+
+    def _fit_map(self, rows: Rows, rng: Any) -> Rows:
+        """Fit the map to training rows and return what they become."""
+        self._check_features()
+        if is_linear(self.features):
+            self.features_ = Identity().fit(np.zeros((1, rows.shape[1])))
+            return rows
+        # Numbers of their own: the path of a run does not depend on the map.
+        balanced = np.resize([-1.0, 1.0], rows.shape[0])
+        fitted = fit_map(
+            as_map(self.features, rows, balanced), rows, check_generator(copy.deepcopy(rng))
+        )
+        found = map_rows(fitted, rows, self.max_memory, "use fewer features or a larger one.")
+        self.features_ = fitted
+        return as_rows(found, finite=True)
+
+    def _map_chunk(self, rows: Rows) -> Rows:
+        """Return a chunk of a stream as it is learned; its map must be fitted beforehand."""
+        self._check_features()
+        if is_linear(self.features):
+            self.features_ = Identity().fit(np.zeros((1, rows.shape[1])))
+            return rows
+        if not isinstance(self.features, FeatureMap) or not self.features.is_fitted:
+            raise ValueError(
+                f"a stream needs fitted features, got {self.features!r}; pass for example "
+                "features=Hats().fit(X) of a sample X."
+            )
+        fitted = fit_map(self.features, rows, np.random.default_rng(0))
+        found = map_rows(fitted, rows, self.max_memory, "pass smaller chunks.")
+        self.features_ = fitted
+        return as_rows(found, finite=True)
+
+    def _restore_map(self, features: FeatureMap) -> None:
+        self.features_ = features
+
+    def _n_mapped(self) -> int:
+        """Return the number of features that a stream learns from."""
+        if is_linear(self.features) or not self.features.is_fitted:
+            return self.n_features_in_
+        return int(self.features.n_outputs)
+
+    def _linear_scores(self, X: Any, coef: Vector, features: FeatureMap | None) -> Vector:
+        """Return the scores of checked examples."""
+        return mapped_product(features, X, coef)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Watches the order of the examples that an estimator's `partial_fit` gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairlearn.solvers.rows import DenseRows, Rows
+from pairlearn.solvers.streams.order import OrderWatch
+from pairlearn.solvers.streams.running_scales import RunningScales
+from pairlearn.typing import Vector
+
+__all__ = ["RESERVOIRS", "watch_order"]
+
+#: What helps where rows are sorted by label and by nothing else.
+RESERVOIRS = ', or, if it is by label only, take pairing="class_reservoirs", buffer_size=64'
+
+
+def watch_order(
+    model: Any,
+    rows: Rows,
+    y: Vector,
+    scales: RunningScales | None,
+    *,
+    qid: ArrayLike | None = None,
+    cure: str = "",
+) -> None:
+    """Look at a chunk that an estimator has learned, with the scales of its stream.
+
+    The watch is no part of the state of a stream: one that goes on elsewhere may warn again.
+    """
+    watch: OrderWatch | None = vars(model).get("_order_watch")
+    if watch is None:
+        watch = vars(model)["_order_watch"] = OrderWatch(cure)
+    watch.note(
+        y,
+        None if qid is None else np.asarray(qid),
+        scales=scales if isinstance(rows, DenseRows) else None,
+    )

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Features in units of their own spread, so that the units of the user do not matter.
+
+Column k is centred and divided by s_k = max(std_k / (2 q_k)^(a / 2), range_k / 10). The floor
+keeps a rare indicator, whose standard deviation is small and whose largest value would become huge,
+from being blown up. q_k is the share of the examples whose value is not that of the majority, 1/2
+where there is none (so that the order of the rows does not matter), and a grows from 0 to 1 as the
+mean of these shares falls from 10 % to 3 %: in text nearly all columns are rare, and their spread
+where they are present is what says how much each should count (a = 1), else thousands of rare words
+drown the frequent ones. A column that is constant up to rounding is left out. All scales are
+multiplied by one number that makes the mean variance of the columns 1, so that grids of step sizes,
+radii and ridges need not know the data. A change of units, a shift, or a scaler in front leaves the
+scaled rows as they are.
+
+Sparse rows are scaled without centring: a pair sees the difference of its rows, which has no
+centre.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pairlearn.estimators.shared.by_name import is_scaled
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
+from pairlearn.solvers.streams.running_scales import FLOOR, TABLE, TEXT
+from pairlearn.typing import Mask, Vector
+from pairlearn.validation import warn_caller
+
+__all__ = [
+    "Columns",
+    "Scaling",
+    "fit_scaling",
+    "inverse_of",
+    "is_text",
+    "scaled_rows",
+    "scaling_of",
+    "warn_of_outliers",
+]
+
+#: A column varies if its standard deviation exceeds this share of its largest value (and a few
+#: units in the last place of the type of the data).
+_CONSTANT = 1e-10
+#: All but the extremes of a feature are hidden if they span less than this, scaled, in a
+#: sample of so many rows; said if so many of the features are.
+_HIDDEN, _LOOKED_AT, _WORTH_SAYING = 1e-3, 1_000, 0.05
+#: Squares of values within these bounds are numbers, and so are sums of them.
+_SMALLEST, _LARGEST = 1e-140, 1e140
+#: A column of smaller numbers counts as constant.
+_NEGLIGIBLE = 1e-305
+#: Up to so many dense numbers NumPy is done before the kernels would be loaded.
+_SMALL = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The map x -> (x * inverse - centre) * factor of each column.
+
+    Parameters
+    ----------
+    inverse : ndarray of shape (d,)
+        Powers of two, 1 for all but extreme columns.
+    centre : ndarray of shape (d,)
+        Zero for sparse rows.
+    factor : ndarray of shape (d,)
+        One over the scale; zero for a column that does not vary.
+    """
+
+    inverse: Vector
+    centre: Vector
+    factor: Vector
+
+    @property
+    def weights(self) -> Vector:
+        """Coefficients of scaled columns times this are those of the user's columns."""
+        return self.factor * self.inverse
+
+    @property
+    def user_centre(self) -> Vector:
+        """The centre in the user's units."""
+        return self.centre / self.inverse
+
+    @property
+    def n_constant(self) -> int:
+        """The number of columns that do not vary."""
+        return int(np.count_nonzero(self.factor == 0.0))
+
+    def apply(self, rows: Rows) -> Rows:
+        """Return scaled rows in the storage and the type of the given ones."""
+        # Rows that the scales do not come from may overflow; they are looked at where they go.
+        with np.errstate(over="ignore"):
+            if isinstance(rows, CsrRows):
+                data = (rows.data * self.inverse[rows.indices]) * self.factor[rows.indices]
+                return rows.with_values(data.astype(rows.data.dtype), finite=False)
+            if rows.X.size <= _SMALL:
+                values = (rows.X.astype(np.float64) * self.inverse - self.centre) * self.factor
+                return DenseRows(values.astype(rows.X.dtype, copy=False))
+        from pairlearn.kernels.scales import scale_rows
+
+        scaled = np.empty_like(rows.X)
+        scale_rows(rows.flat, self.inverse, self.centre, self.factor, scaled.reshape(-1))
+        return DenseRows(scaled)
+
+    @property
+    def units_of_differences(self) -> Vector | None:
+        """What the difference of two rows is multiplied by; None if it may not be a number."""
+        return self.factor if (self.inverse == 1.0).all() else None
+
+    def to_user(self, w: Vector) -> Vector:
+        """Return coefficients of the user's columns, for one model or for several in rows."""
+        return np.asarray(w * self.weights)
+
+    def from_user(self, w: Vector) -> Vector:
+        """Return coefficients of the scaled columns; those of constant columns are lost."""
+        weights = np.broadcast_to(self.weights, np.shape(w))
+        return np.divide(w, weights, out=np.zeros_like(w, dtype=np.float64), where=weights != 0.0)
+
+
+def scaled_rows(
+    scaling: str | None, rows: Rows, weight: Vector | None = None, *, mapped: bool = False
+) -> tuple[Scaling | None, Rows]:
+    """Return the scaling that a parameter asks for, None for none, and sound rows in its units.
+
+    Nobody is told of outliers among `mapped` features, which the user cannot clip.
+    """
+    if not is_scaled(scaling):
+        return None, check_squares(rows, whole=True)
+    fitted = fit_scaling(rows, weight, mapped=mapped)
+    if weight is not None and np.any(weight == 0.0):
+        return fitted, fitted.apply(rows)
+    # A column that varies does so by 1e-10 of its largest value at least, and its scale is no less
+    # than a tenth of its range: no value that was counted leaves 1e-30 to 1e30.
+    if isinstance(rows, DenseRows) and rows.X.size > _SMALL:
+        return fitted, rows.made_later(fitted).known_finite()
+    return fitted, fitted.apply(rows).known_finite()
+
+
+def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = False) -> Scaling:
+    """Return the scaling of all rows.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+        Examples, as `as_rows` gives them; they are known to be finite afterwards.
+    weight : ndarray of shape (n,) or (0,), optional
+        How often each one counts, none if all count the same.
+    mapped : bool, default=False
+        Whether the columns come from a feature map: then outliers are not looked for.
+
+    Returns
+    -------
+    Scaling
+        Centres and scales.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN or infinite.
+
+    Warns
+    -----
+    UserWarning
+        If no column varies: every score is then the same. If outliers hide what a column says.
+
+    Examples
+    --------
+    >>> rows = DenseRows(np.array([[1e6, 5.0, 0.001], [3e6, 5.0, 0.003]]))
+    >>> fit_scaling(rows).apply(rows).X
+    array([[-1.,  0., -1.],
+           [ 1.,  0.,  1.]])
+    """
+    if weight is None:
+        weight = np.empty(0)
+    if (weight == 0.0).any():
+        kept = np.flatnonzero(weight)
+        rows, weight = rows.checked().take(kept), weight[kept]
+    columns = _columns(rows, weight, np.ones(rows.shape[1]))
+    # NaN and infinity stay in a sum; if one overflows, the values are looked at.
+    rows.known_finite() if np.isfinite(columns.mean).all() else rows.checked()
+    inverse = inverse_of(columns.size)
+    if (inverse != 1.0).any():
+        columns = _columns(rows, weight, inverse)
+    dtype = rows.data.dtype if isinstance(rows, CsrRows) else rows.X.dtype
+    scaling = scaling_of(columns, inverse, dtype=dtype, centred=isinstance(rows, DenseRows))
+    if isinstance(rows, DenseRows) and not mapped:
+        warn_of_outliers(rows, scaling)
+    return scaling
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What is known of columns: extremes, moments, the share of examples off the majority.
+
+    All in units of `Scaling.inverse`.
+    """
+
+    low: Vector
+    high: Vector
+    mean: Vector
+    variance: Vector
+    present: Vector
+
+    @property
+    def size(self) -> Vector:
+        """The largest absolute value of each."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+
+def inverse_of(size: Vector) -> Vector:
+    """Return the powers of two that bring extreme columns, by their largest value, near one.
+
+    >>> float(inverse_of(np.array([3.0, 2.0**600]))[0])
+    1.0
+    """
+    inverse = np.ones(len(size))
+    extreme = (size > _LARGEST) | ((size < _SMALLEST) & (size > 0.0))
+    # Powers of two change no digit. The smallest numbers have no inverse: 2^-1022 has.
+    exponents = np.maximum(np.frexp(size[extreme])[1], -1021)
+    inverse[extreme] = np.ldexp(1.0, -exponents)
+    return inverse
+
+
+def is_text(columns: Columns, dtype: Any) -> bool:
+    """Tell whether most of the columns that vary may be rare.
+
+    Their shares off the majority may be lower bounds; where the answer is no, the scales do not
+    depend on them.
+    """
+    varies = _varies(columns, dtype)
+    return bool(varies.any()) and float(np.minimum(columns.present[varies], 0.5).mean()) < TABLE
+
+
+def _varies(columns: Columns, dtype: Any, inverse: Vector | None = None) -> Mask:
+    threshold = max(_CONSTANT, 8.0 * float(np.finfo(dtype).eps))
+    varies = np.sqrt(columns.variance) > threshold * columns.size
+    if inverse is not None:
+        # Coefficients of smaller numbers would be infinite in the units of the user.
+        varies &= columns.size > _NEGLIGIBLE * inverse
+    return np.asarray(varies)
+
+
+def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) -> Scaling:
+    """Return the scaling of columns of which all that matters is known.
+
+    Parameters
+    ----------
+    columns : Columns
+        Extremes and moments.
+    inverse : ndarray of shape (d,)
+        The powers of two that they have been multiplied by.
+    dtype : dtype
+        The type of the data, which says how large rounding is.
+    centred : bool
+        Whether rows are to be centred; sparse ones are not.
+
+    Returns
+    -------
+    Scaling
+        Centres and scales.
+    """
+    deviation = np.sqrt(columns.variance)
+    varies = _varies(columns, dtype, inverse)
+    factor = np.zeros(len(inverse))
+    if not varies.any():
+        warn_caller(
+            f"None of the {len(inverse)} features varies: every example gets the same score. Check "
+            "the columns of X.",
+            UserWarning,
+        )
+        return Scaling(inverse, np.zeros_like(inverse), factor)
+    present = np.minimum(columns.present[varies], 0.5)
+    power = np.clip(math.log(TABLE / float(present.mean())) / math.log(TABLE / TEXT), 0.0, 1.0)
+    spread = deviation[varies] / (2.0 * present) ** (0.5 * power)
+    scale = np.maximum(spread, FLOOR * (columns.high - columns.low)[varies])
+    factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
+    return Scaling(inverse, columns.mean if centred else np.zeros_like(inverse), factor)
+
+
+def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
+    """Say so if a few values are so extreme that all others look the same beside them."""
+    step = -(-rows.shape[0] // _LOOKED_AT)
+    sample = np.sort(rows.X[::step], axis=0)
+    # Scales keep the order: the first and the last percentile are scaled, not all of the sample.
+    place = 0.01 * (len(sample) - 1)
+    inner = [int(place), min(int(place) + 1, len(sample) - 1)]
+    ends = scaling.apply(DenseRows(sample[[*inner, *(len(sample) - 1 - k for k in inner)]]))
+    assert isinstance(ends, DenseRows)
+    share = place - int(place)
+    lower, upper = (1.0 - share) * ends.X[::2] + share * ends.X[1::2]
+    hidden = np.flatnonzero((upper > lower) & (upper - lower < _HIDDEN))
+    if len(hidden) > _WORTH_SAYING * len(lower):
+        named = ", ".join(map(str, hidden[:5])) + (", ..." if len(hidden) > 5 else "")
+        warn_caller(
+            f"A few values of feature(s) {named} (counted from 0) are more than "
+            f"{1.0 / _HIDDEN:,.0f} times farther out than nearly all others: scaling cannot help, "
+            "and little can be learned from what is not extreme. Clip these features or take "
+            "their logarithm.",
+            UserWarning,
+        )
+
+
+def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
+    if isinstance(rows, DenseRows) and rows.X.size <= _SMALL:
+        return _few_columns(rows, weight, inverse)
+    from pairlearn.kernels.scales import (
+        column_counts,
+        column_sums,
+        csr_column_squares,
+        csr_column_sums,
+    )
+
+    n, d = float(weight.sum()) if len(weight) else float(rows.shape[0]), rows.shape[1]
+    low, high, total, squares, atom, votes, count = (np.zeros(d) for _ in range(7))
+    if isinstance(rows, CsrRows):
+        weight, stored = _all(weight, rows), np.empty(d)
+        matrix = (rows.data, rows.indices, rows.indptr, weight, inverse)
+        csr_column_sums(*matrix, stored, low, high, total, atom, votes)
+        mean = total / n
+        csr_column_squares(*matrix, mean, atom, squares, count)
+        absent = np.maximum(n - stored, 0.0)
+        zero = absent > 0.0
+        low, high = (
+            np.where(zero, np.minimum(low, 0.0), low),
+            np.where(zero, np.maximum(high, 0.0), high),
+        )
+        count = np.where(atom == 0.0, count + absent, np.maximum(count, absent))
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = (squares + absent * mean**2) / n
+    else:
+        shift = np.empty(d)
+        with np.errstate(over="ignore", invalid="ignore"):
+            column_sums(rows.flat, weight, inverse, low, high, shift, total, squares)
+            if _may_be_text(rows):
+                column_counts(rows.flat, _all(weight, rows), inverse, atom, votes, count)
+            else:
+                count += 0.5 * n
+            offset = total / n
+            variance = np.maximum(squares / n - offset**2, 0.0)
+            mean = shift + offset
+    return Columns(low, high, mean, variance, np.maximum(1.0 - count / n, 0.0))
+
+
+def _all(weight: Vector, rows: Rows) -> Vector:
+    return weight if len(weight) else np.ones(rows.shape[0])
+
+
+def _may_be_text(rows: DenseRows) -> bool:
+    """Tell by rows at equal distances whether many values may be those of a majority.
+
+    Only then do scales depend on the shares off the majority, and to count these in all rows takes
+    longer than all else. Twice the share of a table is far more than such a sample misses.
+    """
+    sample = rows.X[:: -(-rows.shape[0] // _LOOKED_AT)]
+    equal = sample == np.sort(sample, axis=0)[len(sample) // 2]
+    return float(np.minimum(1.0 - equal.mean(axis=0), 0.5).mean()) < 2.0 * TABLE
+
+
+def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> Columns:
+    given, weight = weight, _all(weight, rows)
+    n = float(weight.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = rows.X.astype(np.float64) * inverse
+        excess = values - values[0]
+        offset = weight @ excess / n
+        variance = np.maximum(weight @ excess**2 / n - offset**2, 0.0)
+    # The value that more than half of a column has is its (weighted) median.
+    if len(given):
+        order = np.argsort(values, axis=0)
+        below = np.cumsum(weight[order], axis=0) < 0.5 * n
+        middle = np.minimum(below.sum(axis=0), len(values) - 1)
+        columns = np.arange(values.shape[1])
+        medians = values[order[middle, columns], columns]
+    else:
+        middle = (len(values) - 1) // 2
+        medians = np.partition(values, middle, axis=0)[middle]
+    count = weight @ (values == medians)
+    present = np.maximum(1.0 - count / n, 0.0)
+    return Columns(values.min(axis=0), values.max(axis=0), values[0] + offset, variance, present)

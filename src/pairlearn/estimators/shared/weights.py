@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weights of examples as `fit` takes them: a pair weighs the product of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.typing import Mask, Vector
+from pairlearn.validation import check_weights
+
+__all__ = [
+    "chunk_weights",
+    "example_weights",
+    "opposite_pair_weights",
+    "representatives",
+    "weigh",
+]
+
+#: Between these the largest weight must lie where weights are taken as they are.
+_SMALLEST, _LARGEST = 1e-100, 1e100
+
+
+def weigh(sample_weight: ArrayLike | None, n: int) -> tuple[NDArray[np.int64] | None, Vector]:
+    """Return which examples have a weight at all, and these weights divided by their mean.
+
+    The examples are None for all of them: one of weight zero is as good as absent. The weights are
+    empty where all are equal, since then they change nothing.
+
+    >>> weigh([2.0, 0.0, 6.0], 3)
+    (array([0, 2]), array([0.5, 1.5]))
+    >>> weigh([2.0, 2.0], 2)
+    (None, array([], dtype=float64))
+    """
+    if sample_weight is None:
+        return None, np.empty(0)
+    weight = check_weights(sample_weight, n, name="sample_weight")
+    keep = np.flatnonzero(weight)
+    if not len(keep):
+        raise ValueError(
+            "sample_weight is zero for all examples; give some of them a positive weight."
+        )
+    # Divided by the largest first: the sum of huge weights must not overflow.
+    weight = weight[keep] / weight.max()
+    weight = np.empty(0) if (weight == 1.0).all() else weight / weight.mean()
+    return (None if len(keep) == n else keep), weight
+
+
+def chunk_weights(sample_weight: ArrayLike | None, n: int) -> Vector:
+    """Return the weights of a chunk as they are, empty if there are none."""
+    if sample_weight is None:
+        return np.empty(0)
+    return _of_products(check_weights(sample_weight, n, name="sample_weight"), "sample_weight")
+
+
+def _of_products(weight: Vector, name: str) -> Vector:
+    """Return the weights if products of two of them, and sums of these, are numbers above zero."""
+    largest = float(weight.max(initial=0.0))
+    if largest and not _SMALLEST <= largest <= _LARGEST:
+        raise ValueError(
+            f"the largest {name} must lie between {_SMALLEST:g} and {_LARGEST:g}, got "
+            f"{largest:g}; divide all weights by the same number."
+        )
+    return weight
+
+
+def example_weights(
+    sample_weight: ArrayLike | None, class_weight: Any, labels: NDArray[Any]
+) -> Vector:
+    """Return the weights of examples times those of their classes, empty if there are none.
+
+    >>> example_weights([1.0, 3.0], {"b": 2.0}, np.array(["a", "b"]))
+    array([1., 6.])
+    """
+    if sample_weight is None and class_weight is None:
+        return np.empty(0)
+    given = np.ones(len(labels)) if sample_weight is None else sample_weight
+    weight, name = check_weights(given, len(labels), name="sample_weight"), "sample_weight"
+    if class_weight is not None:
+        from sklearn.utils.class_weight import compute_sample_weight
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            weight = weight * compute_sample_weight(class_weight, labels)
+        name = "class_weight" if sample_weight is None else "class_weight times sample_weight"
+        weight = check_weights(weight, len(labels), name=name)
+    return _of_products(weight, name)
+
+
+def opposite_pair_weights(weight: Vector, positive: Mask, classes: NDArray[Any]) -> Vector:
+    """Return weights whose products over opposite pairs have mean 1, empty if there are none.
+
+    >>> opposite_pair_weights(np.array([1.0, 4.0]), np.array([False, True]), np.array([0, 1]))
+    array([0.5, 2. ])
+    """
+    if not len(weight):
+        return weight
+    members = [weight[positive == kind] for kind in (False, True)]
+    means = [float(own.mean()) if len(own) else 0.0 for own in members]
+    if not min(means) > 0:
+        raise ValueError(
+            f"The weight of all examples of one of the classes {classes.tolist()} is zero; "
+            "both classes need a positive sample_weight and class_weight."
+        )
+    return np.asarray(weight / np.sqrt(means[0] * means[1]))
+
+
+def representatives(weight: Vector) -> slice | NDArray[np.int64]:
+    """Return as many indices as there are weights, each as often as its weight says, or all.
+
+    Quantiles and entropies of what they select are weighted ones.
+
+    >>> representatives(np.array([1.0, 3.0, 0.0, 0.0]))
+    array([0, 1, 1, 1])
+    """
+    if not len(weight):
+        return slice(None)
+    n, edges = len(weight), np.cumsum(weight)
+    return np.asarray(np.searchsorted(edges, (np.arange(n) + 0.5) * (edges[-1] / n)))

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Pairwise SGD for the score h = (x - x')' W (x - x') on dense rows.
+
+A step is W <- P(W - c v v') with v = x - x' and c = eta_t times the slope of the loss. P is the
+projection onto the positive semi-definite matrices: it sets the negative eigenvalues to zero.
+
+**At most one eigenvalue is negative.** For c <= 0 the sum of two PSD matrices is PSD. For c > 0 let
+A = W - c v v'. On the hyperplane orthogonal to v, x' A x = x' W x >= 0; a subspace on which A is
+negative definite meets that hyperplane in 0 only, hence has dimension at most 1. So
+P(A) = A - lambda q q' for the one negative eigenpair, if there is one.
+
+It is found in the Krylov space of v (`kernels.eigenpair`).
+
+**Often nothing need be computed**: a lower bound of the least eigenvalue is carried along, and a
+step with c ||v||^2 below it is a plain subtraction.
+
+Arrays (float64)
+------
+X : shape (n * d,)
+    Examples, row after row.
+y, left, right, step_sizes, paid, active
+    As in `kernels.dense`.
+w, weighted_sum, left_iterate : shape (d * d,), (d,) or (d * r,)
+    Modified in place: W (symmetric), its diagonal, or L with W = L L', row after row.
+state : shape (2,)
+    Modified in place: the value of `paid` up to which the iterate has been paid, and a lower bound
+    of the least eigenvalue.
+counts : int64, shape (2,)
+    Modified in place: how often the eigenvalue was looked for, and the iterations this took.
+"""
+
+import math
+
+import numpy as np
+
+from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, part
+from pairlearn.kernels.steps.eigenpair import negative_eigenpair
+from pairlearn.kernels.steps.pieces import copy, keep_in_ball
+
+
+@kernel
+def descend_full(
+    X,
+    y,
+    left,
+    right,
+    step_sizes,
+    paid,
+    active,
+    n_active,
+    w,
+    weighted_sum,
+    left_iterate,
+    state,
+    radius,
+    slope_address,
+    parameter,
+    exact,
+    scratch,
+    counts,
+):
+    """Take the active steps for a full matrix; `scratch` has d * d + 6 d entries.
+
+    With `exact` every pulling step is projected onto the PSD cone; without it the caller
+    projects from time to time (`descend_free` is faster then, if there is no ball). The ball is a
+    scaling, after the cone: for a cone and a ball around its apex the projection onto the
+    intersection is one after the other.
+    """
+    size = len(w)
+    d = np.int64(math.sqrt(size) + 0.5)
+    v = scratch[:d]
+    Wv = scratch[d : 2 * d]
+    q = scratch[2 * d : 3 * d]
+    alpha = scratch[3 * d : 4 * d]
+    beta = scratch[4 * d : 5 * d]
+    s = scratch[5 * d : 6 * d]
+    basis = scratch[6 * d :]
+    radius_squared = radius * radius
+    base = state[0]
+    floor = state[1]
+    for p in range(n_active):
+        t = active[p]
+        i = left[t]
+        j = right[t]
+        if p == n_active - 1:
+            copy(w, left_iterate)
+        norm_squared = 0.0
+        for a in range(d):
+            v[a] = X[i * d + a] - X[j * d + a]
+            norm_squared += v[a] * v[a]
+        score = 0.0
+        for a in range(d):
+            total = 0.0
+            for b in range(d):
+                total += w[a * d + b] * v[b]
+            Wv[a] = total
+            score += total * v[a]
+        slope = call_scalar(slope_address, score, y[i], y[j], parameter)
+        if slope == 0.0 or norm_squared == 0.0:
+            continue
+        if slope != slope:
+            return LOSS_IS_NAN + 4 * np.int64(t)
+        c = step_sizes[t] * slope
+        mu = 0.0
+        if exact and c > 0.0:
+            fall = c * norm_squared
+            if floor >= fall:
+                floor -= fall
+            else:
+                mu = negative_eigenpair(
+                    w, v, Wv, norm_squared, c, d, basis, alpha, beta, s, q, counts
+                )
+                floor = 0.0
+        owed = paid[t] - base
+        base = paid[t]
+        sign = -1.0 if c > 0.0 else 1.0
+        length = math.sqrt(abs(c))
+        for a in range(d):
+            v[a] *= length
+        # Products of two numbers do not depend on their order: W stays symmetric to the bit.
+        if mu > 0.0:
+            length = math.sqrt(mu)
+            for a in range(d):
+                q[a] *= length
+        if owed != 0.0:
+            # Apart from the step: before the tail of a tail average there is nothing to pay.
+            for a in range(size):
+                weighted_sum[a] += owed * w[a]
+        frobenius = 0.0
+        for a in range(d):
+            v_a = sign * v[a]
+            q_a = q[a]
+            for b in range(d):
+                w_ab = w[a * d + b] + v_a * v[b]
+                if mu > 0.0:
+                    w_ab += q_a * q[b]
+                w[a * d + b] = w_ab
+                frobenius += w_ab * w_ab
+        if not frobenius < radius_squared:
+            if not frobenius < np.inf:
+                return DIVERGED + 4 * np.int64(t)
+            shrink = radius / math.sqrt(frobenius)
+            floor *= shrink
+            for a in range(size):
+                w[a] *= shrink
+    state[0] = base
+    state[1] = floor
+    return np.int64(FINE)
+
+
+@part
+def _dot(u, v):
+    total = 0.0
+    for a in range(len(u)):
+        total += u[a] * v[a]
+    return total
+
+
+@kernel
+def descend_free(
+    X,
+    y,
+    left,
+    right,
+    step_sizes,
+    paid,
+    active,
+    n_active,
+    w,
+    weighted_sum,
+    left_iterate,
+    state,
+    radius,
+    slope_address,
+    parameter,
+    scratch,
+):
+    """Take the active steps for a full matrix without a constraint, four at a time.
+
+    Between two projections W moves by W <- W - c v v' only, so that the score of a pair changes by
+    -c (v'u)^2 when another one, u, is stepped on. The scores of four pairs are found in one sweep
+    over W, corrected for the steps among them, and the four steps made in another: the same
+    iterates as one by one, up to rounding, for half of the traffic. `scratch` has 4 d entries,
+    `radius` is not used.
+    """
+    size = len(w)
+    d = np.int64(math.sqrt(size) + 0.5)
+    v0 = scratch[:d]
+    v1 = scratch[d : 2 * d]
+    v2 = scratch[2 * d : 3 * d]
+    v3 = scratch[3 * d : 4 * d]
+    base = state[0]
+    begin = 0
+    while begin < n_active:
+        # The last step is made alone: it leaves the iterate that averaging asks for.
+        m = min(4, max(n_active - 1 - begin, 1))
+        if begin == n_active - 1:
+            copy(w, left_iterate)
+        for k in range(4):
+            i = left[active[begin + k]] if k < m else 0
+            j = right[active[begin + k]] if k < m else 0
+            for a in range(d):
+                scratch[k * d + a] = X[i * d + a] - X[j * d + a]
+        s0 = 0.0
+        s1 = 0.0
+        s2 = 0.0
+        s3 = 0.0
+        for a in range(d):
+            t0 = 0.0
+            t1 = 0.0
+            t2 = 0.0
+            t3 = 0.0
+            for b in range(d):
+                w_ab = w[a * d + b]
+                t0 += w_ab * v0[b]
+                t1 += w_ab * v1[b]
+                t2 += w_ab * v2[b]
+                t3 += w_ab * v3[b]
+            s0 += t0 * v0[a]
+            s1 += t1 * v1[a]
+            s2 += t2 * v2[a]
+            s3 += t3 * v3[a]
+        # What each step adds to W, and the share of it that the average is owed.
+        c0 = 0.0
+        c1 = 0.0
+        c2 = 0.0
+        c3 = 0.0
+        e0 = 0.0
+        e1 = 0.0
+        e2 = 0.0
+        owed = 0.0
+        for k in range(m):
+            t = active[begin + k]
+            if k == 0:
+                score = s0
+            elif k == 1:
+                score = s1 + c0 * _dot(v0, v1) ** 2
+            elif k == 2:
+                score = s2 + c0 * _dot(v0, v2) ** 2 + c1 * _dot(v1, v2) ** 2
+            else:
+                score = s3 + c0 * _dot(v0, v3) ** 2
+                score += c1 * _dot(v1, v3) ** 2 + c2 * _dot(v2, v3) ** 2
+            slope = call_scalar(slope_address, score, y[left[t]], y[right[t]], parameter)
+            if slope == 0.0:
+                continue
+            if slope != slope:
+                return LOSS_IS_NAN + 4 * np.int64(t)
+            c = -step_sizes[t] * slope
+            pay = paid[t] - base
+            base = paid[t]
+            owed += pay
+            # The iterate that is paid holds the steps before this one.
+            e0 += pay * c0
+            e1 += pay * c1
+            e2 += pay * c2
+            if k == 0:
+                c0 = c
+            elif k == 1:
+                c1 = c
+            elif k == 2:
+                c2 = c
+            else:
+                c3 = c
+        if owed != 0.0:
+            for a in range(d):
+                f0 = e0 * v0[a]
+                f1 = e1 * v1[a]
+                f2 = e2 * v2[a]
+                for b in range(d):
+                    weighted_sum[a * d + b] += (
+                        owed * w[a * d + b] + f0 * v0[b] + f1 * v1[b] + f2 * v2[b]
+                    )
+        frobenius = 0.0
+        for a in range(d):
+            f0 = c0 * v0[a]
+            f1 = c1 * v1[a]
+            f2 = c2 * v2[a]
+            f3 = c3 * v3[a]
+            for b in range(d):
+                w_ab = w[a * d + b] + f0 * v0[b] + f1 * v1[b] + f2 * v2[b] + f3 * v3[b]
+                w[a * d + b] = w_ab
+                frobenius += w_ab * w_ab
+        if not frobenius < np.inf:
+            return DIVERGED + 4 * np.int64(active[begin + m - 1])
+        begin += m
+    state[0] = base
+    return np.int64(FINE)
+
+
+@kernel
+def descend_diagonal(
+    X,
+    y,
+    left,
+    right,
+    step_sizes,
+    paid,
+    active,
+    n_active,
+    w,
+    weighted_sum,
+    left_iterate,
+    state,
+    radius,
+    slope_address,
+    parameter,
+    scratch,
+):
+    """Take the active steps for a diagonal matrix: projection is setting entries to zero."""
+    d = len(w)
+    base = state[0]
+    for p in range(n_active):
+        t = active[p]
+        i = left[t]
+        j = right[t]
+        if p == n_active - 1:
+            copy(w, left_iterate)
+        score = 0.0
+        for a in range(d):
+            v = X[i * d + a] - X[j * d + a]
+            scratch[a] = v * v
+            score += w[a] * scratch[a]
+        slope = call_scalar(slope_address, score, y[i], y[j], parameter)
+        if slope == 0.0:
+            continue
+        if slope != slope:
+            return LOSS_IS_NAN + 4 * np.int64(t)
+        c = step_sizes[t] * slope
+        owed = paid[t] - base
+        base = paid[t]
+        norm_squared = 0.0
+        for a in range(d):
+            weighted_sum[a] += owed * w[a]
+            w_a = w[a] - c * scratch[a]
+            # A comparison that keeps NaN, unlike max.
+            if w_a < 0.0:
+                w_a = 0.0
+            w[a] = w_a
+            norm_squared += w_a * w_a
+        if not keep_in_ball(w, norm_squared, radius):
+            return DIVERGED + 4 * np.int64(t)
+    state[0] = base
+    return np.int64(FINE)
+
+
+@kernel
+def descend_low_rank(
+    X,
+    y,
+    left,
+    right,
+    step_sizes,
+    paid,
+    active,
+    n_active,
+    w,
+    weighted_sum,
+    left_iterate,
+    state,
+    radius,
+    slope_address,
+    parameter,
+    rank,
+    scratch,
+):
+    """Take the active steps for W = L L': the gradient in L is 2 slope v (L'v)'.
+
+    `scratch` has d + rank entries; `radius` bounds the Frobenius norm of L.
+    """
+    size = len(w)
+    d = size // rank
+    v = scratch[:d]
+    z = scratch[d:]
+    base = state[0]
+    for p in range(n_active):
+        t = active[p]
+        i = left[t]
+        j = right[t]
+        if p == n_active - 1:
+            copy(w, left_iterate)
+        for b in range(rank):
+            z[b] = 0.0
+        for a in range(d):
+            v[a] = X[i * d + a] - X[j * d + a]
+            for b in range(rank):
+                z[b] += w[a * rank + b] * v[a]
+        score = 0.0
+        for b in range(rank):
+            score += z[b] * z[b]
+        slope = call_scalar(slope_address, score, y[i], y[j], parameter)
+        if slope == 0.0:
+            continue
+        if slope != slope:
+            return LOSS_IS_NAN + 4 * np.int64(t)
+        c = 2.0 * step_sizes[t] * slope
+        owed = paid[t] - base
+        base = paid[t]
+        norm_squared = 0.0
+        for a in range(d):
+            move = c * v[a]
+            for b in range(rank):
+                k = a * rank + b
+                weighted_sum[k] += owed * w[k]
+                w_k = w[k] - move * z[b]
+                w[k] = w_k
+                norm_squared += w_k * w_k
+        if not keep_in_ball(w, norm_squared, radius):
+            return DIVERGED + 4 * np.int64(t)
+    state[0] = base
+    return np.int64(FINE)

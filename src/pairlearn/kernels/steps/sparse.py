@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Pairwise SGD for the linear score on CSR rows: O(nnz) a step, projection and average included.
+
+The iterate is w = s v with a scalar s, so that the projection onto a ball changes s alone, and
+||v||^2 follows from the scores: an update by -a x changes it by -2 a <v, x> + a^2 ||x||^2.
+
+The weighted sum A of the iterates is kept in two ways. While the ball is not hit, s = 1 and the
+current iterate stays unpaid: it is owed all weights since `base`, and each update by -a D adds
+a (paid_t - base) D to A, which undoes what the earlier iterates were not. From the first hit on, to
+the end of the call, the sum is found backward. With w_{g+1} = r_g (w_g - a_g D_g) for the g-th
+gradient step (r_g the factor of the projection) and o_g the weight owed to w_g,
+
+    sum_g o_g w_g = (o_0 + W_0) w_0 - sum_g a_g W_g D_g,
+    W_g = r_g (o_{g+1} + W_{g+1}),  W of the last step = 0.
+
+All terms of W are positive: nothing cancels, however often the ball is hit. Either way A receives
+multiples of D = x - x', and these are collected as one coefficient per example: A costs O(1) a step
+and one pass over the examples in the end (`add_rows`). A dense pass over the features happens at
+most a few times per call.
+
+Arrays
+------
+data, indices, indptr
+    The examples in CSR form, no index twice in a row.
+norms, coefficients : float64, shape (n,)
+    ||x||^2 of each row; the coefficients of the rows in A, modified in place.
+y, left, right, step_sizes, paid, active, left_iterate
+    As in the dense kernel.
+v, weighted_sum : float64, shape (d,)
+    Modified in place. On entry and on return v is the iterate itself.
+state : float64, shape (2,)
+    Modified in place: `base` as in the dense kernel, and ||w||^2.
+start : float64, shape (d,); moves, ratios, owed : float64 and gradient_steps : int32
+    Scratch: the iterate at the first hit, and a_g, r_g, o_g and the plan position of each
+    gradient step after it, as many as there are active steps.
+"""
+
+import math
+
+import numpy as np
+
+from pairlearn.kernels._native import (
+    DIVERGED,
+    FINE,
+    LOSS_IS_NAN,
+    call_scalar,
+    kernel,
+    part,
+    prefetch,
+)
+from pairlearn.kernels.arguments import Csr
+from pairlearn.kernels.steps.pieces import add_multiple, bounds
+
+#: v is rescaled when s falls below the smallest scale, before ||v||^2 can overflow, and s starts
+#: again from the largest: rescaling is a dense pass, so it should be rare.
+SMALLEST_SCALE = 1e-140
+LARGEST_SCALE = 1e140
+#: How many pairs ahead rows are asked for, and how many entries of a row at the most.
+AHEAD = 3
+ASKED = 512
+
+
+@part
+def _dot(rows, i, v):
+    """Return <x, v> of a row, in four chains of additions."""
+    data, indices = rows.data, rows.indices
+    first, last = bounds(rows, i)
+    n_whole = first + (last - first) // np.uintp(4) * np.uintp(4)
+    s0 = 0.0
+    s1 = 0.0
+    s2 = 0.0
+    s3 = 0.0
+    for q in range(first, n_whole, np.uintp(4)):
+        s0 += data[q] * v[np.uintp(indices[q])]
+        s1 += data[q + np.uintp(1)] * v[np.uintp(indices[q + np.uintp(1)])]
+        s2 += data[q + np.uintp(2)] * v[np.uintp(indices[q + np.uintp(2)])]
+        s3 += data[q + np.uintp(3)] * v[np.uintp(indices[q + np.uintp(3)])]
+    for q in range(n_whole, last):
+        s0 += data[q] * v[np.uintp(indices[q])]
+    return (s0 + s1) + (s2 + s3)
+
+
+@part
+def _ask_for(rows, i):
+    """Prefetch a row."""
+    first, last = bounds(rows, i)
+    last = min(last, first + np.uintp(ASKED))
+    for q in range(first, last, np.uintp(8)):
+        prefetch(rows.data, q)
+    for q in range(first, last, np.uintp(16)):
+        prefetch(rows.indices, q)
+
+
+@kernel
+def row_norms(data, indptr, norms):
+    """Fill `norms` with the squared norm of each row."""
+    for i in range(len(norms)):
+        total = 0.0
+        for q in range(indptr[i], indptr[i + 1]):
+            total += np.float64(data[q]) * np.float64(data[q])
+        norms[i] = total
+
+
+@kernel
+def add_rows(data, indices, indptr, coefficients, weighted_sum):
+    """Add the rows times their coefficients to the weighted sum, and clear the coefficients."""
+    for i in range(len(coefficients)):
+        coefficient = coefficients[i]
+        if coefficient != 0.0:
+            coefficients[i] = 0.0
+            for q in range(np.uintp(indptr[i]), np.uintp(indptr[i + 1])):
+                weighted_sum[np.uintp(indices[q])] += coefficient * data[q]
+
+
+@part
+def _move(rows, i, j, step, v):
+    """Move v by -step (x_i - x_j); return <v, x_j> after the move along x_i alone."""
+    add_multiple(rows, i, -step, v)
+    met = 0.0
+    first, last = bounds(rows, j)
+    for q in range(first, last):
+        k = np.uintp(rows.indices[q])
+        v_k = v[k]
+        met += rows.data[q] * v_k
+        v[k] = v_k + step * rows.data[q]
+    return met
+
+
+@part
+def _pay_backward(left, right, moves, ratios, owed, gradient_steps, n_recorded, coefficients):
+    """Put the recorded steps into the coefficients; return the multiple of w_0 in the sum."""
+    suffix = 0.0
+    next_owed = 0.0
+    for g in range(n_recorded - 1, -1, -1):
+        suffix = ratios[g] * (next_owed + suffix)
+        next_owed = owed[g]
+        weight = moves[g] * suffix
+        t = np.uintp(gradient_steps[g])
+        coefficients[np.uintp(left[t])] -= weight
+        coefficients[np.uintp(right[t])] += weight
+    return next_owed + suffix
+
+
+@kernel
+def descend_csr(
+    data,
+    indices,
+    indptr,
+    norms,
+    y,
+    left,
+    right,
+    step_sizes,
+    paid,
+    active,
+    n_active,
+    v,
+    weighted_sum,
+    coefficients,
+    start,
+    left_iterate,
+    state,
+    radius,
+    slope_address,
+    parameter,
+    keeps_sum,
+    keeps_left,
+    moves,
+    ratios,
+    owed,
+    gradient_steps,
+):
+    """Take the active steps of a plan; return a status."""
+    rows = Csr(data, indices, indptr)
+    d = np.uintp(len(v))
+    base = state[0]
+    norm_squared = state[1]
+    scale = 1.0
+    was_hit = False
+    n_recorded = 0
+    for p in range(n_active):
+        t = np.uintp(active[p])
+        i = np.uintp(left[t])
+        j = np.uintp(right[t])
+        if p + AHEAD < n_active:
+            ahead = np.uintp(active[p + AHEAD])
+            _ask_for(rows, left[ahead])
+            _ask_for(rows, right[ahead])
+        if keeps_left and p == n_active - 1:
+            for k in range(d):
+                left_iterate[k] = scale * v[k]
+        dot_i = _dot(rows, i, v)
+        score = scale * (dot_i - _dot(rows, j, v))
+        slope = call_scalar(slope_address, score, y[i], y[j], parameter)
+        if slope == 0.0:
+            continue
+        if slope != slope:
+            return LOSS_IS_NAN + 4 * np.int64(t)
+        move = step_sizes[t] * slope
+        step = move / scale
+        # Rows share features: <v, x_j> changes with the move along x_i.
+        met = _move(rows, i, j, step, v)
+        norm_squared += step * (step * (norms[i] + norms[j]) + 2.0 * (met - dot_i))
+        if not norm_squared < np.inf:
+            return DIVERGED + 4 * np.int64(t)
+        if was_hit:
+            moves[n_recorded] = move
+            owed[n_recorded] = paid[t] - base
+            gradient_steps[n_recorded] = t
+            base = paid[t]
+            ratios[n_recorded] = 1.0
+            n_recorded += 1
+        elif keeps_sum:
+            back = move * (paid[t] - base)
+            coefficients[i] += back
+            coefficients[j] -= back
+        norm = scale * math.sqrt(max(norm_squared, 0.0))
+        if norm > radius:
+            ratio = radius / norm
+            if was_hit or not keeps_sum:
+                if was_hit:
+                    ratios[n_recorded - 1] = ratio
+                scale *= ratio
+                if scale < SMALLEST_SCALE:
+                    norm_squared = 0.0
+                    for k in range(d):
+                        v[k] *= scale / LARGEST_SCALE
+                        norm_squared += v[k] * v[k]
+                    scale = LARGEST_SCALE
+            else:
+                # The first hit: pay everything owed to the iterates so far, then start afresh.
+                unpaid = paid[t] - base
+                for k in range(d):
+                    weighted_sum[k] += unpaid * v[k]
+                    v[k] *= ratio
+                    start[k] = v[k]
+                base = paid[t]
+                norm_squared *= ratio * ratio
+                was_hit = True
+    state[0] = base
+    if scale != 1.0:
+        for k in range(d):
+            v[k] *= scale
+        norm_squared *= scale * scale
+    state[1] = norm_squared
+    if n_recorded > 0:
+        multiple = _pay_backward(
+            left, right, moves, ratios, owed, gradient_steps, n_recorded, coefficients
+        )
+        for k in range(d):
+            weighted_sum[k] += multiple * start[k]
+    return np.int64(FINE)

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""The square loss on mapped features: one pass over blocks, then any ridge in closed form.
+
+The class moments of mapped rows are all that the square loss over opposite pairs looks at
+(`solvers.moments`). They add up: blocks, chunks of a stream and machines merge, and the moments
+without a fold are a difference. So the rows are mapped once, a block at a time, whatever number of
+ridges and folds is tried, and memory is that of two tables of m x m.
+
+With u the difference of the class means, C the sum of the class covariances and D a diagonal that
+gives features the mean variance 1, the minimiser for ridge l is w = D v,
+
+    (D C D + D u u' D + l I) v = D u,    of the direction of (D C D + l I)^{-1} D u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.features import FeatureMap
+from pairlearn.restored import restored_array
+from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.rows import CsrRows, Rows, as_rows
+from pairlearn.typing import Vector
+from pairlearn.validation import check_labels, check_weights
+
+__all__ = ["MappedMoments", "RidgeProblem", "block_of", "score_mapped"]
+
+#: Rows that are mapped at once.
+BLOCK = 4096
+#: With more features than this, of bounded norm, products are in single precision and their sums
+#: in double: the ridge is far above what rounding does.
+_SINGLE = 512
+#: Scales of features without bounds: as those of the estimators' own scaling.
+_FLOOR, _CONSTANT = 0.1, 1e-10
+
+
+def block_of(rows: Rows, start: int, stop: int) -> Any:
+    """Return consecutive rows as an array, or as a CSR matrix without a dense copy."""
+    if not isinstance(rows, CsrRows):
+        return rows.X[start:stop]
+    import scipy.sparse
+
+    first, last = rows.indptr[start], rows.indptr[stop]
+    return scipy.sparse.csr_array(
+        (rows.data[first:last], rows.indices[first:last], rows.indptr[start : stop + 1] - first),
+        shape=(stop - start, rows.n_features),
+    )
+
+
+def score_mapped(
+    features: FeatureMap, rows: Rows, coef: NDArray[Any], *, dtype: Any = np.float64
+) -> Vector:
+    """Return the scores of rows, a block at a time, for one model or for several in columns.
+
+    What is too large for a number becomes infinity, or NaN where two of these meet.
+    """
+    n = rows.shape[0]
+    scores = np.empty((n, *coef.shape[1:]))
+    coef = coef.astype(dtype, copy=False)
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        block = features.transform(block_of(rows, start, stop), dtype=dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores[start:stop] = block @ coef
+    return scores
+
+
+def _fill_above(matrix: Vector) -> None:
+    """Make a matrix symmetric whose upper half is not there, tile by tile."""
+    m, side = len(matrix), 128
+    for i in range(0, m, side):
+        tile = slice(i, i + side)
+        own = np.tril(matrix[tile, tile])
+        matrix[tile, tile] = own + np.tril(own, -1).T
+        for j in range(i + side, m, side):
+            matrix[tile, j : j + side] = matrix[j : j + side, tile].T
+
+
+class MappedMoments:
+    """Class moments of mapped rows, from chunks in any order.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        A fitted map.
+
+    Examples
+    --------
+    >>> from pairlearn.features import Hats
+    >>> X, y = np.arange(8.0)[:, None], np.array([-1, -1, 1, 1, 1, 1, -1, -1])
+    >>> moments = MappedMoments(Hats(n_knots=8).fit(X)).add(X[:5], y[:5]).add(X[5:], y[5:])
+    >>> score_mapped(moments.features, as_rows(X), moments.solve(ridge=1e-6)).round(1)
+    array([0., 0., 1., 1., 1., 1., 0., 0.])
+    """
+
+    def __init__(self, features: FeatureMap) -> None:
+        features.check_fitted()
+        self.features = features
+        m = features.n_outputs
+        self.moments = ClassMoments(m)
+        self._bounded = features.bounds().is_finite
+        self._type = np.dtype(np.float32 if self._bounded and m > _SINGLE else np.float64)
+        #: The smallest and the largest value of each mapped feature, where bounds are not known.
+        self.low, self.high = np.full(m, np.inf), np.full(m, -np.inf)
+
+    @property
+    def n_examples(self) -> float:
+        """Examples seen, by weight."""
+        return float(self.moments.counts.sum())
+
+    def add(self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None) -> Self:
+        """Map and add a chunk of examples with labels -1 and +1.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or rows of shape (n, d)
+            Examples, before the map.
+        y : array-like of shape (n,)
+            Labels.
+        example_weight : array-like of shape (n,), optional
+            How often each example counts.
+
+        Returns
+        -------
+        MappedMoments
+            Itself.
+        """
+        rows = as_rows(X)
+        n = rows.shape[0]
+        y = check_labels(y, n)
+        if not (np.abs(y) == 1.0).all():
+            raise ValueError("y must hold the labels -1 and +1.")
+        weight = None if example_weight is None else check_weights(example_weight, n)
+        if not self._bounded:
+            for start in range(0, n, BLOCK):
+                now = slice(start, min(start + BLOCK, n))
+                Z = self._mapped(rows, now)
+                self.low = np.minimum(self.low, Z.min(axis=0))
+                self.high = np.maximum(self.high, Z.max(axis=0))
+                own = None if weight is None else weight[now]
+                self.moments.add(Z, y[now], example_weight=own)
+            return self
+        self._add_bounded(rows, y, weight)
+        return self
+
+    def _mapped(self, rows: Rows, now: slice) -> NDArray[Any]:
+        return self.features.transform(block_of(rows, now.start, now.stop), dtype=self._type)
+
+    def _add_bounded(self, rows: Rows, y: Vector, weight: Vector | None) -> None:
+        """Add rows of bounded norm, class by class: sums about one point, then means.
+
+        The point is near the mean, so that subtracting the mean later loses nothing.
+        """
+        from scipy.linalg.blas import dsyrk, ssyrk
+
+        m, single = self.features.n_outputs, self._type == np.float32
+        # Half of a symmetric matrix is enough until the end.
+        half = np.zeros((m, m), dtype=self._type, order="F")
+        origin: NDArray[Any] | None = None
+        for kind, sign in enumerate((1.0, -1.0)):
+            own = np.flatnonzero(y == sign)
+            products, sums, count = np.zeros((m, m)), np.zeros(m), 0.0
+            for start in range(0, len(own), BLOCK):
+                some = own[start : start + BLOCK]
+                Z = self._mapped(rows.take(some), slice(0, len(some)))
+                if origin is None:
+                    origin = Z.mean(axis=0)
+                Z -= origin
+                if weight is None:
+                    sums += Z.sum(axis=0, dtype=np.float64)
+                    count += len(some)
+                else:
+                    w = weight[some]
+                    sums += w @ Z
+                    count += float(w.sum())
+                    Z *= np.sqrt(w)[:, None].astype(self._type)
+                half = (ssyrk if single else dsyrk)(1.0, Z.T, c=half, overwrite_c=1)
+                products += half.T
+            if count > 0.0:
+                assert origin is not None
+                _fill_above(products)
+                mean = sums / count
+                products -= count * np.outer(mean, mean)
+                self.moments.add_class(kind, count, origin + mean, products)
+
+    def merge(self, other: MappedMoments) -> Self:
+        """Add the examples of other moments of the same map."""
+        if not _same_map(self.features, other.features):
+            raise ValueError(
+                f"Moments of {self.features!r} and of {other.features!r} do not add up; fit one "
+                "map and use it for both."
+            )
+        self.moments.merge(other.moments)
+        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return self
+
+    def without(self, other: MappedMoments) -> MappedMoments:
+        """Return the moments without those of a part; the range stays that of all."""
+        rest = MappedMoments(self.features)
+        rest.moments = self.moments.without(other.moments)
+        rest.low, rest.high = self.low, self.high
+        return rest
+
+    def problem(self, *, scaled: bool = True, rough: bool = False) -> RidgeProblem:
+        """Return what remains to be solved, for any ridge; `rough` for comparisons only.
+
+        Unless `scaled`, the ridge is about the features as they are.
+        """
+        counts, means = self.moments.counts, self.moments.means
+        C, u = self.moments.covariance, self.moments.difference
+        shares = counts / counts.sum()
+        within = sum(
+            share * np.diag(scatter) / count
+            for share, scatter, count in zip(shares, self.moments.scatters, counts, strict=True)
+        )
+        variance = np.asarray(within) + shares[0] * shares[1] * u**2
+        scale = (
+            self._scale(shares @ means, np.maximum(variance, 0.0)) if scaled else np.ones(len(u))
+        )
+        C *= scale
+        C *= scale[:, None]
+        return RidgeProblem(C, scale * u, scale, rough=rough and self._bounded)
+
+    def _scale(self, mean: Vector, variance: Vector) -> Vector:
+        """Return the diagonal that gives features the mean variance 1.
+
+        Features of bounded norm are comparable as they are; others are divided by their standard
+        deviation, or a tenth of their range, and left out if they do not vary.
+        """
+        if self._bounded:
+            typical = float(variance.mean())
+            return np.full(len(mean), 1.0 / np.sqrt(typical) if typical > 0.0 else 1.0)
+        deviation = np.sqrt(variance)
+        varies = deviation > _CONSTANT * np.maximum(np.abs(self.low), np.abs(self.high))
+        if not varies.any():
+            return np.zeros(len(mean))
+        size = np.maximum(deviation, _FLOOR * (self.high - self.low))
+        typical = float(np.sqrt(np.mean((deviation[varies] / size[varies]) ** 2)))
+        found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
+        return found
+
+    def solve(self, *, ridge: float) -> Vector:
+        """Return the coefficients of mapped features.
+
+        Parameters
+        ----------
+        ridge : float
+            The weight of the squared norm, for features of mean variance 1; positive.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs,)
+            The minimiser.
+        """
+        return self.problem().solve(ridge)
+
+    def state(self) -> dict[str, Any]:
+        """Return map and moments as plain values and arrays."""
+        return {
+            "features": self.features.state(),
+            "counts": self.moments.counts.copy(),
+            "means": self.moments.means.copy(),
+            "scatters": self.moments.scatters.copy(),
+            "low": np.where(np.isfinite(self.low), self.low, 0.0),
+            "high": np.where(np.isfinite(self.high), self.high, 0.0),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], features: FeatureMap) -> MappedMoments:
+        """Return the moments that `state` described, of a map that was restored before."""
+        made = cls(features)
+        m = features.n_outputs
+        counts = restored_array(state, "counts", (2,))
+        if (counts < 0.0).any():
+            raise ValueError("the saved counts are negative.")
+        made.moments.counts = counts.copy()
+        made.moments.means = restored_array(state, "means", (2, m)).copy()
+        made.moments.scatters = restored_array(state, "scatters", (2, m, m)).copy()
+        if not made._bounded and counts.any():
+            made.low = restored_array(state, "low", (m,)).copy()
+            made.high = restored_array(state, "high", (m,)).copy()
+        return made
+
+
+class RidgeProblem:
+    """Scaled moments: the minimiser of the square loss for any ridge.
+
+    Parameters
+    ----------
+    C : ndarray of shape (m, m)
+        The sum of the class covariances of scaled features.
+    u : ndarray of shape (m,)
+        The difference of the class means.
+    scale : ndarray of shape (m,)
+        What features were multiplied with.
+    rough : bool, default=False
+        Whether single precision is enough.
+    """
+
+    def __init__(self, C: Vector, u: Vector, scale: Vector, *, rough: bool = False) -> None:
+        kind = np.float32 if rough else np.float64
+        self._C, self._u, self._scale = C.astype(kind, copy=False), u, scale
+
+    def solve(
+        self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
+    ) -> Vector:
+        """Return the coefficients for a ridge.
+
+        Parameters
+        ----------
+        ridge : float
+            Positive.
+        signs : ndarray of shape (m,), optional
+            1 or -1 for coefficients that must not be negative or positive, 0 for the others.
+        margin : float, default=1.0
+            The margin of the loss.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The minimiser, in units of the mapped features.
+        """
+        from scipy import linalg
+
+        if not ridge > 0.0:
+            raise ValueError(f"ridge must be positive, got {ridge!r}.")
+        matrix: NDArray[Any] = self._C.copy()
+        matrix.flat[:: len(matrix) + 1] += ridge
+        u = self._u.astype(matrix.dtype)
+        try:
+            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            raise ValueError(
+                f"The ridge {ridge:g} is too small for the rounding of the moments; use a larger "
+                "one."
+            ) from None
+        if signs is not None and signs.any():
+            return self._constrained(np.tril(factor[0]).astype(np.float64), signs, margin)
+        v = linalg.cho_solve(factor, u, check_finite=False).astype(np.float64)
+        return np.asarray(self._scale * v * (margin / (1.0 + float(self._u @ v))))
+
+    def _constrained(self, L: Vector, signs: NDArray[np.int64], margin: float) -> Vector:
+        """Return the minimiser with signs, a least squares problem within bounds.
+
+        v' (L L' + u u') v - 2 m u' v is, up to a constant, the squared length of (L', u')' v minus
+        (0, m).
+        """
+        from scipy.optimize import lsq_linear
+
+        table = np.vstack([L.T, self._u])
+        target = np.append(np.zeros(len(L)), margin)
+        lower = np.where(signs > 0, 0.0, -np.inf)
+        upper = np.where(signs < 0, 0.0, np.inf)
+        found = lsq_linear(table, target, (lower, upper), method="bvls", tol=1e-12)
+        return np.asarray(self._scale * np.clip(found.x, lower, upper))
+
+
+def _same_map(one: FeatureMap, other: FeatureMap) -> bool:
+    if one is other:
+        return True
+    if one != other or one.n_inputs != other.n_inputs or one.n_outputs != other.n_outputs:
+        return False
+    return _same(one.state(), other.state())
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Mapping):
+        return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return np.array_equal(one, other) if isinstance(one, np.ndarray) else bool(one == other)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Stochastic gradient descent: the paper's algorithms and their relatives."""

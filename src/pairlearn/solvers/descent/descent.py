@@ -1,0 +1,555 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The running state of pairwise SGD: what Algorithms 1 and 2 carry from step to step.
+
+Steps are counted in *blocks* of fixed length. Step sizes and owed weights are lowered to arrays
+once per block, and the weighted sum is flushed to float64 at its end. A block depends on the step
+counter alone, never on how the steps were handed over, so that a stream gives the same bits
+whatever the sizes of its chunks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.averaging import Averaging
+from pairlearn.domains import Domain
+from pairlearn.losses import Hinge
+from pairlearn.pairings import Plan, SlotPlan
+from pairlearn.pairings.plans import Indices
+from pairlearn.problem import Problem
+from pairlearn.schedules import Schedule
+from pairlearn.solvers.block_sizes import BLOCK, BlockSizes
+from pairlearn.solvers.descent.step_kernels import (
+    KERNELS,
+    dense_kernel,
+    finding_kernel,
+    meeting_kernel,
+)
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.support import check_parts
+from pairlearn.typing import Vector
+from pairlearn.validation import DivergenceError, check_vector
+
+__all__ = ["Descent", "PairPlan", "Parts", "Turn"]
+
+#: Labels that are looked at one by one, and those that do not stay in the cache.
+_FEW, _MANY = 32, 1 << 15
+#: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
+BY_LABEL_FROM = 64
+
+NO_WEIGHTS = np.empty(0)
+#: What `kernels.dense.meet_previous` returns besides the status of a step; importing it here would
+#: import numba.
+_NOT_FINITE, _INACTIVE = -1, -2
+#: Addresses, which mean nothing in another process, and scratch space.
+_ADDRESSES = {
+    "_kernel", "_meeting", "_finding",
+    "_address", "_dense_address", "_pair_address", "_proximal_address",
+}  # fmt: skip
+_ROOM = {"_room", "_other_left", "_sum_before", "_kept", "_active", "_scratch", "_slots", "_signs"}
+_NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, "_sizes"})
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a pairwise learner that a descent needs; refused if it would ignore one."""
+
+    problem: Problem
+    schedule: Schedule
+    domain: Domain
+    averaging: Averaging
+
+    def __post_init__(self) -> None:
+        problem = self.problem
+        check_parts("PairwiseSGD", score=problem.score, loss=problem.loss, domain=self.domain)
+
+
+class Descent:
+    """The iterate, its weighted sum and the step counter.
+
+    The iterate has the `dtype` of dense data, float64 for sparse data. It starts at the projection
+    of `w_start`, zero by default. Averaging rules that must know it get the number of steps as
+    `horizon`.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        n_features: int,
+        *,
+        dtype: Any = np.float64,
+        w_start: Any = None,
+        horizon: int | None = None,
+    ) -> None:
+        if parts.averaging.needs_horizon and horizon is None:
+            raise ValueError(
+                f"{type(parts.averaging).__name__} averaging needs the number of steps beforehand; "
+                "for a stream use DelayedByStepSize()."
+            )
+        self.parts = parts
+        self.horizon = horizon
+        #: Number of features of an example; the parameter may be longer.
+        self.n_features = n_features
+        start = np.zeros(n_features) if w_start is None else w_start
+        start = self._projected(check_vector("w_start", start, n_features))
+        self.w: NDArray[Any] = start.astype(dtype)
+        self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
+        self.left_iterate: NDArray[Any] = self.w.copy()
+        #: The part of the weighted sum that belongs to finished blocks.
+        self.total = np.zeros(n_features)
+        at_start = parts.averaging.at_start(parts.schedule)
+        #: `paid` up to which the current iterate is paid (it is owed paid[now] - base), and, for
+        #: sparse rows, the squared norm of the iterate.
+        self.state = np.array([-at_start, 0.0])
+        #: The averaging weight of w_0 and of finished blocks.
+        self.weight = at_start
+        self.n_steps = 0
+        #: Number of evaluated pairs.
+        self.n_gradients = 0
+        self.position = 0
+        self._moved_last = False
+        #: Whether `left_iterate` is the one before the last pair. Sparse steps of a run with a
+        #: known end keep it only there.
+        self._kept_left = True
+        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
+        self._pending_rows: CsrRows | None = None
+        self._coefficients: Vector = NO_WEIGHTS
+        loss = parts.problem.loss
+        self._radius = parts.domain.radius
+        self._prepare()
+        self._parameter = loss.parameter
+        self._one_sided = loss.one_sided
+        self._all_pairs = not loss.opposite_labels_only
+
+    def _prepare(self) -> None:
+        """Make scratch space and look up machine code: what a copy needs anew."""
+        loss = self.parts.problem.loss
+        self._address = loss.derivative.address
+        #: The dense kernels have the hinge built in, under an address that no function has.
+        self._dense_address = 0 if type(loss) is Hinge else self._address
+        self._pair_address = self._dense_address
+        size, dtype, hinge = len(self.w), self.w.dtype, type(loss) is Hinge
+        self._kernel, self._room = dense_kernel(size, dtype, hinge=hinge)
+        self._meeting = meeting_kernel(size, dtype, hinge=hinge)
+        self._finding = finding_kernel()
+        self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
+        self._kept = np.empty(2 * len(self.w), self.w.dtype)
+        self._sizes = BlockSizes(self.parts.schedule, self.parts.averaging, self.horizon)
+        self._active = np.empty(BLOCK + 1, dtype=np.int32)
+        self._scratch: tuple[NDArray[Any], ...] = ()
+        #: Labels and the same in a byte each, see `keep_signs`.
+        self._signs: tuple[Any, Any] = (None, None)
+        #: How the columns of a buffer are kept, and the columns.
+        self._slots: Any = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.settle()
+        return {name: value for name, value in self.__dict__.items() if name not in _NOT_COPIED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+        self._open_block(self.position)
+
+    def _projected(self, w: Vector) -> Vector:
+        return self.parts.domain.project(w)
+
+    def keep_signs(self, y: Vector) -> None:
+        """Keep many labels -1 and +1 as bytes too, before steps among them in random order.
+
+        Which pairs are active is looked up between the rows of others, which leave no room for
+        eight bytes each in the cache.
+        """
+        if len(y) > _MANY and not self._all_pairs and bool((np.abs(y) == 1.0).all()):
+            self._signs = (y, y.astype(np.int8))
+
+    # ---------------------------------------------------------------------------- the steps
+
+    def advance(
+        self, rows: Rows, y: Vector, plan: Plan | SlotPlan, example_weight: Vector = NO_WEIGHTS
+    ) -> None:
+        """Take the steps of a plan."""
+        done, n_steps = 0, len(plan)
+        while done < n_steps:
+            count = min(n_steps - done, BLOCK - self.position)
+            self._open_block(self.position + count)
+            if isinstance(plan, SlotPlan):
+                self._take_slots(rows, y, plan, done, count, example_weight)
+            else:
+                self._take_pairs(rows, y, plan, done, count, example_weight)
+            done += count
+            self._count(count)
+
+    def step_pair(self, flat: NDArray[Any], y: Vector, plan: PairPlan) -> None:
+        """Take one step with one active pair: `advance` without its overhead."""
+        first, sizes = self.position, self._sizes
+        if first >= len(sizes.paid) or sizes.block != self.n_steps // BLOCK:
+            self._open_block(first + 1)
+        # The kernel copies the iterate to `left_iterate`; with that and the two arrays set aside
+        # a step that fails can be undone.
+        left_before, sum_before = self.left_iterate, self._sum_before
+        self.left_iterate, self._other_left = self._other_left, left_before
+        sum_before[:] = self.weighted_sum
+        now = slice(first, first + 1)
+        # Arguments one by one: to join tuples takes as long as the step.
+        status = KERNELS[self._kernel](
+            flat, NO_WEIGHTS, y, plan.left, plan.right, sizes.step_sizes[now], sizes.paid[now],
+            plan.active, 1, self.w, self.weighted_sum, self.left_iterate, self._room, self.state,
+            self._radius, self._pair_address, self._parameter,
+        )  # fmt: skip
+        if status:
+            self.w[:], self.weighted_sum[:] = self.left_iterate, sum_before
+            self.left_iterate, self._other_left = left_before, self.left_iterate
+            self._fail(int(status))
+        self.n_gradients += 1
+        self._moved_last = True
+        self._count(1)
+
+    @property
+    def meets_alone(self) -> bool:
+        """Whether one dense example can be learned by `meet`, without a plan."""
+        return type(self) is Descent
+
+    def meet(self, x: NDArray[Any], label: float, turn: Turn, at: int) -> bool:
+        """Learn an example that meets the previous one, all in one call of a kernel.
+
+        It is written over the row `at` of `turn`, whose other row is the previous example. Return
+        whether its numbers are finite; nothing is learned otherwise, nor by a step that fails.
+        """
+        first, sizes = self.position, self._sizes
+        if first >= len(sizes.paid) or sizes.block != self.n_steps // BLOCK:
+            self._open_block(first + 1)
+        # Arguments one by one: to join tuples takes as long as the step.
+        status = KERNELS[self._meeting](
+            x, label, at, turn.flat, turn.y, turn.pair, sizes.step_sizes, sizes.paid, first, self.w,
+            self.weighted_sum, self.left_iterate, self._room, self.state, self._kept, self._radius,
+            self._pair_address, self._parameter, self._one_sided, self._all_pairs,
+        )  # fmt: skip
+        if status:
+            if status == _NOT_FINITE:
+                return False
+            if status != _INACTIVE:
+                self._fail(status)
+            self._moved_last = False
+        else:
+            self.n_gradients += 1
+            self._moved_last = True
+        self.n_steps += 1
+        self.position = first + 1
+        if first + 1 == BLOCK:
+            self._end_block()
+        return True
+
+    def _step_or_undo(self, flat: NDArray[Any], y: Vector, plan: PairPlan) -> None:
+        """Take one step by `advance`; undo it if it fails."""
+        saved = self.save()
+        try:
+            rows = DenseRows(flat.reshape(-1, self.n_features))
+            self.advance(rows, y, Plan(plan.left, plan.right))
+        except ArithmeticError:
+            self.restore(saved)
+            raise
+
+    def step_nothing(self) -> None:
+        """Take one step whose pair is inactive."""
+        self.stand_still(1)
+
+    def ignores(self, y: Vector) -> bool:
+        """Whether steps between successive labels are known to change nothing.
+
+        Of many labels it is not known: some two of them differ, and to look takes time.
+        """
+        if self._all_pairs or len(y) > _FEW or not self.meets_alone:
+            return False
+        return len(set(y.tolist())) == 1
+
+    def stand_still(self, n_steps: int) -> None:
+        """Take steps whose pairs are inactive: time passes, and the iterate gathers weight."""
+        done = 0
+        while done < n_steps:
+            count = min(n_steps - done, BLOCK - self.position)
+            self._open_block(self.position + count)
+            self._moved_last = False
+            self._count(count)
+            done += count
+
+    def _take_pairs(
+        self, rows: Rows, y: Vector, plan: Plan, done: int, count: int, example_weight: Vector
+    ) -> None:
+        left, right = plan.steps(done, count, rows.shape[0])
+        now = slice(self.position, self.position + count)
+        step_sizes = self._sizes.step_sizes[now]
+        if len(example_weight):
+            step_sizes = step_sizes * example_weight[left] * example_weight[right]
+        n_active = self._find_active(left, right, self._signs[1] if self._signs[0] is y else y)
+        self._moved_last = n_active > 0 and int(self._active[n_active - 1]) == count - 1
+        self.n_gradients += n_active
+        pairs = (y, left, right, step_sizes, self._sizes.paid[now], self._active, n_active)
+        if isinstance(rows, CsrRows):
+            status = self._descend_csr(rows, pairs, now)
+        else:
+            status = self._descend_dense(rows, pairs, now)
+        if status:
+            self._fail(status)
+
+    def _find_active(self, left: Indices, right: Indices, labels: NDArray[Any]) -> int:
+        """Write the steps whose pairs are active to `_active`; return their number."""
+        rule = (self._one_sided, self._all_pairs)
+        return int(KERNELS[self._finding](left, right, labels, *rule, self._active))
+
+    def _descend_dense(self, rows: DenseRows, pairs: tuple[Any, ...], now: slice) -> int:
+        """Take the active pairs of the steps `now` on dense rows; return the kernel's status."""
+        flat, unit = rows.as_differences()
+        iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
+        loss = (self._pair_address, self._parameter)
+        return int(KERNELS[self._kernel](flat, unit, *pairs, *iterates, self._radius, *loss))
+
+    def _descend_csr(self, rows: CsrRows, pairs: tuple[Any, ...], now: slice) -> int:
+        """Take the active pairs of the steps `now` on sparse rows; return the kernel's status."""
+        from pairlearn.kernels.steps.sparse import descend_csr
+
+        self._collect_from(rows)
+        if self.position == 0 or self.n_steps == 0:
+            # Rounding errors of the running norm do not outlive a block.
+            self.state[1] = self.w @ self.w
+        self._kept_left = (
+            self.horizon is None or self.n_steps + now.stop - now.start == self.horizon
+        )
+        matrix = (rows.data, rows.indices, rows.indptr, rows.norms)
+        sums = (self.w, self.weighted_sum, self._coefficients, self._scratch[0], self.left_iterate)
+        loss = (self._address, self._parameter)
+        kept = (self.parts.averaging.keeps_sum, self._kept_left, *self._scratch[1:])
+        return int(descend_csr(*matrix, *pairs, *sums, self.state, self._radius, *loss, *kept))
+
+    def _proximal(self, now: slice) -> tuple[Any, ...]:
+        """Return the proximal step of the domain as `kernels.coordinatewise` has it: none."""
+        return (NO_WEIGHTS, 0, 0.0, 0.0, False)
+
+    def _take_slots(
+        self, rows: Rows, y: Vector, plan: SlotPlan, done: int, count: int, example_weight: Vector
+    ) -> None:
+        from pairlearn.kernels.steps.buffers import descend_slots
+        from pairlearn.kernels.steps.sparse_buffers import descend_slots_csr
+
+        # Groups of arguments are plain tuples, in the order of `kernels.arguments`.
+        sparse = isinstance(rows, CsrRows)
+        if isinstance(rows, CsrRows):
+            storage: Any = (rows.data, rows.indices, rows.indptr)
+        else:
+            storage = rows.flat
+        if done == 0:
+            self._slots = (
+                plan.start.copy() if sparse else self._load(storage, y, plan, example_weight)
+            )
+        now = slice(self.position, self.position + count)
+        sizes, counts = plan.scale[done : done + count], np.zeros(1, dtype=np.int64)
+        n_columns = len(self._slots if sparse else self._slots[3])
+        kernel = descend_slots_csr if sparse else descend_slots
+        steps = (self._sizes.step_sizes[now] * sizes, self._sizes.paid[now])
+        iterate = (self.w, self.weighted_sum, self.left_iterate, self.state)
+        address = self._address if sparse else self._dense_address
+        loss = (address, self._parameter, self._one_sided, self._all_pairs)
+        room = (np.empty(n_columns, self.w.dtype) for _ in range(1 if sparse else 2))
+        meetings = plan.part(done, done + count)
+        status = kernel(
+            storage, y, example_weight, meetings, *steps, self._slots, iterate, self._radius, loss,
+            *room, counts, self._proximal(now),
+        )  # fmt: skip
+        self._moved_last = True
+        self.n_gradients += int(counts[0])
+        if status:
+            self._fail(int(status))
+
+    def _load(
+        self, flat: NDArray[Any], y: Vector, plan: SlotPlan, example_weight: Vector
+    ) -> tuple[Any, ...]:
+        """Return the buffer at the start of a plan, as the kernel wants it."""
+        from pairlearn.kernels.steps.buffers import GROUP, load_slots
+
+        low, high = float(y.min()), float(y.max())
+        # The order of the columns depends on the past. A stream must not depend on where it was
+        # cut, so it keeps them in the order of the slots.
+        by_label = (
+            not self._all_pairs
+            and self.horizon is not None
+            and len(plan.start) >= BY_LABEL_FROM
+            and low < high
+            and bool(((y == low) | (y == high)).all())
+        )
+        n_slots = -(-len(plan.start) // GROUP) * GROUP
+        slots = (
+            by_label,
+            0.5 * low + 0.5 * high,
+            np.zeros(len(self.w) * n_slots, self.w.dtype),
+            np.zeros(n_slots),
+            np.ones(n_slots),
+            np.full(n_slots, -1),
+            np.full(n_slots, -1),
+            np.zeros(2, dtype=np.int64),
+        )
+        load_slots(flat, y, example_weight, plan.start, len(self.w), slots)
+        return slots
+
+    def _open_block(self, stop: int) -> None:
+        """Make the arrays of the current block, at least to `stop`."""
+        self._sizes.open(self.n_steps // BLOCK, stop)
+
+    def _count(self, count: int) -> None:
+        self.n_steps += count
+        self.position += count
+        if self.position == BLOCK:
+            self._end_block()
+
+    def _end_block(self) -> None:
+        if self._pending_rows is None:
+            self.total += self.weighted_sum
+            self.weighted_sum[:] = 0.0
+        self.state[0] -= self._sizes.paid[-1]
+        self.weight += float(self._sizes.paid[-1])
+        self.position = 0
+
+    def _fail(self, status: int) -> None:
+        step, size = self.n_steps + (status >> 2) + 1, float(self._sizes.step_sizes[0])
+        loss = self.parts.problem.loss
+        if status & 3 == 2:
+            raise DivergenceError(
+                f"{type(loss).__name__} returned NaN at step {step}; "
+                f"check its derivative with finite scores."
+            )
+        raise DivergenceError(
+            f"The iterate stopped being finite at step {step} with step sizes of about "
+            f"{size:.3g}; take a smaller step_size, a Ball domain (radius), or scale the features "
+            "(estimators do, unless scaling=None)."
+        )
+
+    # --------------------------------------------------------------------------- the average
+
+    @property
+    def average(self) -> Vector:
+        """The average of the iterates so far, by the averaging rule, in float64."""
+        averaging = self.parts.averaging
+        w = self.w.astype(np.float64)
+        if self.n_steps == 0 or not averaging.keeps_sum:
+            return w
+        self.settle()
+        early = averaging.paid_early(self._sizes.lowered, self.n_steps)
+        last = averaging.owed_to_last(self.n_steps)
+        paid = float(self._sizes.paid[self.position - 1]) if self.position else 0.0
+        # If it was not kept (an interrupted run) the current iterate is at most one step away.
+        before_last = self.left_iterate if self._moved_last and self._kept_left else w
+        weighted: Vector = self.total + self.weighted_sum
+        weighted += (paid - float(self.state[0]) + last) * w
+        weighted -= early * before_last
+        weighted /= self.weight + paid + last - early
+        return weighted
+
+    # ----------------------------------------------------------------------- changes of units
+
+    def rescale(self, change: Vector) -> None:
+        """Change the parameter for columns that are divided by the numbers `change` from now on."""
+        from pairlearn.kernels.running_scales import change_units
+
+        self.settle()
+        sums = (self.weighted_sum, self.left_iterate, self.total)
+        norm_squared, total = change_units(change, self.w, *sums)
+        if not (isfinite(norm_squared) and isfinite(total)):
+            raise DivergenceError(
+                "The squares of the coefficients overflow where the features change their units; "
+                "take a smaller step_size or a radius, or begin the stream anew."
+            )
+        # Sparse steps keep the squared norm of the iterate.
+        self.state[1] = self.w.dot(self.w)
+
+    # ------------------------------------------------------------------- copies and scratch
+
+    def save(self) -> dict[str, Any]:
+        """Return a copy of everything that the next step depends on."""
+        self.settle()
+        return {
+            "w": self.w.copy(),
+            "weighted_sum": self.weighted_sum.copy(),
+            "left_iterate": self.left_iterate.copy(),
+            "total": self.total.copy(),
+            "state": self.state.copy(),
+            "weight": self.weight,
+            "n_steps": self.n_steps,
+            "n_gradients": self.n_gradients,
+            "position": self.position,
+            "moved_last": self._moved_last,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go back to a state returned by `save`."""
+        self._pending_rows = None
+        for name in ("w", "weighted_sum", "left_iterate", "total", "state"):
+            mine = getattr(self, name)
+            if np.shape(saved[name]) != mine.shape:
+                raise ValueError(
+                    f"the saved {name} has shape {np.shape(saved[name])}, here it has "
+                    f"{mine.shape}; start with the same parts and features."
+                )
+            mine[:] = saved[name]
+        self.weight = float(saved["weight"])
+        self.n_steps = int(saved["n_steps"])
+        self.n_gradients = int(saved["n_gradients"])
+        self.position = int(saved["position"])
+        self._moved_last = bool(saved["moved_last"])
+        self._sizes = BlockSizes(self.parts.schedule, self.parts.averaging, self.horizon)
+        self._open_block(self.position)
+
+    def _collect_from(self, rows: CsrRows) -> None:
+        """Prepare for sparse steps on `rows`."""
+        if not self._scratch:
+            floats = (np.empty(BLOCK) for _ in range(3))
+            self._scratch = (np.empty(len(self.w)), *floats, np.empty(BLOCK, dtype=np.int32))
+        if self._pending_rows is not rows:
+            self.settle()
+            self._pending_rows, self._coefficients = rows, np.zeros(rows.shape[0])
+
+    def settle(self) -> None:
+        """Add what sparse steps have left to add to the weighted sum."""
+        rows = self._pending_rows
+        if rows is not None:
+            from pairlearn.kernels.steps.sparse import add_rows
+
+            add_rows(rows.data, rows.indices, rows.indptr, self._coefficients, self.weighted_sum)
+            self._pending_rows = None
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """A plan of one step, kept so that learning one example allocates nothing."""
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    active: NDArray[np.int32]
+
+    @classmethod
+    def between(cls, left: int, right: int) -> PairPlan:
+        """Return the plan in which two rows meet."""
+        make = [np.array([value], dtype=np.int32) for value in (left, right, 0)]
+        return cls(*make)
+
+
+class Turn:
+    """Two rows that take turns as current and previous example, one after the other.
+
+    Parameters
+    ----------
+    X : ndarray of shape (2, d)
+        The rows.
+    y : ndarray of shape (2,)
+        Their labels.
+    """
+
+    __slots__ = ("flat", "pair", "y")
+
+    def __init__(self, X: NDArray[Any], y: Vector) -> None:
+        self.flat, self.y = X.reshape(-1), y
+        #: Scratch: the plan of one step.
+        self.pair = np.zeros(3, dtype=np.int32)

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many models on one sample path: a grid of step sizes and radii for little more than one run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.averaging import Averaging, DelayedByStepSize
+from pairlearn.domains import ball_or_whole
+from pairlearn.gpu.device import check_device, find_device
+from pairlearn.losses import PairLoss
+from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
+from pairlearn.pairings.sound import sound_source
+from pairlearn.problem import Problem
+from pairlearn.schedules import Constant, Schedule
+from pairlearn.solvers.block_sizes import BLOCK
+from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
+from pairlearn.solvers.solution import Solution
+from pairlearn.solvers.support import check_parts
+from pairlearn.typing import Mask, Vector
+from pairlearn.validation import (
+    DivergenceError,
+    check_count,
+    check_generator,
+    check_labels,
+    check_positive,
+    check_weights,
+)
+
+__all__ = ["Sweep", "SweepSolution"]
+
+#: From this many features on, blocks of pairs and matrix products are faster.
+_MANY_FEATURES = 64
+#: Pairs per block of the matrix form.
+_PAIRS = 64
+
+_NO_WEIGHTS = np.empty(0)
+
+
+@dataclass(frozen=True)
+class SweepSolution:
+    """The models of a sweep, in the order of the given step sizes and radii."""
+
+    #: Averages, shape (n_models, n_features); NaN for a model that diverged.
+    averages: Vector
+    #: Last iterates, shape (n_models, n_features).
+    w: Vector
+    #: Whether each model stopped being finite.
+    diverged: Mask
+    n_gradients: int
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Pairwise SGD for several step sizes and radii at once.
+
+    All models see the same examples in the same order, so that they differ by their
+    hyper-parameters alone; each equals the model that `PairwiseSGD` finds on that path.
+
+    Parameters
+    ----------
+    step_sizes : sequence of float
+        The scale of the schedule of each model.
+    radii : sequence of float
+        The radius of each model's ball, infinity for none; as many as there are step sizes.
+    pairing : Pairing, default=PreviousExample()
+        Who meets whom, one pair at a step.
+    schedule : Schedule, default=Constant(1.0)
+        The shape of the step sizes; its own scale is multiplied by each of `step_sizes`.
+    averaging : Averaging, default=DelayedByStepSize()
+        Which average of the iterates is returned.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        Where to train: "cuda" needs the extra `torch` and takes dense rows in float32, margin
+        losses of this library (hinge, squared hinge, square, logistic) and the same path as the
+        CPU; "auto" takes it where it is to be had, and says if not.
+
+    Examples
+    --------
+    >>> from pairlearn import Hinge, LinearScore, Problem
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    >>> sweep = Sweep((0.01, 0.1, 1.0), (np.inf, np.inf, 1.0))
+    >>> solution = sweep.solve(Problem(LinearScore(), Hinge()), X, y, n_steps=500, rng=0)
+    >>> solution.averages.shape
+    (3, 3)
+    """
+
+    step_sizes: tuple[float, ...]
+    radii: tuple[float, ...]
+    pairing: Pairing = field(default_factory=PreviousExample)
+    schedule: Schedule = field(default_factory=lambda: Constant(1.0))
+    averaging: Averaging = field(default_factory=DelayedByStepSize)
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        check_device(self.device)
+        if len(self.step_sizes) != len(self.radii) or not self.step_sizes:
+            raise ValueError(
+                f"Give as many radii as step sizes, at least one: got {len(self.step_sizes)} step "
+                f"sizes and {len(self.radii)} radii."
+            )
+        for step_size, radius in zip(self.step_sizes, self.radii, strict=True):
+            check_positive("step_size", step_size)
+            check_positive("radius", radius, allow_infinite=True)
+
+    def solve(
+        self,
+        problem: Problem,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_steps: int,
+        rng: Any = None,
+        example_weight: Vector = _NO_WEIGHTS,
+    ) -> SweepSolution:
+        """Train all models.
+
+        Parameters
+        ----------
+        problem : Problem
+            Score and loss.
+        X : array-like or sparse container of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels.
+        n_steps : int
+            The number T of steps.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices, the same path for every model.
+        example_weight : ndarray of shape (n,), optional
+            A pair weighs the product of its examples' weights.
+
+        Returns
+        -------
+        SweepSolution
+            Averages and last iterates.
+        """
+        check_parts("Sweep", score=problem.score, loss=problem.loss)
+        rows = as_rows(X)
+        y = check_labels(y, rows.shape[0])
+        n_steps = check_count("n_steps", n_steps)
+        if rows.shape[0] < 2:
+            raise ValueError(f"Pairs need at least 2 examples, got {rows.shape[0]}.")
+        if len(example_weight):
+            example_weight = check_weights(example_weight, rows.shape[0])
+        generator = check_generator(rng)
+        device = find_device(self.device)
+        if device is not None:
+            return self._solve_on(device, problem, rows, y, n_steps, generator, example_weight)
+        if not isinstance(rows, DenseRows):
+            weight = example_weight if len(example_weight) else None
+            seed = int(generator.integers(2**63))
+            how = {"n_steps": n_steps, "rng": seed, "example_weight": weight}
+            return self._solve_apart(problem, rows, y, **how)
+        source = sound_source(self.pairing, rows.shape[0], generator, y)
+        run = _Run(self, problem.loss, rows, y, n_steps, example_weight)
+        while run.n_steps < n_steps:
+            run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
+        return run.solution()
+
+    def _solve_on(
+        self,
+        device: Any,
+        problem: Problem,
+        rows: Rows,
+        y: Vector,
+        n_steps: int,
+        rng: np.random.Generator,
+        example_weight: Vector,
+    ) -> SweepSolution:
+        """Train all models on a graphics processor."""
+        if not isinstance(rows, DenseRows):
+            raise ValueError(
+                f'device="{self.device}" takes dense rows; pass X.toarray(), or use device="cpu".'
+            )
+        import torch
+
+        from pairlearn.gpu.paths import Path
+        from pairlearn.solvers.descent import sweep_gpu
+
+        sweep_gpu.check_built_in(problem.loss)
+        n, d = rows.shape
+        sweep_gpu.check_width(d)
+        rule = sweep_gpu.Rule.of(self.schedule, self.averaging, n_steps)
+        portions = sweep_gpu.portions_of(n_steps)
+        left, right = sweep_gpu.draw_plan(self.pairing, n, portions, rng, y, device)
+        factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)
+        if len(example_weight):
+            weight = torch.from_numpy(example_weight).to(device)
+            pair_weight = weight[left] * weight[right]
+            factors = pair_weight if factors is None else factors * pair_weight
+        averages, W, n_gradients = sweep_gpu.sweep_paths(
+            torch.from_numpy(rows.X.astype(np.float32, copy=False)).to(device),
+            torch.from_numpy(y).to(device),
+            [Path(left, right, rule.shares, factors)],
+            problem.loss,
+            step_sizes=sweep_gpu.row_of(self.step_sizes, rule, device)[None],
+            radii=torch.tensor([self.radii], dtype=torch.float32).to(device),
+        )
+        found = averages[0].cpu().numpy()
+        last = W[0].double().cpu().numpy()
+        return SweepSolution(found, last, np.isnan(found).any(axis=1), n_gradients)
+
+    def _solve_apart(self, problem: Problem, rows: CsrRows, y: Vector, **how: Any) -> SweepSolution:
+        """Train the models one by one on the same path: sparse rows have nothing to share."""
+        models: list[Solution | None] = []
+        for step_size, radius in zip(self.step_sizes, self.radii, strict=True):
+            solver = PairwiseSGD(
+                self.pairing, self.schedule.scaled(step_size), ball_or_whole(radius), self.averaging
+            )
+            try:
+                models.append(solver.solve(problem, rows, y, **how))
+            except DivergenceError:
+                models.append(None)
+        lost = np.full(rows.shape[1], math.nan)
+        return SweepSolution(
+            np.array([lost if model is None else model.average for model in models]),
+            np.array([lost if model is None else model.w for model in models]),
+            np.array([model is None for model in models]),
+            max((model.trace.n_gradients for model in models if model is not None), default=0),
+        )
+
+
+class _Run:
+    """The state of all models of a sweep."""
+
+    def __init__(
+        self, sweep: Sweep, loss: PairLoss, rows: DenseRows, y: Vector, horizon: int, weight: Vector
+    ) -> None:
+        self.sweep, self.loss, self.rows, self.y = sweep, loss, rows, y
+        self.horizon, self.example_weight = horizon, weight
+        self.n_models, d = len(sweep.step_sizes), rows.shape[1]
+        self.dtype = rows.X.dtype
+        self.by_rows = d < _MANY_FEATURES
+        shape = (d, self.n_models) if self.by_rows else (self.n_models, d)
+        self.W = np.zeros(shape, dtype=self.dtype)
+        self.weighted_sum = np.zeros_like(self.W)
+        self.left_iterate = np.zeros_like(self.W)
+        self.total = np.zeros(shape)
+        self.multipliers = np.array(sweep.step_sizes)
+        self.radii = np.array(sweep.radii, dtype=np.float64)
+        self.diverged = np.zeros(self.n_models, dtype=np.uint8)
+        at_start = sweep.averaging.at_start(sweep.schedule)
+        self.base = np.full(self.n_models, -at_start)
+        self.weight = at_start
+        self.n_steps = self.n_gradients = 0
+        self._active = np.empty(BLOCK + 1, dtype=np.int32)
+        self._scratch = [np.ones(self.n_models, dtype=self.dtype) for _ in range(5)]
+        self._moved_last = False
+
+    def advance(self, plan: Plan | SlotPlan) -> None:
+        """Take the steps of a plan."""
+        from pairlearn.kernels.plan import find_active
+
+        if isinstance(plan, SlotPlan):
+            raise ValueError("A sweep takes one pair at a step; use PreviousExample().")
+        sweep, first, count = self.sweep, self.n_steps + 1, len(plan)
+        steps = sweep.schedule.step_sizes(first, count)
+        if len(self.example_weight):
+            steps = steps * self.example_weight[plan.left] * self.example_weight[plan.right]
+        paid = np.add.accumulate(
+            sweep.averaging.owed(sweep.schedule, first, count, horizon=self.horizon)
+        )
+        rule = (self.loss.one_sided, not self.loss.opposite_labels_only)
+        n_active = int(find_active(plan.left, plan.right, self.y, *rule, self._active))
+        active = self._active[:n_active]
+        self._moved_last = bool(n_active) and int(active[-1]) == count - 1
+        self.n_gradients += n_active
+        # The last pair is taken alone when the iterate before it will be needed.
+        apart = self._moved_last and first + count - 1 == self.horizon
+        take = self._by_rows if self.by_rows else self._by_blocks
+        take(plan, steps, paid, active[: n_active - apart])
+        if apart:
+            self.left_iterate[:] = self.W
+            take(plan, steps, paid, active[n_active - 1 :])
+        self.n_steps += count
+        self.total += self.weighted_sum
+        self.weighted_sum[:] = 0.0
+        self.base -= paid[-1]
+        self.weight += float(paid[-1])
+
+    def _by_rows(self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]) -> None:
+        from pairlearn.kernels.steps.sweep import descend_models
+
+        pairs = (self.rows.flat, self.y, plan.left, plan.right, steps, paid, active, len(active))
+        models = (self.multipliers, self.radii, self.W, self.weighted_sum, self.base, self.diverged)
+        loss = (self.loss.derivative.address, self.loss.parameter)
+        descend_models(*pairs, *models, *loss, *self._scratch)
+
+    def _by_blocks(
+        self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]
+    ) -> None:
+        from pairlearn.kernels.steps.sweep import descend_block
+
+        n_models, X = self.n_models, self.rows.X
+        loss = (self.loss.derivative.address, self.loss.parameter)
+        for begin in range(0, len(active), _PAIRS):
+            position = active[begin : begin + _PAIRS]
+            left, right = plan.left[position], plan.right[position]
+            D = X[left] - X[right]
+            k = len(position)
+            # The rows of `moves` are first the ends, then the sums of each model.
+            moves, shrinkage = np.empty((2 * n_models, k)), np.empty((n_models, 2))
+            labels = (self.y[left], self.y[right])
+            norms = np.einsum("md,md->m", self.W, self.W)
+            models = (self.multipliers, self.radii, norms, self.base, self.diverged)
+            rooms = (moves[:n_models], moves[n_models:], shrinkage, *np.empty((3, k)))
+            pairs = (self.W @ D.T, D @ D.T, *labels, steps[position], paid[position])
+            descend_block(*pairs, *models, *loss, *rooms)
+            shrinkage = shrinkage.astype(self.dtype, copy=False)
+            change = moves.astype(self.dtype, copy=False) @ D
+            self.weighted_sum += shrinkage[:, 1:] * self.W
+            self.weighted_sum += change[n_models:]
+            self.W *= shrinkage[:, :1]
+            self.W += change[:n_models]
+
+    def solution(self) -> SweepSolution:
+        """Return averages and last iterates, a model in each row."""
+        averaging, schedule = self.sweep.averaging, self.sweep.schedule
+        arrays = (self.W, self.total, self.left_iterate)
+        W, total, before = ((a.T if self.by_rows else a).astype(np.float64) for a in arrays)
+        diverged = self.diverged.astype(bool)
+        averages = W.copy()
+        if averaging.keeps_sum:
+            early = averaging.paid_early(schedule, self.n_steps)
+            last = averaging.owed_to_last(self.n_steps)
+            averages = total + (last - self.base)[:, np.newaxis] * W
+            averages -= early * (before if self._moved_last else W)
+            averages /= self.weight + last - early
+        averages[diverged] = math.nan
+        return SweepSolution(averages, W, diverged, self.n_gradients)

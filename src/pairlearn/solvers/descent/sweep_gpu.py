@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The parts of a sweep as the kernels of `pairlearn.gpu` take them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pairlearn.averaging import Averaging
+from pairlearn.gpu.draws import ONE_NUMBER, draw_indices, draw_keys, draw_pairs
+from pairlearn.gpu.pairs import LOSSES, MOST_FEATURES, descend
+from pairlearn.gpu.paths import Path, pack
+from pairlearn.losses import Hinge, Logistic, PairLoss, Square, SquaredHinge
+from pairlearn.pairings import Pairing, Plan, PreviousExample, RandomPair
+from pairlearn.pairings.sound import sound_source
+from pairlearn.schedules import Schedule
+from pairlearn.solvers.block_sizes import BLOCK
+from pairlearn.solvers.iterates import iterate_weights
+from pairlearn.typing import Vector
+from pairlearn.validation import DivergenceError
+
+__all__ = [
+    "Rule", "check_built_in", "check_width", "draw_plan", "portions_of", "row_of", "sweep_paths",
+    "sweep_resamples",
+]  # fmt: skip
+
+Tensor = Any
+_BUILT_IN = (Hinge, SquaredHinge, Square, Logistic)
+
+
+def check_built_in(loss: PairLoss) -> None:
+    """Refuse a loss that the device has no code for.
+
+    >>> from pairlearn.losses import Exponential
+    >>> check_built_in(Exponential())
+    Traceback (most recent call last):
+        ...
+    ValueError: Exponential(one_sided=False) is not built into the device's kernel, ...
+    """
+    if type(loss) not in _BUILT_IN:
+        raise ValueError(
+            f"{loss!r} is not built into the device's kernel, which has {', '.join(LOSSES)}; use "
+            'device="cpu", which runs any loss.'
+        )
+
+
+def check_width(d: int) -> None:
+    """Refuse rows whose iterates do not fit into the registers of one program."""
+    if d > MOST_FEATURES:
+        raise ValueError(
+            f"X has {d:,} features, and the device's kernel takes at most {MOST_FEATURES:,}; use "
+            'device="cpu".'
+        )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Schedule and averaging over a number of steps: what the kernel sees of them.
+
+    The step size at step t is `scale` times `factors[t - 1]` (one, if None) times that of the
+    model; `shares` are the weights of w_0, ..., w_T.
+    """
+
+    scale: float
+    factors: Vector | None
+    shares: Vector
+
+    @classmethod
+    def of(cls, schedule: Schedule, averaging: Averaging, n_steps: int) -> Rule:
+        """Return the rule of these parts."""
+        shares = iterate_weights(averaging, schedule, n_steps)
+        if schedule.is_constant:
+            return cls(float(schedule.step_sizes(1, 1)[0]), None, shares)
+        return cls(1.0, schedule.step_sizes(1, n_steps), shares)
+
+
+def portions_of(n_steps: int, pauses: Sequence[int] = ()) -> list[int]:
+    """Return the portions in which solvers draw a path: a key of the generator for each.
+
+    >>> portions_of(70_000), portions_of(100, (30,))
+    ([32768, 32768, 4464], [30, 70])
+    """
+    portions, done = [], 0
+    for stop in (*pauses, n_steps):
+        while done < stop:
+            portions.append(min(BLOCK, stop - done))
+            done += portions[-1]
+    return portions
+
+
+def draw_plan(
+    pairing: Pairing,
+    n: int,
+    portions: Sequence[int],
+    rng: np.random.Generator,
+    y: Vector,
+    device: Any,
+) -> tuple[Tensor, Tensor]:
+    """Return left and right of each step, the very pairs that the pairing draws on the CPU."""
+    if type(pairing) is PreviousExample:
+        keys = draw_keys(rng, 1 + len(portions))
+        path = draw_indices(keys, [1, *portions], n, device)
+        return path[1:], path[:-1]
+    if type(pairing) is RandomPair and n <= ONE_NUMBER:
+        return draw_pairs(draw_keys(rng, len(portions)), portions, n, device)
+    source = sound_source(pairing, n, rng, y)
+    plans = [source.draw(count) for count in portions]
+    if not all(isinstance(plan, Plan) for plan in plans):
+        raise ValueError("A sweep takes one pair at a step; use PreviousExample().")
+    left, right = (
+        np.concatenate([getattr(plan, side) for plan in plans]).astype(np.int64)
+        for side in ("left", "right")
+    )
+    return torch.from_numpy(left).to(device), torch.from_numpy(right).to(device)
+
+
+def row_of(values: Sequence[float], rule: Rule, device: Any) -> Tensor:
+    """Return the step sizes of the models of one path."""
+    return torch.tensor([rule.scale * value for value in values], dtype=torch.float32).to(device)
+
+
+def sweep_paths(
+    X: Tensor,
+    y: Tensor,
+    paths: Sequence[Path],
+    loss: PairLoss,
+    *,
+    step_sizes: Tensor,
+    radii: Tensor,
+    scales: Tensor = None,
+) -> tuple[Tensor, Tensor, int]:
+    """Train all models on their paths.
+
+    Returns averages (float64), last iterates and the number of gradients on the longest path; a
+    model that diverged has NaN for its average.
+    """
+    check_built_in(loss)
+    packed = pack(paths, y, one_sided=loss.one_sided)
+    averages, W = descend(
+        X,
+        packed,
+        step_sizes=step_sizes,
+        radii=radii,
+        loss=type(loss).__name__,
+        margin=loss.parameter,
+        scales=scales,
+    )
+    finite = torch.isfinite(averages).all(-1) & torch.isfinite(W).all(-1)
+    averages[~finite] = math.nan
+    return averages, W, packed.longest
+
+
+def sweep_resamples(
+    X: NDArray[Any],
+    y: Vector,
+    drawn: Sequence[NDArray[np.int64]],
+    generators: Sequence[np.random.Generator],
+    *,
+    loss: PairLoss,
+    pairing: Pairing,
+    schedule: Schedule,
+    averaging: Averaging,
+    radius: float,
+    n_steps: int,
+    device: Any,
+) -> Vector:
+    """Return the average on each resample: rows of X that were drawn, on a path of its own."""
+    check_width(X.shape[1])
+    rule = Rule.of(schedule, averaging, n_steps)
+    factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)
+    portions, paths = portions_of(n_steps), []
+    for index, rng in zip(drawn, generators, strict=True):
+        left, right = draw_plan(pairing, len(index), portions, rng, y[index], device)
+        rows = torch.from_numpy(index).to(device)
+        paths.append(Path(rows[left], rows[right], rule.shares, factors))
+    one = torch.ones((len(paths), 1), dtype=torch.float32, device=device)
+    averages, _, _ = sweep_paths(
+        torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32)).to(device),
+        torch.from_numpy(y).to(device),
+        paths,
+        loss,
+        step_sizes=rule.scale * one,
+        radii=radius * one,
+    )
+    found: Vector = averages[:, 0].cpu().numpy()
+    if not np.isfinite(found).all():
+        raise DivergenceError(
+            "The iterate of a resample stopped being finite; take a smaller step_size, a radius, "
+            'or device="cpu", which has float64.'
+        )
+    return found

@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Exact minimisers of the pair risk for data in memory: closed form, and L-BFGS.
+
+All minimise the mean of l(<w, x+ - x->) over opposite pairs plus ridge ||w||^2. The mean over
+opposite pairs is the empirical risk F_S times n (n - 1) / (2 n+ n-) for a symmetric loss. Gradients
+are exact and, for the squared and smoothed hinge, O(n log n) by sorting the scores.
+
+The square loss has a closed form. Its matrix also preconditions L-BFGS for the other losses: in
+the coordinates in which it is the identity a few iterations are enough.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairlearn.losses import PairLoss, Square, SquaredHinge, get_loss
+from pairlearn.metrics import pair_risk, pair_risk_gradient
+from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.exact.newton import SquaredHingeNewton
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.support import check_parts
+from pairlearn.solvers.two_classes import check_two_classes
+from pairlearn.typing import Mask, Vector
+from pairlearn.validation import check_count, check_positive, check_weights, warn_caller
+
+__all__ = ["ExactSolver", "PairObjective", "descend", "pair_mean"]
+
+#: A function of the scores: the mean loss over opposite pairs, and its derivatives.
+ScoreLoss = Callable[[Vector], tuple[float, Vector]]
+
+#: With more features than this the closed form is not used as a preconditioner.
+_MOST_PRECONDITIONED = 1_000
+#: With at most so many features the squared hinge is left to Newton's method: one iteration is then
+#: as cheap as a few of L-BFGS.
+_NEWTON = 32
+#: A bucket of more places than this is left to a general sort.
+_LONGEST_BUCKET = 64
+
+
+@dataclass(frozen=True)
+class ExactSolver:
+    """Minimise the exact pair risk of a smooth loss.
+
+    Parameters
+    ----------
+    loss : str or PairLoss, default="squared_hinge"
+        A convex loss of margins: "squared_hinge", "square", "smoothed_hinge", "logistic",
+        "exponential". The logistic loss visits all pairs at each evaluation. The hinge has kinks:
+        use "smoothed_hinge".
+    ridge : float, default=0.0
+        The weight of ||w||^2.
+    tolerance : float, default=1e-9
+        Stop when an iteration lowers the objective by less than this share of it.
+    max_iterations : int, default=200
+        Most iterations.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = np.where(X[:, 0] + rng.normal(size=200) > 0, 1.0, -1.0)
+    >>> w = ExactSolver("squared_hinge").solve(X, y).w
+    >>> bool(w[0] > 3 * abs(w[1]))
+    True
+    """
+
+    loss: str | PairLoss = "squared_hinge"
+    ridge: float = 0.0
+    tolerance: float = 1e-9
+    max_iterations: int = 200
+
+    def __post_init__(self) -> None:
+        if not self.ridge >= 0.0:
+            raise ValueError(f"ridge must be at least 0, got {self.ridge!r}.")
+        check_positive("tolerance", self.tolerance)
+        check_count("max_iterations", self.max_iterations)
+        loss = get_loss(self.loss)
+        check_parts("ExactSolver", loss=loss)
+        if not (loss.convex and loss.opposite_labels_only):
+            raise ValueError(
+                f"The exact solver needs a convex loss of opposite pairs, got {loss!r}; "
+                "use pairwise SGD."
+            )
+        if loss.curvature_bound(1.0) == np.inf:
+            raise ValueError(
+                f"{type(loss).__name__} has a kink, which L-BFGS does not get past; use "
+                '"smoothed_hinge" or "squared_hinge", or pairwise SGD.'
+            )
+
+    def solve(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        w_start: ArrayLike | None = None,
+        example_weight: ArrayLike | None = None,
+    ) -> Solution:
+        """Return the minimiser.
+
+        Parameters
+        ----------
+        X : array-like or sparse container of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        w_start : array-like of shape (d,), optional
+            Where the search starts; by default at the minimiser for the square loss.
+        example_weight : array-like of shape (n,), optional
+            A pair weighs the product of the weights of its two examples.
+
+        Returns
+        -------
+        Solution
+            The minimiser, as both average and last iterate. The trace counts evaluations of the
+            risk as steps and all opposite pairs of each as gradients.
+        """
+        begin = time.perf_counter()
+        rows, y = check_two_classes(X, y)
+        weight = None if example_weight is None else check_weights(example_weight, len(y))
+        objective = PairObjective(rows, y, get_loss(self.loss), weight)
+        w, n_evaluations = objective.minimise(
+            self.ridge,
+            None if w_start is None else np.asarray(w_start, dtype=np.float64),
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+        )
+        n_positive = int(np.count_nonzero(y > 0))
+        n_gradients = n_evaluations * n_positive * (len(y) - n_positive)
+        trace = Trace(n_evaluations, n_gradients, seconds=time.perf_counter() - begin)
+        return Solution(w, w, trace)
+
+
+class PairObjective:
+    """The mean loss over opposite pairs of one data set, to be minimised for any ridge.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+        Examples.
+    y : ndarray of shape (n,)
+        Labels -1 and +1, both present.
+    loss : PairLoss
+        A smooth convex loss of opposite pairs.
+    weight : ndarray of shape (n,), optional
+        Weights of the examples.
+
+    Examples
+    --------
+    >>> rows, y = DenseRows(np.array([[0.0], [1.0]])), np.array([-1.0, 1.0])
+    >>> PairObjective(rows, y, SquaredHinge()).minimise(1.0)[0]
+    array([0.5])
+    """
+
+    def __init__(self, rows: Rows, y: Vector, loss: PairLoss, weight: Vector | None = None) -> None:
+        self._rows, self._y, self._loss, self._weight = rows, y, loss, weight
+
+    @cached_property
+    def _moments(self) -> ClassMoments | None:
+        d = self._rows.shape[1]
+        if type(self._loss) is not Square and d > _MOST_PRECONDITIONED:
+            return None
+        return ClassMoments(d).add(self._rows, self._y, example_weight=self._weight)
+
+    @cached_property
+    def _newton(self) -> SquaredHingeNewton | None:
+        d, loss = self._rows.shape[1], self._loss
+        if type(loss) is SquaredHinge and isinstance(self._rows, DenseRows) and d <= _NEWTON:
+            X = self._rows.X.astype(np.float64, copy=False)
+            return SquaredHingeNewton(X, self._y > 0, weight=self._weight, margin=loss.margin)
+        return None
+
+    @cached_property
+    def _products(self) -> _Products:
+        return _Products(self._rows)
+
+    @cached_property
+    def _mean(self) -> ScoreLoss:
+        return pair_mean(self._loss, self._y > 0, self._weight)
+
+    def minimise(
+        self,
+        ridge: float,
+        w_start: Vector | None = None,
+        *,
+        tolerance: float = 1e-9,
+        max_iterations: int = 200,
+    ) -> tuple[Vector, int]:
+        """Return the minimiser of the mean loss plus ridge ||w||^2, and what it took.
+
+        Parameters
+        ----------
+        ridge : float
+            The weight of ||w||^2.
+        w_start : ndarray of shape (d,), optional
+            Where the search starts; by default at the minimiser for the square loss.
+        tolerance : float, default=1e-9
+            Stop when an iteration lowers the objective by less than this share of it.
+        max_iterations : int, default=200
+            Most iterations.
+
+        Returns
+        -------
+        w : ndarray of shape (d,)
+            The minimiser.
+        n_evaluations : int
+            How often the risk was evaluated.
+        """
+        if type(self._loss) is Square:
+            assert self._moments is not None
+            return self._moments.solve(ridge=ridge, margin=self._loss.margin), 1
+        if self._newton is not None:
+            w, n_evaluations = self._newton.minimise(
+                ridge, w_start, tolerance=tolerance, max_iterations=max_iterations
+            )
+            stopped = n_evaluations == max_iterations
+        else:
+            w, n_evaluations, stopped = self._descend(ridge, w_start, tolerance, max_iterations)
+        if stopped:
+            warn_caller(
+                f"The search stopped after {max_iterations} iterations; raise max_iterations.",
+                RuntimeWarning,
+            )
+        return w, n_evaluations
+
+    def _descend(
+        self, ridge: float, w_start: Vector | None, tolerance: float, max_iterations: int
+    ) -> tuple[Vector, int, bool]:
+        moments = self._moments
+        if w_start is None:
+            d = self._rows.shape[1]
+            w_start = np.zeros(d) if moments is None else moments.solve(ridge=ridge)
+        return descend(
+            partial(self._risk, ridge=ridge),
+            w_start,
+            None if moments is None else moments.pair_scatter,
+            ridge=ridge,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+        )
+
+    def _risk(self, w: Vector, ridge: float) -> tuple[float, Vector]:
+        """Return what is minimised besides ridge ||w||^2, and its gradient."""
+        value, slopes = self._mean(self._products.scores(w))
+        return value, self._products.combine(slopes)
+
+
+def descend(
+    risk: Callable[[Vector], tuple[float, Vector]],
+    w_start: Vector,
+    scatter: Vector | None,
+    *,
+    ridge: float,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Vector, int, bool]:
+    """Run L-BFGS in the coordinates in which the square loss has the identity as Hessian.
+
+    Parameters
+    ----------
+    risk : callable
+        From w to the mean loss over opposite pairs and its gradient.
+    w_start : ndarray of shape (d,)
+        Where the search starts.
+    scatter : ndarray of shape (d, d), optional
+        The mean of v v' over differences v of pairs, half the Hessian of the square loss; none for
+        the coordinates of w.
+    ridge : float
+        The weight of ||w||^2.
+    tolerance : float
+        Stop when an iteration lowers the objective by less than this share of it.
+    max_iterations : int
+        Most iterations.
+
+    Returns
+    -------
+    w : ndarray of shape (d,)
+        The minimiser.
+    n_evaluations : int
+        How often the risk was evaluated.
+    stopped : bool
+        Whether the iterations did not suffice.
+    """
+    from scipy import linalg
+    from scipy.optimize import minimize
+
+    lower = None if scatter is None else _lower(scatter, ridge)
+
+    def of_w(w: Vector) -> Vector:
+        return w if lower is None else np.asarray(w @ lower)
+
+    def to_w(v: Vector, *, transposed: bool = True) -> Vector:
+        if lower is None:
+            return v
+        trans = "T" if transposed else "N"
+        return np.asarray(
+            linalg.solve_triangular(lower, v, lower=True, trans=trans, check_finite=False)
+        )
+
+    n_evaluations = 0
+    # SciPy asks for the value, then for the gradient, each with a copy of the point of its own: it
+    # need not be copied once more, as ``jac=True`` would.
+    latest: tuple[Vector, Vector] = (w_start, w_start)
+
+    def objective(v: Vector) -> float:
+        nonlocal n_evaluations, latest
+        n_evaluations += 1
+        w = to_w(v)
+        value, slope = risk(w)
+        latest = v, to_w(slope + (2.0 * ridge) * w, transposed=False)
+        return value + ridge * float(w @ w)
+
+    def gradient(v: Vector) -> Vector:
+        if v is not latest[0] and not np.array_equal(v, latest[0]):
+            objective(v)
+        return latest[1]
+
+    options = {"maxiter": max_iterations, "ftol": tolerance, "gtol": 1e-12, "maxcor": 10}
+    found = minimize(objective, of_w(w_start), jac=gradient, method="L-BFGS-B", options=options)
+    return to_w(found.x), n_evaluations, found.status == 1
+
+
+def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> ScoreLoss:
+    """Return a function of scores: the mean loss over opposite pairs, and its derivatives.
+
+    Parameters
+    ----------
+    loss : PairLoss
+        A loss of opposite pairs.
+    positive : ndarray of bool of shape (n,)
+        Which examples are positive.
+    weight : ndarray of shape (n,), optional
+        Weights of the examples; a pair weighs the product of both.
+
+    Returns
+    -------
+    callable
+        From scores to (value, derivatives by score).
+
+    Examples
+    --------
+    >>> mean = pair_mean(SquaredHinge(), np.array([True, False]))
+    >>> mean(np.array([0.5, 0.0]))
+    (0.25, array([-1.,  1.]))
+    """
+    if (loss.value, loss.derivative) == (SquaredHinge.value, SquaredHinge.derivative):
+        return _SquaredHingeMean(positive, loss.parameter, weight)
+    y = np.where(positive, 1.0, -1.0)
+    w = np.ones(len(y)) if weight is None else weight
+    w = w / w.sum()
+    orders = 1.0 if loss.one_sided else 2.0
+    # From the mean over all ordered pairs to the mean over opposite ones.
+    factor = (1.0 - float(w @ w)) / (orders * float(w[positive].sum()) * float(w[~positive].sum()))
+
+    def evaluate(scores: Vector) -> tuple[float, Vector]:
+        value = factor * pair_risk(loss, scores, y, sample_weight=weight)
+        return value, factor * pair_risk_gradient(loss, scores, y, sample_weight=weight)
+
+    return evaluate
+
+
+class _SquaredHingeMean:
+    """The squared hinge by one sort and two walks."""
+
+    def __init__(self, positive: Mask, margin: float, weight: Vector | None) -> None:
+        n = len(positive)
+        self._positive, self._margin = positive, margin * positive
+        self._weight = np.empty(0) if weight is None else weight
+        w = np.ones(n) if weight is None else weight
+        self._scale = 1.0 / (float(w[positive].sum()) * float(w[~positive].sum()))
+        self._order = np.empty(n, dtype=np.int64)
+        self._begins = np.empty(2 * n + 2, dtype=np.int64)
+
+    def __call__(self, scores: Vector) -> tuple[float, Vector]:
+        from pairlearn.kernels.risk import order_by_buckets, squared_hinge_walk
+
+        places, order = scores - self._margin, self._order
+        if not order_by_buckets(places, order, self._begins, _LONGEST_BUCKET):
+            order = np.argsort(places)
+        gradient = np.empty(len(scores))
+        value = squared_hinge_walk(places, order, self._positive, self._weight, gradient)
+        gradient *= self._scale
+        return self._scale * float(value), gradient
+
+
+class _Products:
+    """X w and X' g, for dense and sparse rows."""
+
+    def __init__(self, rows: Rows) -> None:
+        if isinstance(rows, CsrRows):
+            import scipy.sparse
+
+            self._X: Any = scipy.sparse.csr_array(
+                (rows.data, rows.indices, rows.indptr), shape=rows.shape
+            )
+        else:
+            self._X = rows.X.astype(np.float64, copy=False)
+        # SciPy makes a matrix anew for every product from the left.
+        self._transposed = self._X.T
+
+    def scores(self, w: Vector) -> Vector:
+        return np.asarray(self._X @ w, dtype=np.float64)
+
+    def combine(self, slopes: Vector) -> Vector:
+        return np.asarray(self._transposed @ slopes, dtype=np.float64)
+
+
+def _lower(scatter: Vector, ridge: float) -> Vector:
+    """Return L with L L' = A for the matrix A of the square loss (regularised if singular)."""
+    from scipy import linalg
+
+    d = len(scatter)
+    # Directions without variance have no gradient either; they only must not blow up.
+    floor = 1e-10 * max(float(np.trace(scatter)) / d, float(np.finfo(float).tiny))
+    matrix = scatter.copy()
+    matrix.flat[:: d + 1] += ridge + floor
+    return np.asarray(linalg.cholesky(matrix, lower=True, check_finite=False))

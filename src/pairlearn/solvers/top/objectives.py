@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Objectives for the top of the list, as smooth functions of the scores with exact gradients.
+
+With a_i and b_j the weights of positives and negatives, each class's adding up to 1, and l a loss
+that falls with the margin, negative j costs L_j = sum_i a_i l(s_i - s_j), and all pairs cost
+sum_j b_j L_j. The negatives with the highest scores have the largest L_j, so what is asked of the
+top of the list is asked of the largest L_j:
+
+- **push**: (sum_j b_j L_j^p)^(1/p), the p-norm push (Rudin 2009, there for the exponential loss and
+  without the root, which makes the ridge mean the same for every p);
+- **partial AUC**: the mean of L_j over the worst share alpha = `max_fpr` of the negatives,
+
+      max of (sum_j b_j u_j (L_j - tau u_j / 2)) / alpha
+      over 0 <= u_j <= 1 with sum_j b_j u_j = alpha,
+
+  a conditional value at risk, smoothed by tau so that its gradient does not jump when two negatives
+  change places (Zhu et al. 2022 use the same formulation). The maximiser is
+  u_j = clip((L_j - c) / tau, 0, 1). With `min_tpr` = beta the positives are weighed likewise, the
+  worst share 1 - beta of them counts (the two-way partial AUC), and u and v maximise in turn.
+
+Both are convex in the scores, and L_j, its slope and the gradient at the positives, which is a sum
+of l' with weights dF/dL_j, come from sorted sums: O(n log n).
+
+- **average precision**: sum_i a_i T_i / (T_i + F_i), where T_i and F_i are the weights of positives
+  and negatives at or above s_i, softly counted (Brown et al. 2020; Qi et al. 2021 descend a like
+  surrogate stochastically). The soft step rises from 0 to 1 over [-1, 1] in two parabolas,
+
+      S(x) = ((x + 1)_+^2 - 2 x_+^2 + (x - 1)_+^2) / 2,
+
+  so that sums of it are sorted sums as well. It is not convex: unless it is told where, the search
+  starts from the minimiser of the pair loss. On the data sets that were looked at, all starts led
+  to the same minimum but for very sharp ones (scores with a standard deviation of 16), so that a
+  path of ridges may go on from the last one. A few dozen positives do not determine it: a ridge
+  may pull towards the minimiser of the pair loss (`TopObjective`'s `anchor`) instead of zero.
+
+References
+----------
+C. Rudin, The P-norm Push, JMLR 10, 2009.
+D. Zhu, G. Li, B. Wang, X. Wu and T. Yang, When AUC meets DRO: optimizing partial AUC for deep
+learning with non-convex convergence guarantee, ICML 2022.
+A. Brown, W. Xie, V. Kalogeiton and A. Zisserman, Smooth-AP: smoothing the path towards large-scale
+image retrieval, ECCV 2020.
+Q. Qi, Y. Luo, Z. Xu, S. Ji and T. Yang, Stochastic optimization of areas under precision-recall
+curves with provable convergence, NeurIPS 2021.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pairlearn.losses import Exponential, PairLoss, SmoothedHinge, SquaredHinge
+from pairlearn.metrics._sums import SUMS
+from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss
+from pairlearn.solvers.rows import Rows
+from pairlearn.typing import Mask, Vector
+from pairlearn.validation import check_positive
+
+__all__ = ["PartialArea", "Push", "SmoothPrecision", "TopObjective", "TopOfList"]
+
+#: The losses that fall with the margin and are summed by sorting.
+_FALLING = (SquaredHinge, SmoothedHinge, Exponential)
+#: How soft the edge of the worst negatives is, in units of the loss.
+_SOFTNESS = 0.1
+#: The standard deviation of the scores from which soft counts start, in widths of half a step.
+_SHARPNESS = 4.0
+#: Rounds of u and v; each raises the same bounded function.
+_ROUNDS, _SETTLED = 200, 1e-13
+
+
+class TopOfList(ABC):
+    """An objective for the top of the list: what is minimised in place of the mean over pairs."""
+
+    #: Whether every start leads to the same minimum.
+    convex = True
+    #: The power of ten of the strongest ridge that is worth trying, for rows of mean variance 1.
+    strongest_ridge = 2
+
+    def check_loss(self, loss: PairLoss) -> None:
+        """Refuse a loss that the objective cannot use."""
+        if type(loss) not in _FALLING:
+            names = ", ".join(f'"{name}"' for name in ("squared_hinge", "smoothed_hinge"))
+            raise ValueError(
+                f"{self!r} needs a loss that falls with the margin and is summed by sorting: "
+                f'{names} or "exponential", got {loss!r}.'
+            )
+
+    @abstractmethod
+    def of_scores(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> ScoreLoss:
+        """Return the objective as a function of the scores: value and derivatives."""
+
+
+@dataclass(frozen=True)
+class Push(TopOfList):
+    """The p-norm push: a power of the pair loss, summed for each negative.
+
+    Parameters
+    ----------
+    power : float, default=8.0
+        The larger, the more the highest negatives count; 1 is the mean over pairs.
+    """
+
+    power: float = 8.0
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.power <= 64.0:
+            raise ValueError(f"power must lie in [1, 64], got {self.power!r}.")
+
+    def of_scores(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> ScoreLoss:
+        """Return the norm of the losses of the negatives."""
+        sums, p = _Sums(loss, positive, weight), self.power
+
+        def evaluate(scores: Vector) -> tuple[float, Vector]:
+            costs, slopes = sums.of_negatives(scores, sums.a)
+            largest = float(costs.max())
+            if largest == 0.0:
+                return 0.0, np.zeros(len(scores))
+            # In units of the largest, powers neither overflow nor vanish together.
+            shares = costs / largest
+            mean = float(sums.b @ shares**p)
+            value = largest * mean ** (1.0 / p)
+            steepness = sums.b * shares ** (p - 1.0) * mean ** (1.0 / p - 1.0)
+            return value, sums.gradient(scores, sums.a, steepness, slopes)
+
+        return evaluate
+
+
+@dataclass(frozen=True)
+class PartialArea(TopOfList):
+    """The mean loss of pairs among the worst negatives, and the worst positives if asked.
+
+    Parameters
+    ----------
+    max_fpr : float
+        The share of negatives, those of the highest scores, that counts.
+    min_tpr : float, default=0.0
+        The share of positives, those of the highest scores, that does not.
+    softness : float, default=0.1
+        Over what difference of losses an example passes from counting to not counting.
+    """
+
+    max_fpr: float
+    min_tpr: float = 0.0
+    softness: float = _SOFTNESS
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.max_fpr <= 1.0:
+            raise ValueError(f"max_fpr must lie in (0, 1], got {self.max_fpr!r}.")
+        if not 0.0 <= self.min_tpr < 1.0:
+            raise ValueError(f"min_tpr must lie in [0, 1), got {self.min_tpr!r}.")
+        check_positive("softness", self.softness)
+
+    def of_scores(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> ScoreLoss:
+        """Return the smoothed mean over the pairs that count."""
+        sums = _Sums(loss, positive, weight)
+        a, b, tau = sums.a, sums.b, self.softness
+        alpha, gamma = self.max_fpr, 1.0 - self.min_tpr
+
+        def evaluate(scores: Vector) -> tuple[float, Vector]:
+            v = np.full(len(a), gamma)
+            if gamma == 1.0:
+                costs, slopes = sums.of_negatives(scores, a)
+                u = worst_share(costs, b, alpha, tau)
+            else:
+                for _ in range(_ROUNDS):
+                    costs, slopes = sums.of_negatives(scores, a * v)
+                    u = worst_share(costs, b, alpha, tau * gamma)
+                    new = worst_share(sums.of_positives(scores, b * u)[0], a, gamma, tau * alpha)
+                    settled = float(np.abs(new - v).max()) <= _SETTLED
+                    v = new
+                    if settled:
+                        break
+                costs, slopes = sums.of_negatives(scores, a * v)
+            value = float((b * u) @ costs)
+            value -= 0.5 * tau * gamma * float(b @ u**2)
+            if gamma < 1.0:
+                value -= 0.5 * tau * alpha * float(a @ v**2)
+            scale = 1.0 / (alpha * gamma)
+            return scale * value, scale * sums.gradient(scores, a * v, b * u, slopes)
+
+        return evaluate
+
+
+@dataclass(frozen=True)
+class SmoothPrecision(TopOfList):
+    """One minus the average precision, with soft counts."""
+
+    convex = False
+    # Stronger ones shrink the scores until soft counts are blind, all in the same direction.
+    strongest_ridge = 0
+
+    def of_scores(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> ScoreLoss:
+        """Return one minus the soft average precision; the loss serves for the start alone."""
+        w = np.ones(len(positive)) if weight is None else weight
+        own, other = w[positive], w[~positive]
+        share = own / own.sum()
+        positives, negatives = np.flatnonzero(positive), np.flatnonzero(~positive)
+
+        def evaluate(scores: Vector) -> tuple[float, Vector]:
+            p, q = scores[positive], scores[~positive]
+            up, down = np.argsort(p), np.argsort(q)
+            p, q, v, b, a = p[up], q[down], own[up], other[down], share[up]
+            among = _SoftCounts(p, p)
+            # An example is at its own place with all its weight, not half of it.
+            true, true_slopes = among(v)
+            false, false_slopes = _SoftCounts(p, q)(b)
+            true = true + 0.5 * v
+            accepted = true + false
+            value = float(a @ (true / accepted))
+            by_true, by_false = a * false / accepted**2, a * true / accepted**2
+            gradient = np.empty(len(scores))
+            # S' is even: what moves a count moves it as much from either side.
+            gradient[negatives[down]] = b * _SoftCounts(q, p).slopes(by_false)
+            gradient[positives[up]] = (
+                by_true * true_slopes - by_false * false_slopes - v * among.slopes(by_true)
+            )
+            return 1.0 - value, gradient
+
+        return evaluate
+
+
+class TopObjective(PairObjective):
+    """An objective for the top of the list on one data set, to be minimised for any ridge.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+        Examples.
+    y : ndarray of shape (n,)
+        Labels -1 and +1, both present.
+    loss : PairLoss
+        A loss that falls with the margin.
+    weight : ndarray of shape (n,), optional
+        Weights of the examples.
+    objective : TopOfList
+        What is minimised.
+    anchor : ndarray of shape (d,), optional
+        The minimiser for all pairs with some ridge, multiplied so that soft counts see places: the
+        ridge is then the weight of the squared distance to it, in place of that to zero, and the
+        search starts there.
+
+    Examples
+    --------
+    >>> from pairlearn.solvers.rows import DenseRows
+    >>> rows = DenseRows(np.array([[0.0], [0.5], [1.0]]))
+    >>> y = np.array([-1.0, -1.0, 1.0])
+    >>> w, _ = TopObjective(rows, y, SquaredHinge(), None, PartialArea(0.5)).minimise(0.1)
+    >>> bool(w[0] > PairObjective(rows, y, SquaredHinge()).minimise(0.1)[0][0])
+    True
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        y: Vector,
+        loss: PairLoss,
+        weight: Vector | None,
+        objective: TopOfList,
+        anchor: Vector | None = None,
+    ) -> None:
+        objective.check_loss(loss)
+        super().__init__(rows, y, loss, weight)
+        self._objective = objective
+        self._pairs = PairObjective(rows, y, loss, weight)
+        self.anchor = None if anchor is None else self._sharpened(anchor)
+
+    @cached_property
+    def _newton(self) -> None:
+        return None
+
+    @cached_property
+    def _mean(self) -> ScoreLoss:
+        return self._objective.of_scores(self._loss, self._y > 0, self._weight)
+
+    def minimise(
+        self, ridge: float, w_start: Vector | None = None, **settings: Any
+    ) -> tuple[Vector, int]:
+        """Return the minimiser, and how often the objective and the pair loss were evaluated.
+
+        The search starts from the anchor or, without one, from the minimiser of the pair loss,
+        unless a start is given.
+        """
+        n_before = 0
+        if w_start is None:
+            w_start = self.anchor
+        if w_start is None:
+            w_start, n_before = self._pairs.minimise(ridge, **settings)
+            if not self._objective.convex:
+                w_start = self._sharpened(w_start)
+        w, n_evaluations = super().minimise(ridge, w_start, **settings)
+        return w, n_before + n_evaluations
+
+    def _risk(self, w: Vector, ridge: float) -> tuple[float, Vector]:
+        value, slope = super()._risk(w, ridge)
+        if self.anchor is None:
+            return value, slope
+        # ||w - anchor||^2 without the ||w||^2 that is added for all.
+        value += ridge * float((self.anchor - 2.0 * w) @ self.anchor)
+        return value, slope - (2.0 * ridge) * self.anchor
+
+    def _sharpened(self, w: Vector) -> Vector:
+        """Return w times what lets soft counts see places, where steps would be too wide."""
+        spread = float(self._products.scores(w).std())
+        return w * (_SHARPNESS / spread if spread > 0.0 else 1.0)
+
+
+def worst_share(costs: Vector, weights: Vector, share: float, softness: float) -> Vector:
+    """Return u = clip((cost - c) / softness, 0, 1), with c such that sum b u = share.
+
+    >>> worst_share(np.array([3.0, 1.0, 2.0, 0.0]), np.full(4, 0.25), 0.5, 0.1)
+    array([1., 0., 1., 0.])
+    """
+    if share >= 1.0:
+        return np.ones(len(costs))
+    order = np.argsort(costs, kind="stable")
+    x, b = costs[order], weights[order]
+    # sum b (x - c)_+ for any c, from sums of the sorted costs about their middle.
+    middle = float(x[len(x) // 2])
+    mass = np.concatenate((np.cumsum(b[::-1])[::-1], [0.0]))
+    moment = np.concatenate((np.cumsum((b * (x - middle))[::-1])[::-1], [0.0]))
+
+    def above(c: Vector) -> Vector:
+        k = np.searchsorted(x, c)
+        return moment[k] - (c - middle) * mass[k]
+
+    knots = np.sort(np.concatenate((x - softness, x)))
+    counted = (above(knots) - above(knots + softness)) / softness
+    k = min(max(int(np.searchsorted(-counted, -share * mass[0])), 1), len(knots) - 1)
+    high, low = float(counted[k - 1]), float(counted[k])
+    part = 0.0 if high <= low else (high - share * float(mass[0])) / (high - low)
+    c = knots[k - 1] + min(max(part, 0.0), 1.0) * (knots[k] - knots[k - 1])
+    return np.asarray(np.clip((costs - c) / softness, 0.0, 1.0))
+
+
+class _Sums:
+    """Sums of a loss over one class for each example of the other, with any weights."""
+
+    def __init__(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> None:
+        self._sums, self._parameter = SUMS[(loss.value, loss.derivative)], loss.parameter
+        self._positive = positive
+        w = np.ones(len(positive)) if weight is None else weight
+        self.a, self.b = (w[members] / w[members].sum() for members in (positive, ~positive))
+
+    def of_negatives(self, scores: Vector, a: Vector) -> tuple[Vector, Vector]:
+        """Return sum_i a_i l(s_i - s_j) and sum_i a_i l'(s_i - s_j) for each negative j."""
+        # l(p - q) = l((-q) - (-p)): seen from the negatives, the classes change places.
+        kept = a > 0.0
+        return self._sums(
+            -scores[~self._positive], -scores[self._positive][kept], a[kept], self._parameter
+        )
+
+    def of_positives(self, scores: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return sum_j b_j l(s_i - s_j) and sum_j b_j l'(s_i - s_j) for each positive i."""
+        kept = b > 0.0
+        return self._sums(
+            scores[self._positive], scores[~self._positive][kept], b[kept], self._parameter
+        )
+
+    def gradient(self, scores: Vector, a: Vector, b: Vector, slopes: Vector) -> Vector:
+        """Return the derivatives of sum_ij a_i b_j l(s_i - s_j), a and b being constants."""
+        gradient = np.empty(len(scores))
+        gradient[~self._positive] = -b * slopes
+        gradient[self._positive] = a * self.of_positives(scores, b)[1]
+        return gradient
+
+
+class _SoftCounts:
+    """Soft counts of points about each place, both sorted, with any weights of the points.
+
+    The step S(q - p) and its slope are parabolas and lines on either side of p, over a length of 1
+    each. Sums over such a window are differences of running sums. Numbers are measured from the
+    left end of their cell [k, k + 1), of which a window meets three, so that they round on the
+    scale of the window however large the scores.
+    """
+
+    def __init__(self, places: Vector, points: Vector) -> None:
+        cell = np.floor(places)
+        of_points = np.floor(points)
+        self._u, self._local = places - cell, points - of_points
+        ends = np.array(
+            [
+                np.searchsorted(points, places - 1.0),
+                np.searchsorted(of_points, cell),
+                np.searchsorted(points, places),
+                np.searchsorted(of_points, cell, side="right"),
+                np.searchsorted(points, places + 1.0),
+            ]
+        )
+        # Where scores are so large that a step of 1 is lost in rounding, ends must not cross.
+        self._ends = np.maximum.accumulate(ends, axis=0)
+
+    def __call__(self, weights: Vector) -> tuple[Vector, Vector]:
+        """Return sum_j b_j S(q_j - p_i) and sum_j b_j S'(q_j - p_i) for each place p_i."""
+        mass, first, second = (self._sums(weights * self._local**k) for k in range(3))
+        counts, slopes = float(weights.sum()) - mass[-1], np.zeros(len(self._u))
+        for part, v, rises in self._parts():
+            m, line = mass[part + 1] - mass[part], first[part + 1] - first[part]
+            bowl = 0.5 * (second[part + 1] - second[part] - v * (2.0 * line - v * m))
+            line = line - v * m
+            counts += bowl if rises else m - bowl
+            slopes += line if rises else -line
+        return np.maximum(counts, 0.0), np.maximum(slopes, 0.0)
+
+    def slopes(self, weights: Vector) -> Vector:
+        """Return sum_j b_j S'(q_j - p_i) for each place p_i."""
+        mass, first = self._sums(weights), self._sums(weights * self._local)
+        slopes = np.zeros(len(self._u))
+        for part, v, rises in self._parts():
+            line = first[part + 1] - first[part] - v * (mass[part + 1] - mass[part])
+            slopes += line if rises else -line
+        return np.maximum(slopes, 0.0)
+
+    def _sums(self, terms: Vector) -> Vector:
+        """Return the sums of the terms of all points before each end."""
+        sums = np.zeros(len(terms) + 1)
+        np.cumsum(terms, out=sums[1:])
+        return sums[self._ends]
+
+    def _parts(self) -> tuple[tuple[int, Vector, bool], ...]:
+        """Return the four parts of a window, from the left: S' is local - v, or v - local."""
+        u = self._u
+        return (0, u, True), (1, u - 1.0, True), (2, u + 1.0, False), (3, u, False)

@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""The top of the list by stochastic gradient descent, on stored examples and on streams.
+
+An objective for the top of the list is not a mean over pairs: which negatives count depends on
+where all others stand. Examples are taken in batches of a fixed size, and a step is taken along the
+gradient of the objective on a batch together with a uniform sample of the past of each class (a
+reservoir), all scored by the present coefficients. The quantile of the scores of negatives that the
+partial AUC needs, the costs whose powers the push adds up, and the ranks of average precision are
+those of that sample: never stale, in bounded memory, and close to those of the population where the
+sample is large. The published stochastic methods keep running averages for the same purpose, which
+are of former coefficients and, for average precision, one for each positive example.
+
+Features are divided by their running deviation (at least a tenth of the running range), times
+sqrt(d), so that units do not matter; steps are step_size / sqrt(sum of squared norms of gradients)
+(AdaGrad-Norm), so that the size of the objective does not matter either; the result is the average
+of the iterates with weights that grow polynomially. An objective that is not convex first learns
+all pairs.
+
+All that happens depends on the number of examples, never on how they were cut into chunks.
+
+References
+----------
+C. Rudin, The P-norm Push, JMLR 10, 2009.
+D. Zhu, G. Li, B. Wang, X. Wu and T. Yang, When AUC meets DRO (SOPA), ICML 2022.
+Q. Qi, Y. Luo, Z. Xu, S. Ji and T. Yang, Stochastic optimization of areas under precision-recall
+curves with provable convergence (SOAP), NeurIPS 2021.
+R. Ward, X. Wu and L. Bottou, AdaGrad stepsizes, JMLR 21, 2020.
+O. Shamir and T. Zhang, Stochastic gradient descent for non-smooth optimization, ICML 2013.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pairlearn.losses import PairLoss
+from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.top.objectives import Push, TopOfList
+from pairlearn.typing import Mask, Places, Vector
+from pairlearn.validation import DivergenceError, check_count, check_positive
+
+__all__ = ["TopStream", "solve_top"]
+
+#: Batches that learn all pairs before an objective that is not convex.
+_WARM_UP = 50
+#: The spread of the scores with which such an objective begins, in widths of half a soft step.
+_SHARPNESS = 4.0
+#: Iterate t has a weight that grows as t to this power.
+_GROWTH = 3.0
+#: A feature is divided by at least this share of its range.
+_FLOOR = 0.1
+
+
+class TopStream:
+    """A stream learned for the top of the list.
+
+    Parameters
+    ----------
+    objective : TopOfList
+        What is minimised.
+    loss : PairLoss
+        A loss that falls with the margin.
+    n_features : int
+        The number of features.
+    step_size : float, default=1.0
+        The scale of the steps, in units of scaled coefficients.
+    radius : float, default=inf
+        Radius of the ball that scaled coefficients live in.
+    is_scaled : bool, default=True
+        Whether features are divided by their running deviation.
+    batch_size : int, default=64
+        Examples of a step.
+    memory : int, default=512
+        Examples of each class that are kept.
+    seed : int, default=0
+        Decides which examples are kept.
+
+    Examples
+    --------
+    >>> from pairlearn.losses import SquaredHinge
+    >>> from pairlearn.solvers.rows import DenseRows
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> y = np.where(X[:, 0] + 0.3 * rng.normal(size=2000) > 1.5, 1.0, -1.0)
+    >>> stream = TopStream(Push(8.0), SquaredHinge(), 3)
+    >>> scores = stream.learn(DenseRows(X), y, np.empty(0))
+    >>> bool(stream.average[0] > 3 * abs(stream.average[1:]).max())
+    True
+    """
+
+    def __init__(
+        self,
+        objective: TopOfList,
+        loss: PairLoss,
+        n_features: int,
+        *,
+        step_size: float = 1.0,
+        radius: float = math.inf,
+        is_scaled: bool = True,
+        batch_size: int = 64,
+        memory: int = 512,
+        seed: int = 0,
+    ) -> None:
+        objective.check_loss(loss)
+        self.objective, self.loss, self.n_features = objective, loss, n_features
+        self.step_size = check_positive("step_size", step_size)
+        self.radius = check_positive("radius", radius, allow_infinite=True)
+        self.is_scaled = is_scaled
+        self.batch_size = check_count("batch_size", batch_size, minimum=2)
+        self.memory = check_count("memory", memory, minimum=2)
+        self.seed = check_count("seed", seed, minimum=0)
+        self.n_examples = self.n_batches = self.n_pairs = 0
+        self.average = np.zeros(n_features)
+        #: Scaled coefficients, and the sum of the squared norms of gradients.
+        self._v, self._squares = np.zeros(n_features), 0.0
+        self._n_averaged = 0
+        self._mean, self._spread = np.zeros(n_features), np.zeros(n_features)
+        self._low, self._high = np.zeros(n_features), np.zeros(n_features)
+        self._waiting = _Kept()
+        self._kept = (_Kept(), _Kept())
+        self._seen = np.zeros(2, dtype=np.int64)
+
+    # --------------------------------------------------------------------------- learning
+
+    def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
+        """Learn a chunk.
+
+        Parameters
+        ----------
+        rows : DenseRows or CsrRows
+            Examples.
+        y : ndarray of shape (m,)
+            Labels -1 and +1.
+        weight : ndarray of shape (m,) or (0,)
+            Weights, none if all are equal.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The scores that the examples had before, by the average. A chunk that would make
+            numbers overflow is refused and not learned.
+        """
+        before = self.state()
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self._learn(rows, y, weight)
+        if not (np.isfinite(self.average).all() and np.isfinite(self._spread).all()):
+            self.restore(before)
+            raise DivergenceError(
+                "The model is not finite: squares of the features overflow; scale them, or leave "
+                "out the largest ones."
+            )
+        return scores
+
+    def _learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
+        X = _matrix(rows)
+        scores = np.asarray(X @ self.average)
+        weights = weight if len(weight) else np.ones(len(y))
+        begin = 0
+        while begin < len(y):
+            stop = min(begin + self.batch_size - len(self._waiting), len(y))
+            part = slice(begin, stop)
+            self._waiting.add(X[part], y[part] > 0.0, weights[part])
+            if len(self._waiting) == self.batch_size:
+                batch, self._waiting = self._waiting, _Kept()
+                self._take(batch)
+            begin = stop
+        self.n_examples += len(y)
+        return scores
+
+    def _take(self, batch: _Kept) -> None:
+        """Take a step, then let the batch join the sample of the past."""
+        self._see_units(batch.X)
+        kept = [one for one in (batch, *self._kept) if len(one)]
+        X = _stack([one.X for one in kept])
+        positive = np.concatenate([one.positive for one in kept])
+        weight = np.concatenate([one.weight for one in kept])
+        if weight[positive].sum() > 0.0 and weight[~positive].sum() > 0.0:
+            self._step(X, positive, weight)
+        self.n_batches += 1
+        # Numbers that depend on the place of the batch alone.
+        draws = np.random.default_rng((self.seed, self.n_batches)).random(len(batch))
+        for k, reservoir in enumerate(self._kept):
+            self._join(reservoir, batch, np.flatnonzero(batch.positive == bool(k)), draws, k)
+
+    def _step(self, X: Any, positive: Mask, weight: Vector) -> None:
+        objective = self.objective
+        warm = not objective.convex and self.n_batches < _WARM_UP
+        factor = self._factor()
+        coef = self._v * factor
+        scores = np.asarray(X @ coef)
+        if not objective.convex and self.n_batches == _WARM_UP:
+            # Where soft steps are wide compared with the scores, counts tell nothing of places.
+            spread = float(scores.std())
+            gain = _SHARPNESS / spread if spread > 0.0 else 1.0
+            self._v, scores = self._v * gain, scores * gain
+            self._squares, self._n_averaged = 0.0, 0
+        shown = Push(1.0) if warm else objective
+        slopes = shown.of_scores(self.loss, positive, weight)(scores - float(scores.mean()))[1]
+        gradient = np.asarray(X.T @ slopes)
+        # The slopes add up to zero: only differences count.
+        gradient = (gradient - float(slopes.sum()) * self._mean) * factor
+        self._squares += float(gradient @ gradient)
+        if self._squares > 0.0:
+            self._v = self._v - self.step_size / math.sqrt(self._squares) * gradient
+        norm = float(np.linalg.norm(self._v))
+        if norm > self.radius:
+            self._v = self._v * (self.radius / norm)
+        self._n_averaged += 1
+        share = (1.0 + _GROWTH) / (self._n_averaged + _GROWTH)
+        self.average = self.average + min(share, 1.0) * (self._v * factor - self.average)
+        n_positive = int(np.count_nonzero(positive))
+        self.n_pairs += n_positive * (len(positive) - n_positive)
+
+    def _see_units(self, X: Any) -> None:
+        """Let mean, deviation and range know of a batch, each as one sum over it."""
+        n, before = X.shape[0], self.n_batches * self.batch_size
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        if isinstance(X, np.ndarray):
+            spread = ((X - mean) ** 2).sum(axis=0)
+            low, high = X.min(axis=0), X.max(axis=0)
+        else:
+            spread = np.asarray(X.multiply(X).sum(axis=0)).ravel() - n * mean**2
+            low, high = (np.asarray(f(axis=0).todense()).ravel() for f in (X.min, X.max))
+        step = mean - self._mean
+        total = before + n
+        self._spread = self._spread + np.maximum(spread, 0.0) + step**2 * (before * n / total)
+        self._mean = self._mean + step * (n / total)
+        self._low = np.minimum(self._low, low) if before else low
+        self._high = np.maximum(self._high, high) if before else high
+
+    def _factor(self) -> Vector:
+        """Return what a feature is multiplied by."""
+        if not self.is_scaled:
+            return np.ones(self.n_features)
+        seen = (self.n_batches + 1) * self.batch_size
+        deviation = np.sqrt(self._spread / seen)
+        scale = np.maximum(deviation, _FLOOR * (self._high - self._low))
+        scale = math.sqrt(self.n_features) * scale
+        # A feature that does not vary beyond rounding says nothing.
+        size = np.maximum(np.abs(self._low), np.abs(self._high))
+        varies = deviation > 1e-10 * size
+        return np.divide(1.0, scale, out=np.zeros(self.n_features), where=varies)
+
+    def _join(self, reservoir: _Kept, batch: _Kept, members: Places, draws: Vector, k: int) -> None:
+        """Keep each example of a class with the same probability (Vitter's algorithm R)."""
+        places: dict[int, int] = {}
+        for row in members.tolist():
+            self._seen[k] += 1
+            slot = int(self._seen[k]) - 1
+            if slot >= self.memory:
+                slot = int(draws[row] * int(self._seen[k]))
+            if slot < self.memory:
+                places[slot] = row
+        reservoir.replace(places, batch)
+
+    def window(self) -> tuple[Vector, Mask, Vector]:
+        """Return scores of the sample of the past by the present average, labels and weights.
+
+        Each example stands for as many as were seen of its class.
+        """
+        parts = []
+        for kept, seen in zip(self._kept, self._seen.tolist(), strict=True):
+            if len(kept):
+                scores = np.asarray(kept.X @ self.average)
+                parts.append((scores, kept.positive, kept.weight * (seen / len(kept))))
+        if not parts:
+            return np.empty(0), np.empty(0, dtype=np.bool_), np.empty(0)
+        first, second, third = zip(*parts, strict=True)
+        return np.concatenate(first), np.concatenate(second), np.concatenate(third)
+
+    # ------------------------------------------------------------------------------ state
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next example depends on."""
+        return {
+            "n_examples": self.n_examples,
+            "n_batches": self.n_batches,
+            "n_pairs": self.n_pairs,
+            "n_averaged": self._n_averaged,
+            "squares": self._squares,
+            "average": self.average.copy(),
+            "v": self._v.copy(),
+            "units": np.array([self._mean, self._spread, self._low, self._high]),
+            "seen": self._seen.copy(),
+            "waiting": self._waiting.state(),
+            "negatives": self._kept[0].state(),
+            "positives": self._kept[1].state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state of a stream made alike."""
+        d = self.n_features
+        self.n_examples = restored_count(state, "n_examples")
+        self.n_batches = restored_count(state, "n_batches", maximum=self.n_examples)
+        self.n_pairs = restored_count(state, "n_pairs")
+        self._n_averaged = restored_count(state, "n_averaged", maximum=self.n_batches)
+        self._squares = restored_number(state, "squares", low=0.0, high=1e300)
+        self.average = restored_array(state, "average", (d,))
+        self._v = restored_array(state, "v", (d,))
+        units = restored_array(state, "units", (4, d))
+        self._mean, self._spread, self._low, self._high = units
+        self._seen = restored_array(state, "seen", (2,), ("int64",))
+        self._waiting = _Kept.from_state(state["waiting"], d, self.batch_size - 1)
+        self._kept = (
+            _Kept.from_state(state["negatives"], d, self.memory),
+            _Kept.from_state(state["positives"], d, self.memory),
+        )
+
+
+class _Kept:
+    """Some examples, dense or sparse."""
+
+    def __init__(self) -> None:
+        self.X: Any = None
+        self.positive = np.empty(0, dtype=np.bool_)
+        self.weight = np.empty(0)
+
+    def __len__(self) -> int:
+        return len(self.positive)
+
+    def add(self, X: Any, positive: Mask, weight: Vector) -> None:
+        self.X = X if self.X is None else _stack([self.X, X])
+        self.positive = np.append(self.positive, positive)
+        self.weight = np.append(self.weight, weight)
+
+    def replace(self, places: Mapping[int, int], batch: _Kept) -> None:
+        """Put rows of a batch into slots, the new ones at the end."""
+        if not places:
+            return
+        size = max(len(self), 1 + max(places))
+        order = np.arange(size)
+        for slot, row in places.items():
+            order[slot] = len(self) + row
+        X = batch.X if self.X is None else _stack([self.X, batch.X])
+        self.X = X[order]
+        self.positive = np.append(self.positive, batch.positive)[order]
+        self.weight = np.append(self.weight, batch.weight)[order]
+
+    def state(self) -> dict[str, Any]:
+        """Return the examples as arrays."""
+        found: dict[str, Any] = {"positive": self.positive, "weight": self.weight}
+        if self.X is None:
+            return found
+        if isinstance(self.X, np.ndarray):
+            return {**found, "X": self.X}
+        arrays = {name: getattr(self.X, name) for name in ("data", "indices", "indptr")}
+        return {**found, **{k: np.asarray(v) for k, v in arrays.items()}}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], d: int, most: int) -> _Kept:
+        """Return the examples saved by `state`, at most so many."""
+        kept = cls()
+        kept.positive = restored_array(state, "positive", (None,), ("bool",))
+        n = len(kept.positive)
+        if n > most:
+            raise ValueError(f"the saved stream keeps {n} examples, it can keep {most}.")
+        kept.weight = restored_array(state, "weight", (n,))
+        if "X" in state:
+            kept.X = restored_array(state, "X", (n, d))
+        elif "data" in state:
+            import scipy.sparse
+
+            from pairlearn.solvers.rows import as_rows
+
+            data = restored_array(state, "data", (None,))
+            indices = restored_array(state, "indices", data.shape, ("int32", "int64"))
+            indptr = restored_array(state, "indptr", (n + 1,), ("int32", "int64"))
+            found = scipy.sparse.csr_array((data, indices, indptr), shape=(n, d))
+            as_rows(found)
+            kept.X = found
+        elif n:
+            raise ValueError("the saved stream says which labels it keeps, but not of what.")
+        return kept
+
+
+def solve_top(
+    objective: TopOfList,
+    loss: PairLoss,
+    rows: Rows,
+    y: Vector,
+    *,
+    n_passes: float,
+    step_size: float = 1.0,
+    radius: float = math.inf,
+    weight: Vector | None = None,
+    is_scaled: bool = True,
+    rng: np.random.Generator,
+) -> Solution:
+    """Return what `TopStream` learns from stored examples, in a new order in each pass.
+
+    Parameters
+    ----------
+    objective : TopOfList
+        What is minimised.
+    loss : PairLoss
+        A loss that falls with the margin.
+    rows : DenseRows or CsrRows
+        Examples.
+    y : ndarray of shape (n,)
+        Labels -1 and +1, both present.
+    n_passes : float
+        Examples to learn, in units of n.
+    step_size, radius, is_scaled
+        As of `TopStream`.
+    weight : ndarray of shape (n,), optional
+        Weights of the examples.
+    rng : Generator
+        Decides on the orders.
+
+    Returns
+    -------
+    Solution
+        The model is `average`; a step is an example.
+    """
+    n = len(y)
+    seed = int(rng.integers(2**31))
+    stream = TopStream(
+        objective, loss, rows.shape[1], step_size=step_size, radius=radius, is_scaled=is_scaled,
+        # A few examples still make a few batches in a pass.
+        batch_size=max(2, min(64, n // 4)), seed=seed,
+    )  # fmt: skip
+    left = max(round(n_passes * n), stream.batch_size)
+    while left > 0:
+        order = rng.permutation(n)[:left]
+        part = np.empty(0) if weight is None or not len(weight) else weight[order]
+        stream.learn(rows.take(order), y[order], part)
+        left -= len(order)
+    w = stream.average
+    return Solution(average=w, w=w, trace=Trace(stream.n_examples, stream.n_pairs))
+
+
+def _matrix(rows: Rows) -> Any:
+    if isinstance(rows, CsrRows):
+        import scipy.sparse
+
+        arrays = rows.data.astype(np.float64), rows.indices, rows.indptr
+        return scipy.sparse.csr_array(arrays, shape=rows.shape)
+    return rows.X.astype(np.float64, copy=False)
+
+
+def _stack(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    import scipy.sparse
+
+    return scipy.sparse.vstack(parts, format="csr")
