@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts that estimators are composed of, and one register for each kind of them.
+
+A *part* is a frozen dataclass: a loss, a pairing, a solver, an objective. A *register* knows the
+parts of one kind: by a short name, which estimators and the program take, and by the name of the
+class, which a model file holds. Both names stand here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from typing import Any, Generic, Self, TypeVar
+
+__all__ = ["REGISTERS", "Part", "Register", "nearest"]
+
+P = TypeVar("P")
+T = TypeVar("T", bound=type)
+
+#: All registers by the kind of part that they hold.
+REGISTERS: dict[str, Register[Any]] = {}
+
+
+class Part:
+    """A mixin for frozen dataclasses: scikit-learn can look into them.
+
+    With it, ``solver__step_size`` works in a grid search, and `clone` copies a part as it is.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, repr=False)
+    ... class Step(Part):
+    ...     size: float = 1.0
+    ...     shape: str = "flat"
+    >>> Step(2.0)
+    Step(size=2.0)
+    >>> Step().get_params()
+    {'size': 1.0, 'shape': 'flat'}
+    >>> Step(2.0).with_params(shape="round")
+    Step(size=2.0, shape='round')
+    >>> Step().with_params(sise=2.0)
+    Traceback (most recent call last):
+        ...
+    ValueError: Step has no field 'sise'; did you mean 'size'?
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the fields by name; if `deep`, also those of parts inside, as ``part__field``."""
+        found: dict[str, Any] = {}
+        for field in fields(self):  # type: ignore[arg-type]
+            if not field.init:
+                continue
+            value = found[field.name] = getattr(self, field.name)
+            if deep and isinstance(value, Part):
+                found |= {f"{field.name}__{k}": v for k, v in value.get_params().items()}
+        return found
+
+    def with_params(self, **changes: Any) -> Self:
+        """Return a copy with other values; ``part__field=value`` changes a part inside."""
+        own: dict[str, Any] = {}
+        inner: dict[str, dict[str, Any]] = {}
+        known = self.get_params(deep=False)
+        for key, value in changes.items():
+            name, _, rest = key.partition("__")
+            if name not in known:
+                raise ValueError(
+                    f"{type(self).__name__} has no field {name!r}{nearest(name, known)}"
+                )
+            if rest:
+                inner.setdefault(name, {})[rest] = value
+            else:
+                own[name] = value
+        for name, values in inner.items():
+            part = own.get(name, known[name])
+            if not isinstance(part, Part):
+                raise ValueError(
+                    f"{type(self).__name__}.{name} is {part!r}, which has no fields; pass an "
+                    "object there first."
+                )
+            own[name] = part.with_params(**values)
+        return replace(self, **own)  # type: ignore[type-var]
+
+    def __sklearn_clone__(self) -> Self:
+        return copy.deepcopy(self)
+
+    def __repr__(self) -> str:
+        told = []
+        for field in fields(self):  # type: ignore[arg-type]
+            if not (field.init and field.repr):
+                continue
+            value, default = getattr(self, field.name), field.default
+            if default is MISSING and field.default_factory is not MISSING:
+                default = field.default_factory()
+            if default is MISSING or type(value) is not type(default) or value != default:
+                told.append(f"{field.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(told)})"
+
+
+class Register(Mapping[str, Callable[..., P]], Generic[P]):
+    """The parts of one kind.
+
+    Parameters
+    ----------
+    kind : str
+        What the parts are, as a parameter is called: "loss", "solver".
+    base : type
+        The class that they derive from.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> class Shape: ...
+    >>> SHAPES = Register("shape", Shape)
+    >>> @SHAPES.add("disc")
+    ... @dataclass(frozen=True)
+    ... class Disc(Shape):
+    ...     radius: float = 1.0
+    >>> SHAPES.make("disc"), SHAPES.make(Disc(2.0))
+    (Disc(radius=1.0), Disc(radius=2.0))
+    >>> SHAPES.make("disk")
+    Traceback (most recent call last):
+        ...
+    ValueError: shape must be 'disc' or a Shape, got 'disk'; did you mean 'disc'?
+    >>> _ = REGISTERS.pop("shape")
+    """
+
+    def __init__(self, kind: str, base: type[P]) -> None:
+        self.kind, self.base = kind, base
+        self._makers: dict[str, Callable[..., P]] = {}
+        self._types: dict[str, type[P]] = {}
+        REGISTERS[kind] = self
+
+    def __getitem__(self, name: str) -> Callable[..., P]:
+        return self._makers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    @property
+    def types(self) -> Mapping[str, type[P]]:
+        """The classes by their own names, as a model file holds them."""
+        return self._types
+
+    def add(
+        self, name: str | None = None, make: Callable[..., P] | None = None
+    ) -> Callable[[T], T]:
+        """Return a decorator that enters a class.
+
+        Parameters
+        ----------
+        name : str, optional
+            The short name by which estimators and the program take the part. Without it only
+            model files know the class.
+        make : callable, optional
+            Makes the part that the name stands for, if it is not the class with its defaults.
+
+        Returns
+        -------
+        callable
+            The decorator.
+        """
+
+        def enter(cls: T) -> T:
+            if not (isinstance(cls, type) and issubclass(cls, self.base) and is_dataclass(cls)):
+                raise TypeError(
+                    f"{getattr(cls, '__name__', cls)!r} must be a dataclass that derives from "
+                    f"{self.base.__name__} to be a {self.kind}."
+                )
+            if self._types.get(cls.__name__, cls) is not cls:
+                raise ValueError(
+                    f"a {self.kind} of the class name {cls.__name__!r} is already known; rename "
+                    "yours."
+                )
+            if name is not None and name in self._makers:
+                raise ValueError(f"the {self.kind} {name!r} is already known; choose another name.")
+            self._types[cls.__name__] = cls
+            if name is not None:
+                self._makers[name] = make or cls
+            return cls
+
+        return enter
+
+    def discard(self, cls: type) -> None:
+        """Forget a class and its names; for tests of parts of one's own."""
+        self._types.pop(cls.__name__, None)
+        for name in [name for name, made in self._makers.items() if made is cls]:
+            del self._makers[name]
+
+    def make(self, given: Any, *, also: str = "") -> P:
+        """Return the part that somebody named, or the part itself.
+
+        Parameters
+        ----------
+        given : str or part
+            A name of the register, or an object of its base class.
+        also : str, optional
+            What else the caller takes, for the message.
+
+        Returns
+        -------
+        part
+            The part.
+        """
+        if isinstance(given, self.base):
+            return given
+        if isinstance(given, str) and given in self._makers:
+            return self._makers[given]()
+        names = ", ".join(repr(name) for name in (*filter(None, (also,)), *self._makers))
+        near = nearest(given, self._makers) if isinstance(given, str) else "."
+        end = near if "mean" in near else "."
+        raise ValueError(
+            f"{self.kind} must be {'one of ' if ', ' in names else ''}{names} or a "
+            f"{self.base.__name__}, got {given!r}{end}"
+        )
+
+    def name_of(self, part: P) -> str:
+        """Return the short name of a part's class, or the name of the class if it has none."""
+        for name, maker in self._makers.items():
+            if maker is type(part):
+                return name
+        return type(part).__name__
+
+
+def nearest(name: str, known: Any) -> str:
+    """Return the end of a message: the known name that comes nearest, or all of them.
+
+    >>> nearest("rigde", ["ridge"]), nearest("x", ["ridge", "radius"])
+    ("; did you mean 'ridge'?", '; there are ridge, radius.')
+    """
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {found[0]!r}?" if found else f"; there are {', '.join(known)}."
