@@ -179,9 +179,10 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
                 )
             if name is not None and name in self._makers:
                 raise ValueError(f"the {self.kind} {name!r} is already known; choose another name.")
-            self._types[cls.__name__] = cls
+            known: Any = cls
+            self._types[cls.__name__] = known
             if name is not None:
-                self._makers[name] = make or cls
+                self._makers[name] = make or known
             return cls
 
         return enter
