@@ -69,6 +69,7 @@ def train_ranker(
 
     Examples
     --------
+    >>> import numpy as np
     >>> X, y = np.array([[3.0], [1.0], [5.0], [4.0]]), np.array([2, 0, 1, 0])
     >>> qid = np.array([1, 1, 2, 2])
     >>> ranker = train_ranker(lambda statistic: statistic.partial_state(X, y, qid=qid))

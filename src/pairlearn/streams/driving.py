@@ -42,6 +42,7 @@ class Driver:
     ...         return {"total": self.total, "n": self.n}
     ...     def restore_stream(self, state):
     ...         self.total, self.n = state["total"], state["n"]
+    >>> import numpy as np
     >>> driver, other = Driver(Mean()), Driver(Mean())
     >>> driver.learn(np.zeros((2, 1)), np.array([1.0, 2.0]))
     >>> other.restore(driver.state())
