@@ -47,6 +47,8 @@ _HOME = {
     "estimators.private.metric": ("PrivateMetricLearner",),
     "estimators.private.stream": ("PrivateAUCStream",),
     "estimators.ranking.ranker": ("PairwiseRanker",),
+    "estimators.shared.rules": ("Costs", "Threshold"),
+    "estimators.shared.solvers": ("SGD", "Exact", "Moments"),
     "estimators.auc.shapes": ("Explanation", "explain", "plot_shapes"),
     "features.check": ("check_features",),
     "features": ("FeatureMap", "Hats", "Identity", "Nystroem", "RandomFourier", "Union"),
@@ -136,6 +138,7 @@ _HOME = {
     "solvers.descent.passive_aggressive": ("PassiveAggressive",),
     "solvers.descent.saddle": ("SOLAM", "SPAUC"),
     "solvers.descent.sweep": ("Sweep",),
+    "solvers.top.objectives": ("PartialArea", "Push", "SmoothPrecision"),
     "streams": (
         "DriftAlarm",
         "OnlineLearner",

@@ -54,7 +54,7 @@ from pairlearn.solvers.exact.batch import ExactSolver
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Solution
-from pairlearn.solvers.top.objectives import PartialArea, Push, SmoothPrecision, TopOfList
+from pairlearn.solvers.top.objectives import Objective, PartialArea, Push, SmoothPrecision
 from pairlearn.solvers.top.stream import solve_top
 from pairlearn.solvers.two_classes import check_two_classes, n_steps_of
 from pairlearn.typing import Vector
@@ -344,7 +344,7 @@ def _exact(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
     return ExactSolver(setting.loss).solve(rows, y)
 
 
-def _top(objective: TopOfList) -> Run:
+def _top(objective: Objective) -> Run:
     def run(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
         if setting.callbacks:
             raise ValueError("descent for the top of the list does not stop; leave out callbacks.")

@@ -107,7 +107,7 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
     kind : str
         What the parts are, as a parameter is called: "loss", "solver".
     base : type
-        The class that they derive from.
+        The class that they derive from; it may be abstract.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
     >>> _ = REGISTERS.pop("shape")
     """
 
-    def __init__(self, kind: str, base: type[P]) -> None:
+    def __init__(self, kind: str, base: Any) -> None:
         self.kind, self.base = kind, base
         self._makers: dict[str, Callable[..., P]] = {}
         self._types: dict[str, type[P]] = {}
@@ -209,7 +209,8 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
             The part.
         """
         if isinstance(given, self.base):
-            return given
+            part: P = given
+            return part
         if isinstance(given, str) and given in self._makers:
             return self._makers[given]()
         names = ", ".join(repr(name) for name in (*filter(None, (also,)), *self._makers))

@@ -34,6 +34,7 @@ def warm_learners() -> None:
     from scipy.sparse import csr_matrix
 
     from pairlearn.estimators.auc.classifier import AUCClassifier
+    from pairlearn.estimators.shared.solvers import SGD
     from pairlearn.kernels.steps.short_rows import LANES, LONGEST, SHORTEST
     from pairlearn.solvers.streams.order import OrderWatch
     from pairlearn.streams import OnlineLearner
@@ -42,7 +43,8 @@ def warm_learners() -> None:
     # Short rows have machine code of their own for each number of registers.
     short = [np.tile(X, n // 2) for n in range(SHORTEST, LONGEST + 1, LANES)]
     for chunk in (X, X.astype(np.float32), csr_matrix(X), *short):
-        learner = OnlineLearner(AUCClassifier(step_size=0.1), classes=[0, 1], window=1000)
+        model = AUCClassifier(solver=SGD(step_size=0.1))
+        learner = OnlineLearner(model, classes=[0, 1], window=1000)
         for _ in range(2):
             learner.learn_many(chunk, y)
         learner.learn_many(chunk[:1], y[:1])

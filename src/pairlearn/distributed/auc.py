@@ -30,18 +30,20 @@ from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMomen
 from pairlearn.distributed.statistics.sample import RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.auc.exact import choose_ridge, is_exact
-from pairlearn.estimators.auc.objectives import as_objective
+from pairlearn.estimators.auc.ways.ridge import choose_ridge, is_exact
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.choice import Choice
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, fit_moments, is_linear
+from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, warn_of_outliers
+from pairlearn.estimators.shared.solvers import Exact, Moments
 from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, get_loss
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.exact.batch import descend
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.top.objectives import AllPairs
 from pairlearn.typing import Vector
 from pairlearn.validation import (
     check_count,
@@ -85,9 +87,7 @@ def train_auc(
     max_passes: int = 100,
     sample_size: int = 2_500,
     validation_fraction: float = 0.2,
-    threshold: float | str = "balanced_accuracy",
-    costs: tuple[float, float] | None = None,
-    calibrate: str = "sigmoid",
+    decision: float | str | DecisionRule = "balanced_accuracy",
     class_weight: Mapping[Any, float] | str | None = None,
     features: str | FeatureMap = "linear",
     random_state: Any = None,
@@ -116,7 +116,7 @@ def train_auc(
         Most passes of the search.
     sample_size : int, default=2500
         Examples of each class that come to the client.
-    validation_fraction, threshold, costs, calibrate, class_weight : see `AUCClassifier`
+    validation_fraction, decision, class_weight : see `AUCClassifier`
         As of `AUCClassifier`. Weights of classes move threshold and probabilities, not the
         coefficients: every pair has one example of each.
     features : "linear", "hats", "fourier" or FeatureMap, default="linear"
@@ -199,7 +199,7 @@ def train_auc(
                 validation_fraction,
                 None,
                 rng,
-                as_objective("auc", max_fpr=None, min_tpr=None, power=None),
+                AllPairs(),
             )
         assert choice.ridge is not None
         stopped = False
@@ -228,14 +228,12 @@ def train_auc(
     n_examples = int(moments.n_examples.sum())
     n_pairs = int(moments.n_examples[0]) * int(moments.n_examples[1])
     model = AUCClassifier(
-        loss,
-        ridge=ridge,
+        loss=loss,
+        solver=Moments(ridge) if mapped else Exact(ridge),
         scaling=scaling,
         features=features,
         class_weight=dict(class_weight) if isinstance(class_weight, Mapping) else class_weight,
-        threshold=threshold,
-        costs=costs,
-        calibrate=calibrate,
+        decision=decision,
         validation_fraction=validation_fraction,
     ).adopt_solution(
         v if mapped else units.to_user(v),

@@ -84,6 +84,8 @@ class FeatureMap:
     #: Whether a solution in closed form suits the map better than gradient descent: many features
     #: of which each says little.
     closed_form: ClassVar[bool] = False
+    #: Whether the map asks for signs of coefficients, which only some solvers can keep.
+    constrained: ClassVar[bool] = False
 
     # --------------------------------------------------------------- what a subclass defines
 

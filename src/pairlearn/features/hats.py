@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -48,6 +48,9 @@ class Hats(FeatureMap):
     cumulative : bool, default=True
         Whether a feature of K knots becomes K - 1 ramps, sums of hats, which suit a ridge and
         monotone constraints, or K hats, whose norm is at most 1 for each feature.
+    monotone : mapping or None, default=None
+        Features, by name or number, whose function must increase (1) or decrease (-1):
+        ``{"age": 1}``. `AUCClassifier` solves it by class moments; others refuse it.
 
     Notes
     -----
@@ -69,9 +72,15 @@ class Hats(FeatureMap):
     n_knots: int = 16
     knots: tuple[tuple[float, ...], ...] | None = None
     cumulative: bool = True
+    monotone: Mapping[str | int, int] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         check_count("n_knots", self.n_knots, minimum=2)
+        for key, sign in (self.monotone or {}).items():
+            if sign not in (-1, 0, 1):
+                raise ValueError(f"monotone must be 1, -1 or 0 for feature {key!r}, got {sign!r}.")
+        if self.monotone and not self.cumulative:
+            raise ValueError("monotone needs cumulative=True: ramps, whose signs say it.")
         if not isinstance(self.cumulative, (bool, np.bool_)):
             raise ValueError(f"cumulative must be True or False, got {self.cumulative!r}.")
         if self.knots is not None:
@@ -82,6 +91,40 @@ class Hats(FeatureMap):
                         f"The knots of feature {k} must be finite and increasing, got {own}."
                     )
             object.__setattr__(self, "knots", given)
+
+    @property
+    def constrained(self) -> bool:  # type: ignore[override]
+        """Whether a function must be monotone."""
+        return bool(self.monotone)
+
+    def signs(self, names: Any = None) -> NDArray[np.int64] | None:
+        """Return the sign of each coefficient of the ramps, 0 for free ones.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The names of the features.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs,) or None
+            The signs; None if nothing must be monotone.
+        """
+        if not self.monotone:
+            return None
+        self.check_fitted()
+        known = {} if names is None else {name: k for k, name in enumerate(names)}
+        signs = np.zeros(self.n_inputs, dtype=np.int64)
+        for key, sign in self.monotone.items():
+            place = known.get(key, key)
+            if isinstance(place, bool) or not isinstance(place, (int, np.integer)):
+                raise ValueError(f"monotone names the feature {key!r}, which X does not have.")
+            if not 0 <= place < self.n_inputs:
+                raise ValueError(
+                    f"monotone names feature {key}, but X has features 0 to {self.n_inputs - 1}."
+                )
+            signs[place] = sign
+        return signs[self.owners]
 
     @classmethod
     def between(

@@ -53,6 +53,11 @@ class Union(FeatureMap):
         """Whether one of the maps has many features of which each says little."""
         return any(one.closed_form for one in self.maps)
 
+    @property
+    def constrained(self) -> bool:  # type: ignore[override]
+        """Whether one of the maps asks for signs of coefficients."""
+        return any(one.constrained for one in self.maps)
+
     def fit(self, X: Any, *, rng: Any = None) -> Self:
         """Return the union of the maps fitted to examples."""
         generator = check_generator(rng)

@@ -105,6 +105,8 @@ class SquaredHinge(Hinge):
     0.25
     """
 
+    never_increases: ClassVar[bool] = True
+
     @scalar
     def value(score: float, y: float, y_partner: float, margin: float) -> float:
         """Return the loss of a pair."""

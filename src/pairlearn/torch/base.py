@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.examples import validate_data
-from pairlearn.estimators.shared.published import Part, publish, published
+from pairlearn.estimators.shared.published import Attribute, publish, published
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -112,8 +112,8 @@ class NeuralEstimator(Storable):
     device_: str
     _learners: list[Learner] | None
 
-    networks_: Any = Part()
-    scaler_: Any = Part()
+    networks_: Any = Attribute()
+    scaler_: Any = Attribute()
 
     _not_stored = ("random_state", "network", "device")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {

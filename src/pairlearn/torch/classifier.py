@@ -22,6 +22,7 @@ from pairlearn.estimators.shared.decisions import (
 )
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.published import publish
+from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
     chunk_weights,
@@ -99,12 +100,8 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     validation_fraction : float, default=0.2
         Share of the examples that each network does not see, for early stopping, threshold and
         calibration. With fewer than 4 examples of a class none are held out.
-    threshold : float or str, default="balanced_accuracy"
+    decision : float, str or DecisionRule, default="balanced_accuracy"
         As in `AUCClassifier`, found from scores of held-out examples.
-    costs : tuple of two floats or None, default=None
-        Costs of a false positive and of a false negative, with ``threshold="cost"``.
-    calibrate : {"sigmoid", "isotonic"}, default="sigmoid"
-        As in `AUCClassifier`, fitted on scores of held-out examples.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`. As in `AUCClassifier` they move
         threshold and probabilities and not the order of the scores. "balanced" needs all labels,
@@ -177,9 +174,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         max_epochs: int = 100,
         patience: int = 15,
         validation_fraction: float = 0.2,
-        threshold: float | str = "balanced_accuracy",
-        costs: tuple[float, float] | None = None,
-        calibrate: str = "sigmoid",
+        decision: float | str | DecisionRule = "balanced_accuracy",
         class_weight: dict[Any, float] | str | None = None,
         device: Any = "auto",
         random_state: Any = None,
@@ -199,9 +194,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         self.max_epochs = max_epochs
         self.patience = patience
         self.validation_fraction = validation_fraction
-        self.threshold = threshold
-        self.costs = costs
-        self.calibrate = calibrate
+        self.decision = decision
         self.class_weight = class_weight
         self.device = device
         self.random_state = random_state
@@ -438,7 +431,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
 
     def _check_parameters(self) -> None:
         self._check_training()
-        self._check_decisions()
+        as_rule(self.decision)
         self._loss()
         check_fraction("share", self.share)
         if self.n_networks != "auto":

@@ -19,6 +19,7 @@ from pairlearn.distributed.statistics.ranks import (
     range_state,
 )
 from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.delong import AUCInterval
@@ -47,7 +48,7 @@ class DaskAUCClassifier(ClusterClassifier):
         As of `AUCClassifier`; chosen on a sample of each class.
     scaling : "auto" or None, default="auto"
         As of `AUCClassifier`.
-    threshold, costs, calibrate, validation_fraction, class_weight : see `AUCClassifier`
+    decision, validation_fraction, class_weight : see `AUCClassifier`
         As of `AUCClassifier`; threshold and probabilities are found from the scores of all
         training examples.
     features : "linear", "hats", "fourier" or FeatureMap, default="linear"
@@ -94,9 +95,7 @@ class DaskAUCClassifier(ClusterClassifier):
         *,
         ridge: float | str = "auto",
         scaling: str | None = "auto",
-        threshold: float | str = "balanced_accuracy",
-        costs: tuple[float, float] | None = None,
-        calibrate: str = "sigmoid",
+        decision: float | str | DecisionRule = "balanced_accuracy",
         validation_fraction: float = 0.2,
         class_weight: Mapping[Any, float] | str | None = None,
         features: str | FeatureMap = "linear",
@@ -112,9 +111,7 @@ class DaskAUCClassifier(ClusterClassifier):
         self.loss = loss
         self.ridge = ridge
         self.scaling = scaling
-        self.threshold = threshold
-        self.costs = costs
-        self.calibrate = calibrate
+        self.decision = decision
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
         self.features = features
@@ -158,9 +155,7 @@ class DaskAUCClassifier(ClusterClassifier):
             max_passes=self.max_passes,
             sample_size=self.sample_size,
             validation_fraction=self.validation_fraction,
-            threshold=self.threshold,
-            costs=self.costs,
-            calibrate=self.calibrate,
+            decision=self.decision,
             class_weight=self.class_weight,
             features=self.features,
             random_state=self.random_state,

@@ -28,11 +28,11 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.auc.exact import fit_exact
-from pairlearn.estimators.auc.objectives import as_objective
+from pairlearn.estimators.auc.ways.ridge import fit_exact
 from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule
 from pairlearn.estimators.shared.choice import two_classes
 from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.estimators.shared.solvers import SGD
 from pairlearn.features import Identity
 from pairlearn.gpu.device import check_device, find_device
 from pairlearn.losses import PairLoss
@@ -43,6 +43,7 @@ from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, as_rows
+from pairlearn.solvers.top.objectives import AllPairs
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_generator, check_vector
 
@@ -280,9 +281,10 @@ class _Task:
     def _parts(self) -> tuple[Pairing, Schedule, Averaging, PairLoss, int]:
         model = self.fitted
         assert model.step_size_ is not None
-        schedule = as_schedule(model.schedule, default="constant").scaled(model.step_size_)
-        pairing = as_pairing(model.pairing, model.buffer_size)
-        return pairing, schedule, as_averaging(model.averaging), model.loss_, model.n_steps_
+        solver = model.solver if isinstance(model.solver, SGD) else SGD()
+        schedule = as_schedule(solver.schedule, default="constant").scaled(model.step_size_)
+        pairing, averaging = as_pairing(solver.pairing), as_averaging(solver.averaging)
+        return pairing, schedule, averaging, model.loss_, model.n_steps_
 
     def train(self, drawn: list[NDArray[np.int64]], generators: Generators, device: str) -> Vector:
         """Return the coefficients of all replicates, for scaled rows."""
@@ -303,7 +305,8 @@ class _Task:
         return np.concatenate(parts)
 
     def _exact(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
-        model = self.fitted
+        model, choice = self.fitted, self.fitted.choice_
+        assert choice is not None
         return fit_exact(
             self.rows.take(index),
             self.y[index],
@@ -313,10 +316,8 @@ class _Task:
             validation_fraction=model.validation_fraction,
             n_jobs=None,
             rng=rng,
-            objective=as_objective(
-                model.objective, max_fpr=model.max_fpr, min_tpr=model.min_tpr, power=model.power
-            ),
-            fisher=model.choice_.fisher,
+            objective=choice.top or AllPairs(),
+            fisher=choice.fisher,
         ).w
 
     def _descend(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:

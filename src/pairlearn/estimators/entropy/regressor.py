@@ -30,7 +30,7 @@ from pairlearn.estimators.shared.features_seen import rows_and_targets, see_feat
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
-from pairlearn.estimators.shared.published import Part, publish, published
+from pairlearn.estimators.shared.published import Attribute, publish, published
 from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, representatives, weigh
@@ -208,7 +208,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         self.features = features
         self.max_memory = max_memory
 
-    coef_, intercept_, features_ = Part(), Part(), Part()
+    coef_, intercept_, features_ = Attribute(), Attribute(), Attribute()
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),

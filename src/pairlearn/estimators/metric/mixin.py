@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from pairlearn.estimators.shared.calibration import choose_threshold
 from pairlearn.estimators.shared.examples import product, refuse_overflow, validate_data
-from pairlearn.estimators.shared.published import Part, published
+from pairlearn.estimators.shared.published import Attribute, published
 from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
 from pairlearn.typing import Vector
@@ -173,8 +173,8 @@ class MetricMixin(
 class PairMixin(MetricMixin):
     """A metric with decisions on pairs; components and threshold stand in one record."""
 
-    components_: Any = Part()
-    threshold_: Any = Part()
+    components_: Any = Attribute()
+    threshold_: Any = Attribute()
 
     def calibrate_threshold(self, pairs: Any, y: ArrayLike, *, strategy: str = "accuracy") -> Self:
         """Choose the distance up to which a pair is predicted to be similar.

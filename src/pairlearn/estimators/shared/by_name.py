@@ -87,7 +87,7 @@ def as_averaging(averaging: str | Averaging) -> Averaging:
     return named("averaging", averaging, _AVERAGINGS)()
 
 
-def as_pairing(pairing: str | Pairing, buffer_size: int) -> Pairing:
+def as_pairing(pairing: str | Pairing, buffer_size: int = 1) -> Pairing:
     """Return a pairing given by name or as an object.
 
     >>> as_pairing("fifo", 10)

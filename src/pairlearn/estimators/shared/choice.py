@@ -27,7 +27,7 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.rows import Rows
-from pairlearn.solvers.top.objectives import TopOfList
+from pairlearn.solvers.top.objectives import Objective
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Choice:
     #: Which features were chosen, and why; None where they were given.
     features: FeatureChoice | None = None
     #: What an exact fit minimised for the top of the list; None for the mean over all pairs.
-    top: TopOfList | None = None
+    top: Objective | None = None
     #: The ridge of the minimiser for all pairs that the model is pulled towards, where it is.
     anchor_ridge: float | None = None
     #: The share of Fisher's discriminant in the coefficients, or in those that they are pulled to.

@@ -4,39 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.shared.calibration import (
-    THRESHOLDS,
-    Isotonic,
-    Sigmoid,
-    choose_threshold,
-    fit_isotonic,
-    fit_sigmoid,
-)
+from pairlearn.estimators.shared.calibration import Isotonic, Sigmoid
 from pairlearn.estimators.shared.examples import mapped_product, validate_data
-from pairlearn.estimators.shared.published import Part, publish, published
-from pairlearn.estimators.shared.storage import Storable
+from pairlearn.estimators.shared.published import Attribute, published
+from pairlearn.estimators.shared.rules import Decision, DecisionRule, as_rule
 from pairlearn.features import Identity
-from pairlearn.metrics import cheapest_threshold, roc_auc
-from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.metrics import roc_auc
+from pairlearn.models.record import ModelFileError
 from pairlearn.models.registry import ArraySpec
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.rows import DenseRows, Rows
-from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_positive
 
 __all__ = [
     "DECISION_ARRAYS",
     "Decision",
     "ScoreDecisions",
-    "StoredDecisions",
     "Undecided",
     "pack_decision",
     "restored_decision",
@@ -48,8 +38,6 @@ _SCORES_PER_CLASS = 2_500
 #: A stream that goes on from a model keeps its decisions until there are as many of each class.
 _ENOUGH = 30
 
-
-Decision = tuple[float, Sigmoid | Isotonic]
 
 #: Threshold and calibration in a model file.
 DECISION_ARRAYS: Mapping[str, ArraySpec] = {
@@ -133,58 +121,17 @@ class Undecided:
 class ScoreDecisions:
     """What a classifier says of scores ``X @ coef_[0]``, found from training scores.
 
-    A mixin: the class that it is mixed into has the parameters `threshold`, `costs`, `calibrate`
-    and `class_weight`, sets `coef_` and `classes_`, and calls `_decide_from` after a fit. After a
-    chunk of a stream it calls `_publish_stream`, and decisions are found when they are needed.
-    Coefficients, classes and decisions stand in one record, so that they belong together.
+    A mixin: the class that it is mixed into has the parameters `decision` and `class_weight`, sets
+    `coef_` and `classes_`, and calls `_decide_from` after a fit. After a chunk of a stream it
+    publishes an `Undecided`, and decisions are found when they are needed. Coefficients, classes
+    and decisions stand in one record, so that they belong together.
     """
 
-    threshold: float | str
-    costs: tuple[float, float] | None
-    calibrate: str
+    decision: float | str | DecisionRule
     class_weight: Any
-    coef_: Any = Part()
-    classes_: Any = Part()
-    _decision: Any = Part()
-
-    def _check_decisions(self) -> None:
-        """Refuse parameters that name no threshold and no calibration."""
-        if self.calibrate not in ("sigmoid", "isotonic"):
-            raise ValueError(f'calibrate must be "sigmoid" or "isotonic", got {self.calibrate!r}.')
-        self._checked_costs()
-        names = (*THRESHOLDS, "cost", "probability")
-        if isinstance(self.threshold, str):
-            if self.threshold not in names:
-                raise ValueError(
-                    f"threshold must be a number or one of {names}, got {self.threshold!r}."
-                )
-        elif not np.isfinite(float(self.threshold)):
-            raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
-
-    def _checked_costs(self) -> tuple[float, float]:
-        """Return the costs of a false positive and a false negative, if the threshold needs them.
-
-        Costs without the threshold that they are for are refused, and the other way round.
-        """
-        if self.threshold != "cost":
-            if self.costs is not None:
-                raise ValueError(
-                    f'costs={self.costs!r} are for threshold="cost", but threshold='
-                    f"{self.threshold!r} would ignore them; leave costs at None."
-                )
-            return 1.0, 1.0
-        if self.costs is None:
-            raise ValueError(
-                'threshold="cost" needs costs=(false_positive, false_negative), for example '
-                "costs=(1.0, 20.0)."
-            )
-        if not isinstance(self.costs, (tuple, list)) or len(self.costs) != 2:
-            raise ValueError(
-                "costs must be two numbers, of a false positive and a false negative, got "
-                f"{self.costs!r}."
-            )
-        first, second = self.costs
-        return check_positive("costs[0]", first), check_positive("costs[1]", second)
+    coef_: Any = Attribute()
+    classes_: Any = Attribute()
+    _decision: Any = Attribute()
 
     def _decide_from(self, rows: Rows, y: Vector, example_weight: Vector, rng: Any) -> None:
         """Set threshold and calibration from training scores."""
@@ -207,39 +154,9 @@ class ScoreDecisions:
         scores = self._scores_of(part, published(self))
         self._decision = self._decide(scores, y[index] > 0, weights)
 
-    def _publish_stream(self, coef: Vector, classes: NDArray[Any], decision: Undecided) -> None:
-        """Let the world see what a stream has learned, with its latest progressive scores."""
-        publish(self, coef_=coef[np.newaxis], classes_=classes, _decision=decision)
-
     def _decide(self, scores: Vector, positive: Mask, weight: Vector) -> Decision:
         """Return threshold and calibration."""
-        if not min(weight[positive].sum(), weight[~positive].sum()) > 0:
-            # Only one class so far: the sign of the score is all there is.
-            cut = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
-            return cut, Sigmoid(1.0, -cut)
-        calibrator: Sigmoid | Isotonic
-        if self.calibrate == "isotonic":
-            calibrator = fit_isotonic(scores, positive, weight)
-        else:
-            calibrator = fit_sigmoid(scores, positive, weight)
-        if self.threshold == "probability":
-            return calibrator.score_of_half(), calibrator
-        if self.threshold == "cost":
-            false_positive, false_negative = self._checked_costs()
-            cut = cheapest_threshold(
-                positive,
-                scores,
-                false_positive=false_positive,
-                false_negative=false_negative,
-                sample_weight=weight,
-            )
-            return cut, calibrator
-        if isinstance(self.threshold, str):
-            cut = choose_threshold(
-                scores, positive, weight, self.threshold, importance=self._importance()
-            )
-            return cut, calibrator
-        return float(self.threshold), calibrator
+        return as_rule(self.decision).decide(scores, positive, weight, self._importance())
 
     def _decided(self, model: Mapping[str, Any]) -> Decision:
         """Return threshold and calibration of a published model."""
@@ -332,53 +249,3 @@ class ScoreDecisions:
         if features is None or isinstance(features, Identity):
             return rows.scores(model["coef_"][0])
         return score_mapped(features, rows, model["coef_"][0])
-
-
-class StoredDecisions(Storable, ScoreDecisions):
-    """A linear scorer with its decisions, to and from arrays."""
-
-    _online: Any
-    step_size_: float | None
-    ridge_: float | None
-    radius_: float
-    n_steps_: int
-    n_gradients_: int
-
-    _not_stored = ("callbacks", "random_state")
-    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
-        "coef": ArraySpec(("n_features",)),
-        "step_size": ArraySpec((), required=False, low=0.0),
-        "radius": ArraySpec((), required=False, low=0.0),
-        "ridge": ArraySpec((), required=False, low=0.0),
-        "held_out_auc": ArraySpec((), required=False, low=0.0, high=1.0),
-        "n_steps": ArraySpec((), ("int64",), low=0),
-        "n_gradients": ArraySpec((), ("int64",), low=0),
-        "n_examples": ArraySpec((), ("int64",), low=0),
-        **DECISION_ARRAYS,
-    }
-
-    def _pack(self) -> dict[str, NDArray[Any]]:
-        model = self._published()
-        arrays = super()._pack()
-        return {**arrays, "coef": model["coef_"][0], **pack_decision(self._decided(model))}
-
-    def _unpack(self, record: ModelRecord) -> None:
-        if record.classes is None or len(record.classes) != 2:
-            raise ModelFileError(f"{type(self).__name__} has two classes.")
-        self._unpack_facts(record)
-        coef = record.arrays["coef"].copy()[np.newaxis]
-        publish(self, coef_=coef, _decision=unpack_decision(record.arrays))
-
-    def _unpack_facts(self, record: ModelRecord) -> None:
-        """Restore what is known of the fit."""
-        arrays = record.arrays
-        for name in ("n_steps", "n_gradients", "n_examples"):
-            setattr(self, f"{name}_", arrays[name].item())
-        self.step_size_ = arrays["step_size"].item() if "step_size" in arrays else None
-        self.ridge_ = arrays["ridge"].item() if "ridge" in arrays else None
-        held_out = arrays.get("held_out_auc")
-        self.held_out_auc_ = None if held_out is None else held_out.item()
-        self.radius_ = arrays["radius"].item() if "radius" in arrays else np.inf
-        self.trace_ = Trace(n_steps=self.n_steps_, n_gradients=self.n_gradients_)
-        self.data_fingerprint_ = record.provenance.get("data_fingerprint")
-        self._online = None

@@ -43,7 +43,6 @@ __all__ = [
     "is_linear",
     "map_rows",
     "ridges_for",
-    "signs_of",
 ]
 
 #: From the simplest on.
@@ -105,8 +104,18 @@ def as_map(features: Any, rows: Rows, y: Vector) -> FeatureMap:
     return RandomFourier(_RARE_FEATURES if rare else "auto")
 
 
-def fit_map(features: FeatureMap, rows: Rows, rng: np.random.Generator) -> FeatureMap:
-    """Return the map fitted to examples; one that is fitted already stays as it is."""
+def fit_map(
+    features: FeatureMap, rows: Rows, rng: np.random.Generator, *, constrained: bool = False
+) -> FeatureMap:
+    """Return the map fitted to examples; one that is fitted already stays as it is.
+
+    A map that asks for monotone functions is refused unless the caller keeps them (`constrained`).
+    """
+    if features.constrained and not constrained:
+        raise ValueError(
+            f"{features!r} asks for monotone functions, which are learned by AUCClassifier.fit "
+            "from two classes with these hats alone; leave out monotone."
+        )
     if not features.is_fitted:
         return features.fit(block_of(rows, 0, rows.shape[0]), rng=rng)
     if features.n_inputs != rows.shape[1]:
@@ -414,43 +423,3 @@ def fit_moments(
     problem = held_out.moments().problem(scaled=scaled)
     w = problem.solve(held_out.ridge, signs=signs, margin=margin)
     return w, Choice(ridge=held_out.ridge, evidence=chosen, tried=held_out.tried)
-
-
-def signs_of(
-    monotone: Mapping[str | int, int] | None, features: FeatureMap, names: Any
-) -> NDArray[np.int64] | None:
-    """Return the sign of each coefficient of ramps, 0 for free ones; None without constraints.
-
-    Parameters
-    ----------
-    monotone : mapping of feature name or number to 1 or -1
-        Which functions increase or decrease.
-    features : Hats
-        Fitted, with ramps.
-    names : ndarray of str or None
-        The names of features.
-
-    Returns
-    -------
-    ndarray of shape (m,) or None
-        The signs.
-    """
-    if not monotone:
-        return None
-    assert isinstance(features, Hats)
-    if not features.cumulative:
-        raise ValueError("monotone needs Hats(cumulative=True): ramps, whose signs say it.")
-    known = {} if names is None else {name: k for k, name in enumerate(names)}
-    signs = np.zeros(features.n_inputs, dtype=np.int64)
-    for key, sign in monotone.items():
-        place = known.get(key, key)
-        if isinstance(place, bool) or not isinstance(place, (int, np.integer)):
-            raise ValueError(f"monotone names the feature {key!r}, which X does not have.")
-        if not 0 <= place < features.n_inputs:
-            raise ValueError(
-                f"monotone names feature {key}, but X has features 0 to {features.n_inputs - 1}."
-            )
-        if sign not in (-1, 0, 1):
-            raise ValueError(f"monotone must be 1, -1 or 0 for feature {key!r}, got {sign!r}.")
-        signs[place] = sign
-    return signs[features.owners]

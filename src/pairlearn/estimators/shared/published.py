@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["DEFERRED", "Part", "publish", "published"]
+__all__ = ["DEFERRED", "Attribute", "publish", "published"]
 
 _RECORD = "_model"
 #: Names of the parts that are out of date until the model's `finish_stream` has published them.
@@ -38,13 +38,13 @@ def published(model: Any) -> Mapping[str, Any]:
     return _record(model)
 
 
-class Part:
+class Attribute:
     """A fitted attribute that stands in the record.
 
     Examples
     --------
     >>> class Line:
-    ...     slope_, intercept_ = Part(), Part()
+    ...     slope_, intercept_ = Attribute(), Attribute()
     >>> line = Line()
     >>> hasattr(line, "slope_")
     False

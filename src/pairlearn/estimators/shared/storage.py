@@ -40,6 +40,8 @@ _CLASS_TYPE = "classes_dtype"
 #: The description of a feature map, whose numbers are in the array "features"; coefficients are
 #: then about mapped features, and bear another name.
 _MAP, _MAPPED = "features_map", "mapped_"
+#: What is known of the fit besides arrays.
+_FACTS = "fitted"
 _COEFFICIENTS = ("coef", "pair_coef", "components")
 
 
@@ -48,6 +50,8 @@ class Storable:
 
     #: Fitted arrays by their name without the trailing underscore.
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {}
+    #: Fitted attributes that are stored as plain values: names, parts, records of a choice.
+    _facts: ClassVar[tuple[str, ...]] = ()
     #: Parameters that are not stored: functions, open resources.
     _not_stored: ClassVar[tuple[str, ...]] = ()
 
@@ -89,6 +93,9 @@ class Storable:
         classes = getattr(self, "classes_", None)
         if classes is not None:
             parameters[_CLASS_TYPE] = classes.dtype.str if classes.dtype.kind != "O" else "object"
+        if self._facts:
+            facts = {name: getattr(self, name, None) for name in self._facts}
+            parameters[_FACTS] = {name: encode(value, name) for name, value in facts.items()}
         names = getattr(self, "feature_names_in_", None)
         arrays = self._pack()
         features = self._stored_map()
@@ -110,7 +117,7 @@ class Storable:
     @classmethod
     def from_record(cls, record: ModelRecord) -> Self:
         """Return the fitted model of a record that has passed the checks of `read_model`."""
-        special = (_CLASS_TYPE, _MAP)
+        special = (_CLASS_TYPE, _MAP, _FACTS)
         given = {k: decode(v, k) for k, v in record.parameters.items() if k not in special}
         features, record = _with_map(record, cls)
         try:
@@ -118,6 +125,9 @@ class Storable:
             if record.classes is not None:
                 model.classes_ = _classes(record)  # type: ignore[attr-defined]
             model._unpack(record)
+            for name, value in dict(record.parameters.get(_FACTS, {})).items():
+                if name in cls._facts:
+                    setattr(model, name, decode(value, name))
             for name in _COEFFICIENTS:
                 if name in record.arrays:
                     width = int(record.arrays[name].shape[-1])
@@ -251,6 +261,6 @@ def register_storable(estimator: type[Storable]) -> None:
             estimator.__name__,
             _specification(estimator) if takes_maps else estimator._arrays,
             build=estimator.from_record,
-            parameters=(*allowed, _CLASS_TYPE, *((_MAP,) if takes_maps else ())),
+            parameters=(*allowed, _CLASS_TYPE, _FACTS, *((_MAP,) if takes_maps else ())),
         )
     )

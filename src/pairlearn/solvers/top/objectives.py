@@ -46,24 +46,39 @@ curves with provable convergence, NeurIPS 2021.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pairlearn.losses import Exponential, PairLoss, SmoothedHinge, SquaredHinge
+from pairlearn.losses import PairLoss
+from pairlearn.metrics import AveragePrecision, Metric, PartialAUC
 from pairlearn.metrics._sums import SUMS
+from pairlearn.register import Part, Register
 from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_positive
+from pairlearn.validation import AssumptionWarning, check_positive, warn_caller
 
-__all__ = ["PartialArea", "Push", "SmoothPrecision", "TopObjective", "TopOfList"]
+__all__ = [
+    "OBJECTIVES",
+    "AllPairs",
+    "Objective",
+    "PartialArea",
+    "Push",
+    "SmoothPrecision",
+    "TopObjective",
+]
 
-#: The losses that fall with the margin and are summed by sorting.
-_FALLING = (SquaredHinge, SmoothedHinge, Exponential)
+#: Pairs that a loss without a sum by sorting visits at a time.
+_PAIRS_AT_ONCE = 2**20
+#: The power of a push without a choice, and the one that it is compared with.
+_STRONG, _MILD = 8.0, 2.0
+#: With fewer positives the average precision of a fold is noise.
+_FEW_POSITIVES = 20
 #: How soft the edge of the worst negatives is, in units of the loss.
 _SOFTNESS = 0.1
 #: The standard deviation of the scores from which soft counts start, in widths of half a step.
@@ -72,47 +87,129 @@ _SHARPNESS = 4.0
 _ROUNDS, _SETTLED = 200, 1e-13
 
 
-class TopOfList(ABC):
-    """An objective for the top of the list: what is minimised in place of the mean over pairs."""
+class Objective(Part, ABC):
+    """What a classifier is to be good at: what it minimises, and the metric that it is judged by.
 
-    #: Whether every start leads to the same minimum.
-    convex = True
+    A subclass is a frozen dataclass that defines `of_scores`. `check_objective` tries it.
+    """
+
+    #: Whether the objective is the mean over all pairs, which sees no list and no top of it.
+    over_pairs: ClassVar[bool] = False
+    #: Whether every start leads to the same minimum. If not, the ridge pulls towards the minimiser
+    #: for all pairs (the anchor) in place of zero.
+    convex: ClassVar[bool] = True
     #: The power of ten of the strongest ridge that is worth trying, for rows of mean variance 1.
-    strongest_ridge = 2
+    strongest_ridge: ClassVar[int] = 2
+    #: The name of the metric, for a person.
+    title: ClassVar[str] = "average precision"
+
+    @property
+    def metric(self) -> Metric:
+        """The metric on held-out examples that chooses ridge and step size."""
+        return AveragePrecision()
+
+    @property
+    def candidates(self) -> tuple[Objective, ...]:
+        """The objectives to choose from by the metric; a fit without a choice takes the first."""
+        return (self,)
 
     def check_loss(self, loss: PairLoss) -> None:
         """Refuse a loss that the objective cannot use."""
-        if type(loss) not in _FALLING:
-            names = ", ".join(f'"{name}"' for name in ("squared_hinge", "smoothed_hinge"))
+        smooth = loss.never_increases and math.isfinite(loss.curvature_bound(1.0))
+        if not smooth:
             raise ValueError(
-                f"{self!r} needs a loss that falls with the margin and is summed by sorting: "
-                f'{names} or "exponential", got {loss!r}.'
+                f"{self!r} needs a smooth loss that never increases with the margin, got {loss!r}; "
+                'use loss="squared_hinge", "smoothed_hinge", "logistic" or "exponential".'
             )
+
+    def check_data(self, y: Vector) -> None:
+        """Warn where the examples are too few for what is asked."""
 
     @abstractmethod
     def of_scores(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> ScoreLoss:
         """Return the objective as a function of the scores: value and derivatives."""
 
+    def on(
+        self,
+        rows: Rows,
+        y: Vector,
+        loss: PairLoss,
+        weight: Vector | None,
+        anchor: Vector | None = None,
+    ) -> PairObjective:
+        """Return the objective on a data set, to be minimised for any ridge."""
+        return TopObjective(rows, y, loss, weight, self, anchor)
 
-@dataclass(frozen=True)
-class Push(TopOfList):
+
+OBJECTIVES: Register[Objective] = Register("objective", Objective)
+
+
+@OBJECTIVES.add("auc")
+@dataclass(frozen=True, repr=False)
+class AllPairs(Objective):
+    """The mean loss over all opposite pairs: every pair counts the same."""
+
+    over_pairs = True
+    title = "AUC"
+
+    @property
+    def metric(self) -> Metric:
+        """The AUC."""
+        return PartialAUC()
+
+    def check_loss(self, loss: PairLoss) -> None:
+        """Take any loss: the solver decides."""
+
+    def of_scores(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> ScoreLoss:
+        """Return the mean loss over pairs."""
+        sums = _Sums(loss, positive, weight)
+
+        def evaluate(scores: Vector) -> tuple[float, Vector]:
+            costs, slopes = sums.of_negatives(scores, sums.a)
+            return float(sums.b @ costs), sums.gradient(scores, sums.a, sums.b, slopes)
+
+        return evaluate
+
+    def on(
+        self,
+        rows: Rows,
+        y: Vector,
+        loss: PairLoss,
+        weight: Vector | None,
+        anchor: Vector | None = None,
+    ) -> PairObjective:
+        """Return the mean over pairs on a data set."""
+        return PairObjective(rows, y, loss, weight)
+
+
+@OBJECTIVES.add("push")
+@dataclass(frozen=True, repr=False)
+class Push(Objective):
     """The p-norm push: a power of the pair loss, summed for each negative.
 
     Parameters
     ----------
-    power : float, default=8.0
-        The larger, the more the highest negatives count; 1 is the mean over pairs.
+    power : float or "auto", default="auto"
+        The larger, the more the highest negatives count; 1 is the mean over pairs. "auto" takes
+        the better of 8 and 2 where a ridge is chosen on held-out examples, else 8.
     """
 
-    power: float = 8.0
+    power: float | str = "auto"
 
     def __post_init__(self) -> None:
-        if not 1.0 <= self.power <= 64.0:
-            raise ValueError(f"power must lie in [1, 64], got {self.power!r}.")
+        is_number = not isinstance(self.power, str)
+        if self.power != "auto" and not (is_number and 1.0 <= float(self.power) <= 64.0):
+            raise ValueError(f'power must lie in [1, 64] or be "auto", got {self.power!r}.')
+
+    @property
+    def candidates(self) -> tuple[Objective, ...]:
+        """The strong and the mild push, unless the power is given."""
+        return (Push(_STRONG), Push(_MILD)) if self.power == "auto" else (self,)
 
     def of_scores(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> ScoreLoss:
         """Return the norm of the losses of the negatives."""
-        sums, p = _Sums(loss, positive, weight), self.power
+        sums = _Sums(loss, positive, weight)
+        p = _STRONG if self.power == "auto" else float(self.power)
 
         def evaluate(scores: Vector) -> tuple[float, Vector]:
             costs, slopes = sums.of_negatives(scores, sums.a)
@@ -129,13 +226,14 @@ class Push(TopOfList):
         return evaluate
 
 
-@dataclass(frozen=True)
-class PartialArea(TopOfList):
+@OBJECTIVES.add("partial_auc")
+@dataclass(frozen=True, repr=False)
+class PartialArea(Objective):
     """The mean loss of pairs among the worst negatives, and the worst positives if asked.
 
     Parameters
     ----------
-    max_fpr : float
+    max_fpr : float, default=0.1
         The share of negatives, those of the highest scores, that counts.
     min_tpr : float, default=0.0
         The share of positives, those of the highest scores, that does not.
@@ -143,9 +241,16 @@ class PartialArea(TopOfList):
         Over what difference of losses an example passes from counting to not counting.
     """
 
-    max_fpr: float
+    max_fpr: float = 0.1
     min_tpr: float = 0.0
     softness: float = _SOFTNESS
+
+    title = "partial AUC"
+
+    @property
+    def metric(self) -> Metric:
+        """The partial AUC of the same shares."""
+        return PartialAUC(self.max_fpr, self.min_tpr)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.max_fpr <= 1.0:
@@ -185,13 +290,24 @@ class PartialArea(TopOfList):
         return evaluate
 
 
-@dataclass(frozen=True)
-class SmoothPrecision(TopOfList):
+@OBJECTIVES.add("average_precision")
+@dataclass(frozen=True, repr=False)
+class SmoothPrecision(Objective):
     """One minus the average precision, with soft counts."""
 
     convex = False
     # Stronger ones shrink the scores until soft counts are blind, all in the same direction.
     strongest_ridge = 0
+
+    def check_data(self, y: Vector) -> None:
+        """Warn where there are few positives: their average precision is noise."""
+        n_positive = int(np.count_nonzero(y > 0))
+        if n_positive < _FEW_POSITIVES:
+            warn_caller(
+                f'objective="average_precision" has {n_positive} positives to go by; below '
+                f'{_FEW_POSITIVES} it is often worse than objective="auc".',
+                AssumptionWarning,
+            )
 
     def of_scores(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> ScoreLoss:
         """Return one minus the soft average precision; the loss serves for the start alone."""
@@ -236,7 +352,7 @@ class TopObjective(PairObjective):
         A loss that falls with the margin.
     weight : ndarray of shape (n,), optional
         Weights of the examples.
-    objective : TopOfList
+    objective : Objective
         What is minimised.
     anchor : ndarray of shape (d,), optional
         The minimiser for all pairs with some ridge, multiplied so that soft counts see places: the
@@ -245,6 +361,7 @@ class TopObjective(PairObjective):
 
     Examples
     --------
+    >>> from pairlearn.losses import SquaredHinge
     >>> from pairlearn.solvers.rows import DenseRows
     >>> rows = DenseRows(np.array([[0.0], [0.5], [1.0]]))
     >>> y = np.array([-1.0, -1.0, 1.0])
@@ -259,7 +376,7 @@ class TopObjective(PairObjective):
         y: Vector,
         loss: PairLoss,
         weight: Vector | None,
-        objective: TopOfList,
+        objective: Objective,
         anchor: Vector | None = None,
     ) -> None:
         objective.check_loss(loss)
@@ -340,7 +457,8 @@ class _Sums:
     """Sums of a loss over one class for each example of the other, with any weights."""
 
     def __init__(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> None:
-        self._sums, self._parameter = SUMS[(loss.value, loss.derivative)], loss.parameter
+        by_sorting = SUMS.get((loss.value, loss.derivative))
+        self._sums, self._parameter = by_sorting or partial(_visit_pairs, loss), loss.parameter
         self._positive = positive
         w = np.ones(len(positive)) if weight is None else weight
         self.a, self.b = (w[members] / w[members].sum() for members in (positive, ~positive))
@@ -366,6 +484,20 @@ class _Sums:
         gradient[~self._positive] = -b * slopes
         gradient[self._positive] = a * self.of_positives(scores, b)[1]
         return gradient
+
+
+def _visit_pairs(
+    loss: PairLoss, p: Vector, q: Vector, b: Vector, _: float
+) -> tuple[Vector, Vector]:
+    """Return sum_j b_j l(p_i - q_j) and sum_j b_j l'(p_i - q_j) for each i, pair by pair."""
+    values, slopes = np.empty(len(p)), np.empty(len(p))
+    size = max(_PAIRS_AT_ONCE // max(len(q), 1), 1)
+    for start in range(0, len(p), size):
+        part = slice(start, start + size)
+        margins = (p[part, np.newaxis] - q).ravel()
+        values[part] = loss.values(margins).reshape(-1, len(q)) @ b
+        slopes[part] = loss.slopes(margins).reshape(-1, len(q)) @ b
+    return values, slopes
 
 
 class _SoftCounts:

@@ -40,7 +40,7 @@ from pairlearn.losses import PairLoss
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
-from pairlearn.solvers.top.objectives import Push, TopOfList
+from pairlearn.solvers.top.objectives import Objective, Push
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import DivergenceError, check_count, check_positive
 
@@ -61,7 +61,7 @@ class TopStream:
 
     Parameters
     ----------
-    objective : TopOfList
+    objective : Objective
         What is minimised.
     loss : PairLoss
         A loss that falls with the margin.
@@ -95,7 +95,7 @@ class TopStream:
 
     def __init__(
         self,
-        objective: TopOfList,
+        objective: Objective,
         loss: PairLoss,
         n_features: int,
         *,
@@ -379,7 +379,7 @@ class _Kept:
 
 
 def solve_top(
-    objective: TopOfList,
+    objective: Objective,
     loss: PairLoss,
     rows: Rows,
     y: Vector,
@@ -395,7 +395,7 @@ def solve_top(
 
     Parameters
     ----------
-    objective : TopOfList
+    objective : Objective
         What is minimised.
     loss : PairLoss
         A loss that falls with the margin.

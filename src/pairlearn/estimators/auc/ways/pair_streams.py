@@ -51,6 +51,16 @@ class PairStreams:
         return [one for one in self._learners if hasattr(one, "classes_")]
 
     @property
+    def solver(self) -> str | None:
+        """The name of the solver of the pairs."""
+        return next((one.solver_ for one in self._begun), None)
+
+    @property
+    def loss(self) -> Any:
+        """The loss of the pairs."""
+        return next((one.loss_ for one in self._begun), None)
+
+    @property
     def n_steps(self) -> int:
         """Steps of all pairs."""
         return sum(one.n_steps_ for one in self._begun)

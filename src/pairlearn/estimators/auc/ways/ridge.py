@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.auc.objectives import Objective, of_data
 from pairlearn.estimators.shared.choice import Choice, Tried
 from pairlearn.estimators.shared.threads import threads
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
@@ -38,7 +37,7 @@ from pairlearn.solvers.closed_form.fisher import with_fisher
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Trace
-from pairlearn.solvers.top.objectives import Push, TopOfList
+from pairlearn.solvers.top.objectives import AllPairs, Objective, Push
 from pairlearn.typing import Vector
 
 __all__ = ["ExactFit", "choose_ridge", "fit_exact", "is_cheap", "is_exact"]
@@ -49,7 +48,7 @@ __all__ = ["ExactFit", "choose_ridge", "fit_exact", "is_cheap", "is_exact"]
 _CHEAP_PRODUCTS, _CHEAP_WIDTH, _CHEAP_NUMBERS, _CHEAP_PAIRS = 5e7, 100, 4_000_000, 250_000
 #: Ridges for rows of mean variance 1 are powers of ten, from 100 down to so many. Rows of very many
 #: columns, whose pairs are far apart, begin with stronger ones.
-_STRONGEST, _WEAKEST, _WIDE = 2, -6, 100
+_WEAKEST, _WIDE = -6, 100
 #: Narrow sparse rows are made dense if that takes at most so many times the numbers, or few.
 _FILLED, _FEW_NUMBERS = 10, 100_000
 #: At most so many examples of each class choose the ridge; for a loss that visits all pairs, fewer.
@@ -64,6 +63,7 @@ _MANY = 1_000
 _FISHER_BELOW, _FISHER_SHARES = 300, (0.25, 0.5, 0.75, 1.0)
 #: Ridges without gain that end the search.
 _PATIENCE = 2
+_ALL = AllPairs()
 #: The precision of the models that are only compared, and of the model.
 _ROUGH, _FINE = 1e-4, 1e-6
 
@@ -184,8 +184,9 @@ def fit_exact(
         rows, y, weight = rows.take(kept), y[kept], weight[kept]
     rows = _ready(rows)
     start = None
-    choice = Choice(ridge=ridge, top=objective.top, fisher=fisher or 0.0)
-    if ridge is None or objective.anchored:
+    top = objective.candidates[0]
+    choice = Choice(ridge=ridge, top=None if top.over_pairs else top, fisher=fisher or 0.0)
+    if ridge is None or not top.convex:
         choice, start = choose_ridge(
             rows, y, loss, weight, validation_fraction, n_jobs, rng, objective, ridge, fisher
         )
@@ -198,8 +199,8 @@ def fit_exact(
 
     anchor = None
     if choice.anchor_ridge is not None:
-        anchor = with_share(of_data(None, *data).minimise(choice.anchor_ridge, tolerance=fine)[0])
-    on_all = of_data(choice.top, *data, anchor)
+        anchor = with_share(_ALL.on(*data).minimise(choice.anchor_ridge, tolerance=fine)[0])
+    on_all = (choice.top or _ALL).on(*data, anchor)
     w, n_evaluations = on_all.minimise(choice.ridge, start, tolerance=fine)
     if choice.top is None:
         w = with_share(w)
@@ -208,14 +209,13 @@ def fit_exact(
     return ExactFit(w, choice, Trace(n_evaluations, n_evaluations * n_pairs))
 
 
-def _ridges(d: int, top: TopOfList | None = None) -> list[float]:
+def _ridges(d: int, strongest: int = AllPairs.strongest_ridge) -> list[float]:
     """Return the ridges to try for rows of d columns, from strong to weak.
 
     >>> _ridges(20)[0], _ridges(20_000)[0]
     (100.0, 10000.0)
     """
     wide = math.floor(math.log10(max(d / _WIDE, 1.0)))
-    strongest = _STRONGEST if top is None else top.strongest_ridge
     return [10.0**exponent for exponent in range(strongest + wide, _WEAKEST - 1, -1)]
 
 
@@ -264,7 +264,7 @@ def choose_ridge(
 
     def measure(w: Vector, k: int) -> float:
         # Of two equal numbers the quicker: this one is counted in whole numbers.
-        if objective.top is None:
+        if objective.over_pairs:
             return by_auc(w, k)
         test = folds[k][1]
         weights = None if shares is None else shares[test]
@@ -277,20 +277,20 @@ def choose_ridge(
     anchors: list[Vector | None] = [None] * len(folds)
     begun = None
     with threads(n_jobs) as run:
-        if objective.anchored:
-            pairs = [of_data(None, *one) for one in trained]
+        if not objective.convex:
+            pairs = [_ALL.on(*one) for one in trained]
             begun = _best(_path(pairs, _ridges(d), measure, effort, run))
             begun = _mixed(begun, mixtures, trained, by_auc, n_errors=0.0)
             anchors[:] = begun.models
         found = []
-        for top in (objective.top, *objective.rivals):
-            objectives = [of_data(top, *one, w) for one, w in zip(trained, anchors, strict=True)]
-            ridges = _ridges(d, top) if ridge is None else [ridge]
-            values = {"power": top.power} if isinstance(top, Push) else {}
+        for top in objective.candidates:
+            objectives = [top.on(*one, w) for one, w in zip(trained, anchors, strict=True)]
+            ridges = _ridges(d, top.strongest_ridge) if ridge is None else [ridge]
+            values = {"power": float(top.power)} if isinstance(top, Push) else {}
             if begun is not None:
                 values["anchor_ridge"] = begun.evidence.values["ridge"]
             best = _best(_path(objectives, ridges, measure, effort, run, values))
-            if top is None:
+            if top.over_pairs:
                 best = _mixed(best, mixtures, trained, by_auc, n_errors=1.0)
             found.append((best, top))
     best, top = max(found, key=lambda one: one[0].evidence.auc)
@@ -298,7 +298,7 @@ def choose_ridge(
         ridge=best.evidence.values["ridge"],
         evidence=best.evidence,
         tried=tuple(tried for one, _ in found for tried in one.tried),
-        top=top,
+        top=None if top.over_pairs else top,
         anchor_ridge=None if begun is None else begun.evidence.values["ridge"],
         fisher=(best if begun is None else begun).evidence.values.get("fisher", 0.0),
     )

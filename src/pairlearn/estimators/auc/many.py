@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""More than two classes: which parts mean something there, and what a pair is handed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.auc.task import Composition
+from pairlearn.estimators.shared.calibration import Sigmoid
+from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear
+from pairlearn.estimators.shared.rules import Threshold, as_rule
+from pairlearn.estimators.shared.solvers import SGD, Moments
+from pairlearn.features import FeatureMap, Identity
+from pairlearn.losses import PairLoss, Square, SquaredHinge, get_loss
+from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.solution import Trace
+from pairlearn.typing import Labels
+from pairlearn.validation import check_generator
+
+__all__ = [
+    "check_closed_form",
+    "check_decisions_between",
+    "hand_over",
+    "map_for",
+    "pair_parameters",
+    "sigmoid_of",
+]
+
+_DECIDED = "more are decided between by their probabilities"
+_CLOSED = "with more, the score of each pair of classes is found in closed form"
+_CURES = {
+    "solver": 'Use solver="auto", "exact" or "moments"',
+    "features": 'Use features="linear", "hats", "fourier" or a map without monotone',
+    "loss": 'Use loss="auto", "square" or "squared_hinge"',
+}
+
+
+def _refused(model: Any, n_classes: int, name: str, why: str) -> ValueError:
+    cure = _CURES.get(name, f"Leave {name} at its default")
+    return ValueError(
+        f"y has {n_classes} classes, and {name}={getattr(model, name)!r} is for two: {why}. "
+        f"{cure}, or train one such classifier for each pair, "
+        "sklearn.multiclass.OneVsOneClassifier(AUCClassifier(...))."
+    )
+
+
+def check_decisions_between(model: Any, n_classes: int, parts: Composition) -> None:
+    """Refuse what is about decisions between two classes, and maps that a stream cannot fit."""
+    if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
+        raise _refused(model, n_classes, "decision", _DECIDED)
+    if parts.monotone:
+        raise _refused(model, n_classes, "features", _DECIDED)
+    given = model.features
+    if not is_linear(given) and not (isinstance(given, FeatureMap) and given.is_fitted):
+        raise ValueError(
+            f"a stream of {n_classes} classes needs fitted features, got {given!r}; "
+            "pass features=Hats().fit(X) of a sample X."
+        )
+
+
+def check_closed_form(model: Any, n_classes: int, parts: Composition) -> None:
+    """Refuse parts that mean nothing for more than two classes in closed form."""
+    if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
+        raise _refused(model, n_classes, "decision", _DECIDED)
+    wrong = {
+        "objective": not parts.objective.over_pairs,
+        "callbacks": "callbacks" in parts.asked,
+        "warm_start": "warm_start" in parts.asked,
+        "solver": isinstance(parts.solver, SGD),
+        "features": bool(parts.monotone)
+        or (isinstance(model.features, str) and model.features == "auto"),
+        "loss": parts.loss is not None and _loss_name(parts.loss) is None,
+    }
+    for name, is_wrong in wrong.items():
+        if is_wrong:
+            raise _refused(model, n_classes, name, _CLOSED)
+
+
+def _loss_name(loss: PairLoss) -> str | None:
+    """Return the name of a loss that pairs of classes have in closed form."""
+    for name, known in (("square", Square()), ("squared_hinge", SquaredHinge())):
+        if type(loss) is type(known) and loss == known:
+            return name
+    return None
+
+
+def pair_parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters of the classifier of the pairs."""
+    loss = "auto" if model.loss == "auto" else _loss_name(get_loss(model.loss))
+    solver = model.solver
+    if loss == "auto" and (isinstance(solver, Moments) or solver == "moments"):
+        loss = "square"
+    return {
+        "loss": loss,
+        "ridge": getattr(solver, "ridge", "auto"),
+        "scaling": model.scaling,
+        "validation_fraction": model.validation_fraction,
+        "class_weight": model.class_weight,
+        "n_jobs": model.n_jobs,
+        "random_state": model.random_state,
+    }
+
+
+def map_for(model: Any, given: Rows, labels: Labels, classes: Labels, memory: float) -> FeatureMap:
+    """Return the fitted map; its size goes by the rarest class."""
+    counts = [int(np.count_nonzero(labels == one)) for one in classes]
+    y = np.where(labels == classes[int(np.argmin(counts))], 1.0, -1.0)
+    # Numbers of their own, so that folds are dealt as they are without a map.
+    draws = check_generator(copy.deepcopy(model.random_state))
+    features = fit_map(as_map(model.features, given, y), given, draws)
+    # The moments of the classes, of all examples and of each fold.
+    copies = len(classes) * (1 + max(round(1.0 / model.validation_fraction), 2))
+    size = 8.0 * copies * features.n_outputs**2
+    if size > memory:
+        raise ValueError(
+            f"The moments of {len(classes)} classes with {features.n_outputs} mapped features "
+            f"take about {size / 2**30:.1f} GiB, max_memory={memory:g} bytes; use a map with fewer "
+            "features, or a solver with a larger max_memory."
+        )
+    return features
+
+
+def hand_over(model: Any, learner: Any, column: int, pair: NDArray[Any]) -> None:
+    """Let the stream of a pair begin with the coefficients of `fit`."""
+    features = model._published().get("features_")
+    learner.adopt_solution(
+        model.coef_[column],
+        classes=pair,
+        feature_names=None,
+        loss=model.loss_,
+        choice=Choice(ridge=model.ridge_),
+        trace=Trace(),
+        scores=(np.empty(0), np.empty(0, dtype=bool), np.empty(0)),
+        # As many as a pair has of evenly shared classes.
+        n_examples=2 * model.n_examples_ // len(model.classes_),
+        fingerprint=None,
+        features=None if isinstance(features, Identity) else features,
+    )
+    # Probabilities of a pair have their threshold at score 0.
+    learner._decision = 0.0, Sigmoid(*model.pairs_.sigmoids_[column].tolist())
+    # A model from a file does not know its scales.
+    learner._known_scales = getattr(model.pairs_, "scaling_", None)
+
+
+def sigmoid_of(learner: Any) -> Sigmoid:
+    """Return how the scores of a pair become probabilities."""
+    found = learner._calibrator
+    assert isinstance(found, Sigmoid)
+    return found

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How an AUC classifier learns a stream: chunk by chunk, by the stream of its solver.
+
+The stream of a solver has `learn`, `facts` (fitted attributes), `published` (what predictions are
+made of), `state` and `restore`; one that leaves its model for later has `finish`, too. More than
+two classes have a classifier for each pair of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairlearn.estimators.auc.many import check_decisions_between, hand_over, sigmoid_of
+from pairlearn.estimators.auc.predictions import AUCPredictions
+from pairlearn.estimators.auc.task import Before, Composition, Task
+from pairlearn.estimators.auc.ways.moment_stream import FIRST
+from pairlearn.estimators.auc.ways.pair_streams import PairStreams
+from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
+from pairlearn.estimators.shared.features_seen import see_features, seen_features
+from pairlearn.estimators.shared.maps import as_map, choose_features, fit_map, is_linear
+from pairlearn.estimators.shared.published import DEFERRED, publish
+from pairlearn.estimators.shared.solvers import Moments, Solver
+from pairlearn.estimators.shared.weights import example_weights
+from pairlearn.features import FeatureMap, Identity
+from pairlearn.restored import restored_count
+from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.typing import Labels, Vector
+from pairlearn.validation import check_generator
+
+__all__ = ["AUCStreams"]
+
+
+class AUCStreams(AUCPredictions):
+    """The streams of `AUCClassifier`: learning by chunks, and a state to go on from."""
+
+    features: Any
+    class_weight: Any
+    random_state: Any
+    validation_fraction: float
+    #: What learns the stream; None after `fit` and before the first chunk.
+    _stream: Any = None
+    _known_scales: Any = None
+    #: Whether the next chunk begins anew from the present coefficients.
+    _restarted = False
+
+    def _examples(
+        self, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
+    ) -> tuple[Rows, Labels]:
+        raise NotImplementedError
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from the next chunk of a stream, in order (Algorithm 2).
+
+        After `fit` the stream goes on from its coefficients, with the step sizes and the average
+        of a stream of as many examples; `threshold_` and probabilities stay those of the fit until
+        30 examples of each class have come. More than two classes have a stream for each pair of
+        them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), optional
+            All labels, two or more; needed in the first call, unless the model is fitted.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
+
+        Returns
+        -------
+        self
+            The classifier. A chunk that fails leaves it as it was.
+        """
+        self.score_and_learn(X, y, classes, sample_weight)
+        return self
+
+    @one_at_a_time
+    def score_and_learn(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        finite: bool = False,
+    ) -> Vector:
+        """Learn a chunk as `partial_fit` does; return the scores that it had before."""
+        # Dense scaled streams score differences from their first example, so that scores of several
+        # chunks compare however far from zero features lie.
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        try:
+            return self._learn_chunk(X, y, classes, sample_weight, first=first, finite=finite)
+        except BaseException:
+            if first:
+                # Validation has noted the features of a chunk that was not learned.
+                for name in ("n_features_in_", "feature_names_in_"):
+                    self.__dict__.pop(name, None)
+            raise
+
+    def _learn_chunk(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        *,
+        first: bool,
+        finite: bool,
+    ) -> Vector:
+        """Check a chunk, let the stream learn it, and publish what is known then."""
+        stream = self._stream
+        parts = None if stream is not None else Composition.of(self)
+        known = _known_classes(classes, None if first else self.classes_)
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
+            )
+        if len(known) > 2 and parts is not None:
+            check_decisions_between(self, len(known), parts)
+            parts.of_stream(linear=is_linear(self.features))
+        rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
+        if len(known) > 2:
+            _check_labels(labels, known)
+            weight = example_weights(sample_weight, self.class_weight, labels)
+            return self._learn_pairs(rows, labels, known, weight, first=first)
+        is_positive, is_negative = labels == known[1], labels == known[0]
+        if np.count_nonzero(is_positive) + np.count_nonzero(is_negative) < len(labels):
+            _check_labels(labels, known)
+        weight = example_weights(sample_weight, self.class_weight, labels)
+        if stream is None:
+            assert parts is not None
+            stream = self._new_stream(parts, rows.shape[1], first=first)
+        scores: Vector = stream.learn(rows, np.where(is_positive, 1.0, -1.0), weight)
+        self._adopt_stream(stream, known)
+        if stream.kind == "sgd":
+            stream.watch(self)
+        return scores
+
+    def _new_stream(
+        self, parts: Composition, n_features: int, *, first: bool, solver: Solver | None = None
+    ) -> Any:
+        """Return the stream of the solver, which goes on from the model if there is one."""
+        linear = is_linear(self.features)
+        solver = solver or parts.of_stream(linear=linear)
+        if parts.monotone:
+            raise ValueError("monotone functions are for fit; a stream does not constrain them.")
+        given = self.features
+        known: FeatureMap | None = None
+        if linear:
+            known = Identity().fit(np.zeros((1, n_features)))
+        elif isinstance(given, FeatureMap) and given.is_fitted:
+            known = given
+        elif not solver.maps_rows:
+            cure = "pass features=Hats().fit(X) of a sample X"
+            if parts.objective.over_pairs:
+                cure += ', or solver="moments", which fits the map to the first 4,096 examples'
+            raise ValueError(
+                f"stochastic gradient descent on a stream needs fitted features, got {given!r}; "
+                f"{cure}."
+            )
+        before = None
+        if not first:
+            n_before = 0 if self._restarted else self.n_examples_
+            decision = self._decided(self._published())
+            before = Before(self.coef_[0], n_before, decision, self._known_scales)
+        task = Task(
+            parts.objective,
+            parts.loss_for(solver),
+            known,
+            parts.is_scaled,
+            check_generator(self.random_state),
+            self.validation_fraction,
+            fit_map=self._map_of_stream,
+        )
+        return solver.stream(task, n_features, before)
+
+    def _map_of_stream(self, rows: Rows, y: Vector) -> FeatureMap:
+        """Return the map fitted to the first examples of a stream."""
+        rng = check_generator(copy.deepcopy(self.random_state))
+        if isinstance(self.features, str) and self.features == "auto":
+            # Too few to choose by: linear, until the choice is made for good.
+            if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
+                return Identity().fit(np.zeros((1, rows.shape[1])))
+            return choose_features(
+                rows,
+                y,
+                weight=np.empty(0),
+                validation_fraction=self.validation_fraction,
+                max_memory=self._max_memory,
+                rng=rng,
+            )[1]
+        return fit_map(as_map(self.features, rows, y), rows, rng)
+
+    @property
+    def _max_memory(self) -> float:
+        """Bytes that mapped rows, or their moments, may take."""
+        given = getattr(self, "solver", None)
+        return float(getattr(given, "max_memory", Moments().max_memory))
+
+    def _adopt_stream(self, stream: Any, classes: Labels) -> None:
+        """Take over what a stream has learned."""
+        self._stream, self._restarted = stream, False
+        self.solver_ = "sgd" if stream.kind == "top" else stream.kind
+        self.loss_, self.choice_, self.advice_ = stream.loss, None, None
+        self.data_fingerprint_ = None
+        self.ridge_ = self.held_out_auc_ = None
+        vars(self).update(stream.facts())
+        publish(self, classes_=classes, **stream.published())
+
+    @one_at_a_time
+    def finish_stream(self) -> None:
+        """Find the model of a stream that leaves it for later, if examples came since.
+
+        Whoever reads the coefficients, or predicts, does so; call it to choose the moment.
+        """
+        stream = self._stream
+        if isinstance(stream, PairStreams):
+            self._finish_pairs(stream)
+        elif hasattr(stream, "finish"):
+            publish(self, **stream.finish(self))
+
+    @one_at_a_time
+    def restart_stream(self) -> None:
+        """Forget step sizes and average; the next chunk starts from the present coefficients."""
+        stream = self._stream
+        if isinstance(stream, PairStreams):
+            stream.restart()
+            return
+        if stream is not None and stream.kind != "sgd":
+            why = {
+                "moments": "by moments has no step sizes to start anew",
+                "top": "for the top of the list keeps a sample of all its past",
+            }[stream.kind]
+            raise ValueError(
+                f'a stream {why}; use solver="sgd" with objective="auc" to forget the past.'
+            )
+        if stream is not None:
+            self._known_scales = stream.scales
+        self._stream, self._restarted = None, True
+
+    @one_at_a_time
+    def stream_state(self) -> dict[str, Any]:
+        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        if self._stream is None:
+            return {}
+        return {**seen_features(self), "classes": self.classes_, **self._stream.state()}
+
+    @one_at_a_time
+    def restore_stream(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        if not state:
+            return
+        see_features(self, state)
+        classes = state["classes"]
+        many = "class_pairs" in state
+        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or (len(classes) > 2) != many:
+            wanted = "three or more labels" if many else "two labels"
+            raise ValueError(f"the saved classes are {classes!r:.60}, not {wanted}.")
+        parts = Composition.of(self)
+        if many:
+            streams = PairStreams(self._new_pair, classes, self.n_features_in_)
+            streams.restore(restored_count(state, "n_examples"), state["class_pairs"])
+            self._adopt_pairs(streams)
+            return
+        if len(classes) != 2:
+            raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")
+        solver = parts.of_stream(linear=is_linear(self.features))
+        if ("moments" in state) != isinstance(solver, Moments) or (
+            ("top" in state) == parts.objective.over_pairs
+        ):
+            raise ValueError(
+                "the saved stream was learned by another solver; make the model alike."
+            )
+        stream = self._new_stream(parts, self.n_features_in_, first=True, solver=solver)
+        stream.restore(state, self.n_features_in_)
+        self._adopt_stream(stream, classes)
+
+    # ------------------------------------------------------------------ more than two classes
+
+    def _learn_pairs(
+        self, rows: Rows, labels: Labels, classes: Labels, weight: Vector, *, first: bool
+    ) -> Vector:
+        """Let the stream of each pair of classes learn its examples of a chunk."""
+        streams = self._stream
+        if streams is None:
+            streams = PairStreams(self._new_pair, classes, rows.shape[1])
+            if not first:
+                streams.start_from(
+                    lambda learner, column, pair: hand_over(self, learner, column, pair),
+                    self.n_examples_,
+                )
+        scores: Vector = streams.learn(rows, labels, weight)
+        self._adopt_pairs(streams)
+        return scores
+
+    def _new_pair(self) -> Any:
+        """Return a classifier of two classes like this one."""
+        # Weights of classes are among those of the examples that it gets.
+        return type(self)(**{**self.get_params(deep=False), "class_weight": None, "verbose": 0})  # type: ignore[attr-defined]
+
+    def _adopt_pairs(self, streams: PairStreams) -> None:
+        """Take over streams; their model is found when somebody asks for it."""
+        self._stream = streams
+        self.step_size_, self.radius_, self.ridge_ = None, np.inf, None
+        self.solver_, self.loss_ = streams.solver, streams.loss
+        self.choice_ = self.advice_ = None
+        self.held_out_auc_, self.data_fingerprint_ = streams.auc, None
+        self.n_steps_, self.n_gradients_ = streams.n_steps, streams.n_gradients
+        self.n_examples_ = streams.n_examples
+        self.trace_ = Trace(n_steps=streams.n_steps, n_gradients=streams.n_gradients)
+        deferred = {DEFERRED: ("coef_", "features_", "pairs_")}
+        publish(self, classes_=streams.classes, coef_=None, pairs_=None, _decision=None, **deferred)
+
+    def _finish_pairs(self, streams: PairStreams) -> None:
+        features = self.features
+        if not isinstance(features, FeatureMap) or isinstance(features, Identity):
+            features = Identity().fit(np.zeros((1, self.n_features_in_)))
+        coef, sigmoids = streams.finish(features.n_outputs, sigmoid_of)
+        pairs = MulticlassAUCClassifier(**self._pair_parameters())
+        pairs.adopt_pairs(streams.classes, coef, sigmoids)
+        publish(self, coef_=coef, features_=features, pairs_=pairs, **{DEFERRED: ()})
+
+
+def _known_classes(classes: Any, before: NDArray[Any] | None) -> NDArray[Any]:
+    """Return the labels of the stream, refusing others than those of the model."""
+    if before is not None and (classes is None or _are(classes, before)):
+        return before
+    known = _distinct(classes)
+    if len(known) < 2:
+        raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
+    if before is not None and not np.array_equal(known, before):
+        raise ValueError(
+            f"classes={known.tolist()} differ from those of the model, {before.tolist()}."
+        )
+    return known
+
+
+def _check_labels(labels: Labels, known: Labels) -> None:
+    unknown = np.setdiff1d(labels, known)
+    if len(unknown):
+        raise ValueError(
+            f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}."
+        )
+
+
+def _distinct(classes: Any) -> NDArray[Any]:
+    """Return different labels in their order.
+
+    >>> _distinct(["b", "a", "b"]).tolist()
+    ['a', 'b']
+    """
+    labels = np.asarray(classes)
+    if labels.shape == (2,) and labels.dtype.kind in "iufU" and labels[0] < labels[1]:
+        return labels.copy()  # as they come from most callers; NumPy would take long to see it
+    return np.unique(labels)
+
+
+def _are(classes: Any, known: NDArray[Any]) -> bool:
+    """Tell whether classes are the known ones in their order."""
+    if type(classes) is list:
+        # A stream is told its classes with every chunk: no array is made of them each time.
+        return bool(classes == known.tolist())
+    return np.array_equal(classes, known)

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a solver of an AUC classifier is asked to do, and which solver "auto" stands for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.auc.ways.ridge import is_cheap, is_exact
+from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.solvers import (
+    SGD,
+    SOLVERS,
+    Exact,
+    Moments,
+    Solver,
+    way_of,
+)
+from pairlearn.features import FeatureMap, Hats
+from pairlearn.losses import PairLoss, Square, get_loss
+from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.running import Callback
+from pairlearn.solvers.top.objectives import OBJECTIVES, Objective
+from pairlearn.typing import Vector
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.shared.rules import Decision
+
+__all__ = ["Before", "Composition", "Task"]
+
+
+@dataclass(frozen=True)
+class Before:
+    """The model that a stream goes on from."""
+
+    coef: Vector
+    #: Examples that it was learned from, as the step sizes see it.
+    n_examples: int
+    decision: Decision
+    #: Scales of its features, where they are known.
+    scales: Any = None
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The objects that the parameters of an AUC classifier stand for, checked together.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to be good at.
+    solver : Solver or None
+        How to get there; None to choose by the data.
+    loss : PairLoss or None
+        What a pair costs; None for the loss that suits the solver.
+    features : str or FeatureMap
+        What the score is linear in.
+    asked : tuple of str
+        Parameters that only some solvers honour, and that were given.
+    is_scaled : bool
+        Whether features are brought to a common scale.
+    """
+
+    objective: Objective
+    solver: Solver | None
+    loss: PairLoss | None
+    features: Any
+    asked: tuple[str, ...]
+    is_scaled: bool
+
+    @classmethod
+    def of(cls, model: Any) -> Composition:
+        """Return the composition of an estimator, refusing what does not go together."""
+        asked = tuple(
+            name for name, given in (
+                ("callbacks", model.callbacks is not None), ("warm_start", bool(model.warm_start)),
+            ) if given
+        )  # fmt: skip
+        found = cls(
+            OBJECTIVES.make(model.objective),
+            None if _is_auto(model.solver) else SOLVERS.make(model.solver, also="auto"),
+            None if _is_auto(model.loss) else get_loss(model.loss),
+            model.features,
+            asked,
+            model.scaling is not None,
+        )
+        found.check()
+        return found
+
+    @property
+    def monotone(self) -> Mapping[Any, int] | None:
+        """The monotone functions that the features ask for."""
+        return self.features.monotone if isinstance(self.features, Hats) else None
+
+    def check(self) -> None:
+        """Refuse what one of the parts would ignore."""
+        solver, objective = self.solver, self.objective
+        for name in self.asked:
+            if solver is not None and name not in solver.takes:
+                raise ValueError(
+                    f'{solver!r} would ignore {name}; leave it at its default, or use solver="sgd".'
+                )
+            if not objective.over_pairs:
+                raise ValueError(
+                    f"{objective!r} would ignore {name}, which is about pairs of examples; leave "
+                    'it at its default, or use objective="auc".'
+                )
+        if isinstance(solver, SGD):
+            solver.given_step, solver.given_radius  # noqa: B018 - they check
+        elif isinstance(solver, Exact | Moments) and solver.ridge != "auto":
+            ridge_of(solver)
+        by_moments = isinstance(solver, Moments) or bool(self.monotone)
+        if by_moments and self.loss is not None and not isinstance(self.loss, Square):
+            raise ValueError(
+                f"class moments are all that the square loss needs, and no other: got loss="
+                f'{self.loss!r}; use loss="square" or "auto", or solver="exact".'
+            )
+        if by_moments and not objective.over_pairs:
+            raise ValueError(
+                f"{objective!r} needs more than class moments, by which monotone functions are "
+                'learned: use solver="exact" without monotone, or objective="auc".'
+            )
+        if self.monotone and not (
+            isinstance(solver, Moments) or (solver is None and not self.asked)
+        ):
+            raise ValueError(
+                'monotone functions are found by solver="moments"; use it, or solver="auto" '
+                "without callbacks and warm_start."
+            )
+        if self.loss is not None:
+            objective.check_loss(self.loss)
+
+    # ------------------------------------------------------------------------ what suits the data
+
+    @property
+    def suits_moments(self) -> bool:
+        """Whether nothing is asked for that class moments would not honour."""
+        closed = self.loss is None or isinstance(self.loss, Square)
+        return self.solver is None and closed and self.objective.over_pairs and not self.asked
+
+    def before_mapping(self, features: FeatureMap, n_rows: int, *, linear: bool) -> Solver | None:
+        """Return the solver, if the features decide about it or it is given."""
+        if self.solver is not None:
+            return self.solver
+        if self.monotone:
+            return Moments()
+        too_large = 8.0 * n_rows * features.n_outputs > Moments().max_memory
+        if not linear and self.suits_moments and (features.closed_form or too_large):
+            return Moments()
+        return None
+
+    def by_data(self, rows: Rows, y: Vector) -> Solver:
+        """Return the solver for these rows: exact where that is cheap, else descent."""
+        if self.asked:
+            return SGD()
+        if not self.objective.over_pairs:
+            return Exact()
+        loss = self.loss or get_loss("squared_hinge")
+        return Exact() if is_exact(loss) and is_cheap(rows, y, loss) else SGD()
+
+    def of_stream(self, *, linear: bool) -> Solver:
+        """Return the solver of a stream: descent, and by default moments of mapped rows."""
+        if isinstance(self.solver, Exact):
+            raise ValueError(
+                f'partial_fit needs solver="sgd", "moments" or "auto", got {self.solver!r}.'
+            )
+        if self.solver is not None:
+            return self.solver
+        # Descent in one pass is weak on mapped rows.
+        return Moments() if not linear and self.suits_moments else SGD()
+
+    def loss_for(self, solver: Solver) -> PairLoss:
+        """Return the loss: the given one, or the one that suits the solver."""
+        if self.loss is not None:
+            return self.loss
+        if isinstance(solver, Moments):
+            return get_loss("square")
+        by_default = isinstance(solver, SGD) and self.objective.over_pairs
+        return get_loss("hinge" if by_default else "squared_hinge")
+
+
+@dataclass(frozen=True)
+class Task:
+    """Everything about a fit of two classes but the examples.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to be good at.
+    loss : PairLoss
+        What a pair costs.
+    features : FeatureMap or None
+        The map, fitted; None if a stream has yet to fit it.
+    is_scaled : bool
+        Whether features are brought to a common scale.
+    rng : numpy.random.Generator
+        Source of randomness.
+    validation_fraction : float
+        The share of a fold.
+    free : bool
+        Whether solver, loss and ridge were left to choose, so that a mixture may be taken.
+    """
+
+    objective: Objective
+    loss: PairLoss
+    features: FeatureMap | None
+    is_scaled: bool
+    rng: np.random.Generator
+    validation_fraction: float = 0.2
+    free: bool = False
+    n_jobs: int | None = None
+    verbose: int = 0
+    callbacks: Sequence[Callback] = ()
+    #: Coefficients to start from.
+    start: Vector | None = None
+    #: Signs of coefficients, for monotone functions.
+    signs: NDArray[np.int64] | None = None
+    #: What the choice of features has found already.
+    held_out: Any = None
+    #: Fits the map of a stream to its first examples.
+    fit_map: Any = field(default=None, compare=False)
+
+    def way(self, solver: Any) -> Any:
+        """Return how an AUC classifier trains by a solver."""
+        from pairlearn.estimators.auc.ways.descent import Descent
+        from pairlearn.estimators.auc.ways.exact import ByMinimising
+        from pairlearn.estimators.auc.ways.moments import ByMoments
+        from pairlearn.estimators.auc.ways.top import TopDescent
+
+        descent = Descent if self.objective.over_pairs else TopDescent
+        ways = {SGD: descent, Exact: ByMinimising, Moments: ByMoments}
+        return way_of(solver, ways, "AUCClassifier")(self, solver)
+
+    def tell(self, text: str, choice: Choice) -> None:
+        """Tell a person on stderr what was chosen, if asked to."""
+        if self.verbose:
+            told = "" if choice.evidence is None else f", {self.evidence(choice)}"
+            print(f"{text}{told}", file=sys.stderr)
+
+    def evidence(self, choice: Choice) -> str:
+        """Return how good the chosen candidate was, for a person."""
+        found = choice.evidence
+        assert found is not None
+        error = "" if found.n_folds == 1 else f" +- {found.standard_error:.4f}"
+        return f"held-out {self.objective.title} {found.auc:.4f}{error}"
+
+
+def ridge_of(solver: Exact | Moments) -> float | None:
+    """Return the ridge of a solver, None for "auto"."""
+    if solver.ridge == "auto":
+        return None
+    ridge = float(solver.ridge)
+    if not ridge >= 0.0:
+        raise ValueError(f'ridge must be at least 0 or "auto", got {solver.ridge!r}.')
+    return ridge
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"

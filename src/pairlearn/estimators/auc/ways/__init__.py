@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ways of training an AUC classifier: descent, exact, class moments, the top of the list."""

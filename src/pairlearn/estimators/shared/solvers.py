@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Solvers as objects: how an estimator finds its coefficients, with the settings of each way.
+
+An estimator hands its solver a *task*: everything about a fit but the examples. The built-in
+solvers are settings; the task knows how its estimator trains by each of them (its *ways*). A solver
+of your own derives from `Solver` and defines `fit` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from pairlearn.averaging import Averaging
+from pairlearn.estimators.shared.choice import Choice
+from pairlearn.losses import PairLoss
+from pairlearn.pairings import Pairing
+from pairlearn.register import Part, Register
+from pairlearn.schedules import Schedule
+from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.solution import Trace
+from pairlearn.typing import Vector
+from pairlearn.validation import check_positive
+
+__all__ = ["SGD", "SOLVERS", "Exact", "Fitted", "Moments", "Solver", "Task", "given_number"]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a solver found: one record, which a model file holds whole."""
+
+    #: Coefficients of the rows that the solver was given.
+    w: Vector
+    #: The name of the solver.
+    solver: str
+    #: The loss that it minimised.
+    loss: PairLoss
+    #: What it chose, and on what evidence.
+    choice: Choice
+    #: What happened on the way.
+    trace: Trace
+    #: What a theorem recommended, where one was asked.
+    advice: Any = None
+
+
+class Way(Protocol):
+    """How one estimator trains by one solver."""
+
+    def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
+        """Return what is found from stored examples."""
+
+    def stream(self, n_features: int, before: Any = None) -> Any:
+        """Return what learns chunks of rows of this width."""
+
+
+class Task(Protocol):
+    """What a solver is asked to do: everything about a fit but the examples."""
+
+    def way(self, solver: Any) -> Way:
+        """Return how the estimator trains by a built-in solver."""
+
+
+@dataclass(frozen=True, repr=False)
+class Solver(Part):
+    """Base class of solvers."""
+
+    #: Parameters of the estimator that this solver honours and others do not.
+    takes: ClassVar[frozenset[str]] = frozenset()
+    #: Whether the solver maps rows itself, block by block, so that they need not fit in memory.
+    maps_rows: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The short name."""
+        return SOLVERS.name_of(self)
+
+    def fit(self, task: Task, rows: Rows, y: Vector, weight: Vector) -> Fitted:
+        """Train on stored examples.
+
+        Parameters
+        ----------
+        task : Task
+            What is to be done: objective, loss, randomness, folds.
+        rows : DenseRows or CsrRows
+            Examples, mapped and scaled (unless `maps_rows`).
+        y : ndarray of shape (n,)
+            Labels as the loss sees them.
+        weight : ndarray of shape (n,) or (0,)
+            Weights of the examples; none if all are equal.
+
+        Returns
+        -------
+        Fitted
+            The coefficients and how they were found.
+        """
+        return task.way(self).fit(rows, y, weight)
+
+    def stream(self, task: Task, n_features: int, before: Any = None) -> Any:
+        """Return what learns a stream chunk by chunk: it has `learn`, `fitted` and `state`.
+
+        Parameters
+        ----------
+        task : Task
+            What is to be done.
+        n_features : int
+            The number of features of a chunk.
+        before : object, optional
+            The model that the stream goes on from.
+
+        Returns
+        -------
+        object
+            The stream.
+        """
+        return task.way(self).stream(n_features, before)
+
+
+SOLVERS: Register[Solver] = Register("solver", Solver)
+
+
+def given_number(name: str, value: Any, *, or_infinite: bool = False) -> float | None:
+    """Return a positive number, or None for "auto".
+
+    >>> given_number("radius", "auto"), given_number("radius", 2)
+    (None, 2.0)
+    """
+    if isinstance(value, str) and value == "auto":
+        return None
+    return check_positive(name, value, allow_infinite=or_infinite)
+
+
+@SOLVERS.add("sgd")
+@dataclass(frozen=True, repr=False)
+class SGD(Solver):
+    r"""Stochastic gradient descent over pairs: the paper's Algorithm 1, and 2 on a stream.
+
+    Each step moves w against the gradient of one pair,
+    w_{t+1} = Proj(w_t - eta_t grad f(w_t; z_{i_t}, z_{i_{t-1}})).
+
+    Parameters
+    ----------
+    step_size : float, "auto" or "theory", default="auto"
+        The scale of the step sizes. "auto" trains a grid of step sizes and radii on one sample
+        path and keeps the best on held-out training data; a stream takes a fixed one in units of
+        its running scales. "theory" takes the step size that minimises the bound on the excess
+        risk (Theorem 2, or Theorem 1 for a loss with a kink): for `AUCClassifier.fit` with a
+        finite `radius`. It reads the largest norm of a row as the bound on the norm of an example.
+    radius : float or "auto", default="auto"
+        Radius of the ball that the coefficients live in; infinity for none. "auto" is chosen
+        together with the step size; with a given step size, and on a stream, it means none.
+    n_passes : float or "auto", default="auto"
+        Number of steps in units of the number of examples.
+    schedule : str or Schedule, default="auto"
+        "constant" (the default on stored examples), "inverse_sqrt" (the default on a stream, whose
+        length is not known), "inverse_time", or a schedule, whose scale the step size multiplies.
+    averaging : str or Averaging, default="step_size"
+        "step_size" (the paper's average), "linear", "undelayed", "uniform", "tail", "last", or a
+        rule.
+    pairing : str or Pairing, default="previous"
+        Whom an example meets: "previous", "shuffled" (the previous one, in random passes),
+        "random" (uniform pairs), "fifo", "opposite" (the latest of the other class), "reservoir",
+        "class_reservoirs", "all_previous", or a pairing, which holds the size of its buffer.
+    max_memory : float, default=2**30
+        Bytes that mapped rows may take.
+
+    Examples
+    --------
+    >>> SGD(step_size=0.1)
+    SGD(step_size=0.1)
+    """
+
+    step_size: float | str = "auto"
+    radius: float | str = "auto"
+    n_passes: float | str = "auto"
+    schedule: str | Schedule = "auto"
+    averaging: str | Averaging = "step_size"
+    pairing: str | Pairing = "previous"
+    max_memory: float = 2.0**30
+
+    takes = frozenset({"callbacks", "warm_start"})
+
+    @property
+    def given_step(self) -> float | None:
+        """The step size, if it is a number."""
+        return None if self.step_size == "theory" else given_number("step_size", self.step_size)
+
+    @property
+    def given_radius(self) -> float | None:
+        """The radius, if it is a number."""
+        return given_number("radius", self.radius, or_infinite=True)
+
+    def changed(self, *fields: str) -> list[str]:
+        """Return those of the fields that are not at their default."""
+        default = type(self)()
+        return [
+            name for name in fields
+            if (value := getattr(self, name)) is not getattr(default, name)
+            and value != getattr(default, name)
+        ]  # fmt: skip
+
+
+@SOLVERS.add("exact")
+@dataclass(frozen=True, repr=False)
+class Exact(Solver):
+    """The minimiser of the mean loss over all pairs plus a ridge, for data in memory.
+
+    In closed form for the square loss, by Newton's method or L-BFGS with exact gradients for other
+    smooth convex losses.
+
+    Parameters
+    ----------
+    ridge : float or "auto", default="auto"
+        The weight of the squared norm of the coefficients, for features of mean variance 1. "auto"
+        takes the best of a grid on held-out folds.
+    max_memory : float, default=2**30
+        Bytes that mapped rows may take.
+    """
+
+    ridge: float | str = "auto"
+    max_memory: float = 2.0**30
+
+
+@SOLVERS.add("moments")
+@dataclass(frozen=True, repr=False)
+class Moments(Solver):
+    """The square loss in closed form, from the moments of the two classes.
+
+    One pass over blocks of mapped rows, which are never held together; on a stream one pass gives
+    what `fit` would give.
+
+    Parameters
+    ----------
+    ridge : float or "auto", default="auto"
+        The ridge, for features of mean variance 1. "auto" takes the best of 1, .1, ..., 1e-4 on
+        held-out examples.
+    max_memory : float, default=2**30
+        Bytes that the tables of moments may take.
+    """
+
+    ridge: float | str = "auto"
+    max_memory: float = 2.0**30
+
+    maps_rows = True
+
+
+def way_of(solver: Solver, ways: Mapping[type, Any], owner: str) -> Any:
+    """Return the way of an estimator for a solver, or say which solvers it has."""
+    for kind in type(solver).__mro__:
+        if kind in ways:
+            return ways[kind]
+    names = " or ".join(repr(SOLVERS.name_of(kind())) for kind in ways)
+    raise ValueError(f"{owner} has no way to train by {solver!r}; use solver={names}.")
