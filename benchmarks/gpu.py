@@ -49,7 +49,8 @@ def sweep(d: int, n_steps: int, allowed: float, effort: Effort, device: Any) -> 
     """Measure 125 paths x 49 models from their keys to their averages."""
     import torch
 
-    from pairlearn import Constant, DelayedByStepSize, Hinge, PreviousExample
+    from pairlearn import Constant, Hinge, PreviousExample
+    from pairlearn.averaging import DelayedByStepSize
     from pairlearn.gpu.paths import Path
     from pairlearn.solvers.descent.sweep_gpu import (
         Rule,
@@ -87,9 +88,7 @@ def sweep(d: int, n_steps: int, allowed: float, effort: Effort, device: Any) -> 
 
 def paper_sets() -> list[Any]:
     """Return the paper's data sets if all of them are here."""
-    from pairlearn.data import load
-    from pairlearn.data.errors import DataError
-    from pairlearn.data.sources import PAPER_SETS
+    from pairlearn.data import PAPER_SETS, DataError, load
 
     try:
         return [load(name) for name in PAPER_SETS]

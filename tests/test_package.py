@@ -100,9 +100,9 @@ def test_parts_need_neither_numba_nor_scikit_learn():
     code = """
         import sys
         from pairlearn import (
-            Ball, Constant, DelayedByStepSize, Hinge, LinearScore, PairwiseSGD, PreviousExample,
-            Problem, scalar,
+            Ball, Constant, Hinge, LinearScore, PairwiseSGD, PreviousExample, Problem, scalar,
         )
+        from pairlearn.averaging import DelayedByStepSize
         solver = PairwiseSGD(PreviousExample(), Constant(0.1), Ball(1.0), DelayedByStepSize())
         print(Problem(LinearScore(), Hinge()).constants(norm_bound=1.0, radius=1.0).lipschitz)
         print(callable(scalar), sorted({"numba", "sklearn"} & set(sys.modules)))

@@ -154,7 +154,7 @@ def read_folders(
         if stem.endswith(".t") or twin:
             continue
         if ".csv" in path.suffixes:
-            from pairlearn.tables import TableOptions, load_table
+            from pairlearn.tables.fitting import TableOptions, load_table
 
             table = load_table([path], TableOptions(label=str(label)))
             X = table.X.toarray() if hasattr(table.X, "toarray") else table.X
