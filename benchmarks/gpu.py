@@ -98,8 +98,8 @@ def paper_sets() -> list[Any]:
 
 def table(datasets: Sequence[Any], device: Any) -> list[Row]:
     """Measure the whole protocol of table 1, data loaded: all splits, folds and candidates."""
+    from benchmarks.table1_on_device.fits import compare_on_device
     from pairlearn.experiments.methods.table import TABLE
-    from pairlearn.experiments.paper.on_device import compare_on_device
 
     rows = []
     for names, allowed in TABLES:
