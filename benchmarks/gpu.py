@@ -26,7 +26,7 @@ GRID = [(10.0**a, 10.0**b) for a in range(-3, 4) for b in range(-3, 4)]
 
 def find_cuda() -> Any:
     """Return the device, or say why there is none."""
-    from pairlearn.gpu.device import DeviceError, find_device
+    from pairlearn.gpu import DeviceError, find_device
 
     try:
         device = find_device("cuda")

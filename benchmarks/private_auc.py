@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.experiments.league import Task, read_folders, shipped
+from benchmarks.league import Task, read_folders, shipped
 
 Vector = NDArray[np.float64]
 

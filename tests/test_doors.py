@@ -16,7 +16,7 @@ from pairlearn.lazy import door
 SOURCE = Path(pairlearn.__file__).resolve().parent
 DOORS = [
     "averaging", "data", "distributed", "domains", "estimators", "experiments", "features",
-    "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes", "reference",
+    "gpu", "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes", "reference",
     "schedules", "scores", "solvers", "streams", "tables", "theory", "torch",
 ]  # fmt: skip
 #: Names that need an extra.

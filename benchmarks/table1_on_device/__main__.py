@@ -20,7 +20,7 @@ from pairlearn.experiments.paper.auc_tables import unpublished
 from pairlearn.experiments.paper.outcome import Settings, Shelf
 from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.published import beside, format_beside, published_table, shortfalls
-from pairlearn.gpu.device import DeviceError, find_device
+from pairlearn.gpu import DeviceError, find_device
 
 
 def device_table(name: str, settings: Settings, shelf: Shelf, device: Any) -> str:
