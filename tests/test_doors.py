@@ -107,3 +107,8 @@ def test_no_room_is_crowded():
         if (count := len(list(folder.glob("*.py")))) > 20
     }
     assert not crowded
+
+
+def test_every_room_has_a_folder_of_tests(root):
+    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert not rooms - {path.name for path in (root / "tests").iterdir()}
