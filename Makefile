@@ -88,7 +88,7 @@ $(VENV)/.torch: $(VENV)/.test
 	touch $@
 
 test-torch: $(VENV)/.torch
-	$(BIN)/python -m pytest -q -rs tests/torch tests/gpu tests/experiments/paper/test_on_device.py \
+	$(BIN)/python -m pytest -q -rs tests/torch tests/gpu tests/benchmarks/table1_on_device \
 		tests/estimators/test_bootstrap.py src/pairlearn/torch docs/guide/torch.md src/pairlearn/gpu src/pairlearn/solvers/descent/sweep_gpu.py
 
 # The recipes for other engines, in the same environment; Spark needs a Java runtime.

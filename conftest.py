@@ -22,7 +22,6 @@ _TRITON = [
     "src/pairlearn/gpu/[!_d]*",
     "src/pairlearn/gpu/draws.py",
     "src/pairlearn/solvers/descent/sweep_gpu.py",
-    "src/pairlearn/experiments/paper/on_device.py",
 ]
 
 collect_ignore_glob = [

@@ -10,7 +10,8 @@ __all__ = ["rival", "solver"]
 
 def solver(*, step_size: float, radius: float) -> Any:
     """Return Algorithm 1 with constant steps, a ball and the paper's average."""
-    from pairlearn import Ball, Constant, DelayedByStepSize, PairwiseSGD, PreviousExample
+    from pairlearn import Ball, Constant, PairwiseSGD, PreviousExample
+    from pairlearn.averaging import DelayedByStepSize
 
     return PairwiseSGD(
         pairing=PreviousExample(),

@@ -26,7 +26,7 @@ GRID = [(10.0**a, 10.0**b) for a in range(-3, 4) for b in range(-3, 4)]
 
 def find_cuda() -> Any:
     """Return the device, or say why there is none."""
-    from pairlearn.gpu.device import DeviceError, find_device
+    from pairlearn.gpu import DeviceError, find_device
 
     try:
         device = find_device("cuda")
@@ -49,7 +49,8 @@ def sweep(d: int, n_steps: int, allowed: float, effort: Effort, device: Any) -> 
     """Measure 125 paths x 49 models from their keys to their averages."""
     import torch
 
-    from pairlearn import Constant, DelayedByStepSize, Hinge, PreviousExample
+    from pairlearn import Constant, Hinge, PreviousExample
+    from pairlearn.averaging import DelayedByStepSize
     from pairlearn.gpu.paths import Path
     from pairlearn.solvers.descent.sweep_gpu import (
         Rule,
@@ -87,9 +88,7 @@ def sweep(d: int, n_steps: int, allowed: float, effort: Effort, device: Any) -> 
 
 def paper_sets() -> list[Any]:
     """Return the paper's data sets if all of them are here."""
-    from pairlearn.data import load
-    from pairlearn.data.errors import DataError
-    from pairlearn.data.sources import PAPER_SETS
+    from pairlearn.data import PAPER_SETS, DataError, load
 
     try:
         return [load(name) for name in PAPER_SETS]
@@ -99,8 +98,8 @@ def paper_sets() -> list[Any]:
 
 def table(datasets: Sequence[Any], device: Any) -> list[Row]:
     """Measure the whole protocol of table 1, data loaded: all splits, folds and candidates."""
+    from benchmarks.table1_on_device.fits import compare_on_device
     from pairlearn.experiments.methods.table import TABLE
-    from pairlearn.experiments.paper.on_device import compare_on_device
 
     rows = []
     for names, allowed in TABLES:

@@ -16,22 +16,65 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn import AUCClassifier
 from pairlearn.experiments.league import (
     Result,
+    Task,
     auc_line,
     draw,
     head_line,
     methods,
     play,
     read_folders,
-    shipped,
-    streams,
     summary,
+    tasks_of,
 )
+
+
+class OnePass:
+    """An estimator that sees the training examples once, in chunks, as a stream would come."""
+
+    def __init__(self, model: Any, chunk: int = 256) -> None:
+        self.model, self.chunk = model, chunk
+
+    def fit(self, X: Any, y: NDArray[Any]) -> OnePass:
+        """Learn one chunk after the other."""
+        for begin in range(0, len(y), self.chunk):
+            part = slice(begin, begin + self.chunk)
+            self.model.partial_fit(X[part], y[part], classes=[0, 1])
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores."""
+        return np.asarray(self.model.decision_function(X))
+
+
+def streams() -> dict[str, Callable[[], Any]]:
+    """Return what learns in one pass: ours, ours without scales, and logistic regression."""
+    from sklearn.linear_model import SGDClassifier
+
+    return {
+        "ours": lambda: OnePass(AUCClassifier(random_state=0)),
+        "bare": lambda: OnePass(AUCClassifier(random_state=0, scaling=None)),
+        "sgd": lambda: OnePass(SGDClassifier(loss="log_loss", average=True, random_state=0)),
+    }
+
+
+def shipped() -> Iterator[Task]:
+    """Yield what ships with scikit-learn."""
+    from sklearn import datasets
+
+    for name in ("breast_cancer", "wine", "digits"):
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        yield from tasks_of(name, X, y)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

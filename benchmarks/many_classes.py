@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.data import read_libsvm
-from pairlearn.data.errors import DataError
+from pairlearn.data import DataError, read_libsvm
 
 SETS = ("vehicle_scale", "segment.scale", "dna.scale", "letter.scale")
 COLUMNS = ("M", "accuracy", "log loss", "CPU s")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.experiments.league import Task, read_folders, shipped
+from benchmarks.league import Task, read_folders, shipped
 
 Vector = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def noisy_logistic(
     X: Vector, y: Vector, bounds: Any, epsilon: float, delta: float, rng: Any
 ) -> Vector:
     """Return the weights of DP gradient descent on single examples: 20 steps, clipped rows."""
-    from pairlearn.privacy.accounting.gaussian import mu_of
+    from pairlearn.privacy import mu_of
 
     lower, upper = bounds
     Z = 2.0 * (np.clip(X, lower, upper) - lower) / (upper - lower) - 1.0
@@ -62,7 +62,7 @@ def noisy_logistic(
 def methods() -> dict[str, Callable[..., Vector]]:
     """Return, by name, what gives a direction in the units of X."""
     from pairlearn import PrivateAUCClassifier
-    from pairlearn.privacy.mechanisms.centred import CentredStatistics
+    from pairlearn.privacy import CentredStatistics
 
     def ours(mechanism: Any) -> Callable[..., Vector]:
         def fit(

@@ -64,7 +64,7 @@ def mean_auc(
 
 def main() -> None:
     """Print the table."""
-    from pairlearn.experiments.league import read_folders
+    from benchmarks.league import read_folders
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("PAIRLEARN_DATA"))

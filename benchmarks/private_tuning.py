@@ -31,7 +31,7 @@ Vector = NDArray[np.float64]
 
 def candidates() -> dict[str, dict[str, Any]]:
     """Return the settings to choose among; the first is the default."""
-    from pairlearn.privacy.mechanisms.centred import CentredStatistics
+    from pairlearn.privacy import CentredStatistics
 
     return {
         "default": {},
@@ -49,9 +49,7 @@ def one_split(
     """Return the test AUC of the default, of the tuned model, and of each candidate alone."""
     from pairlearn import PrivateAUCClassifier
     from pairlearn.metrics import roc_auc
-    from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
-    from pairlearn.privacy.noise import NoiseSource
-    from pairlearn.privacy.selection import select_privately
+    from pairlearn.privacy import NoiseSource, epsilon_of_mu, mu_of, select_privately
 
     rng = np.random.default_rng([split, 11])
     order = rng.permutation(len(y))
@@ -80,7 +78,7 @@ def one_split(
 
 def main() -> None:
     """Print the table."""
-    from pairlearn.experiments.league import read_folders
+    from benchmarks.league import read_folders
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("PAIRLEARN_DATA"))

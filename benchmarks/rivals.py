@@ -40,7 +40,6 @@ def run(effort: Effort) -> list[Row]:
 def _buffers(effort: Effort) -> list[Row]:
     from pairlearn import (
         Ball,
-        ClassReservoirs,
         Constant,
         Hinge,
         InverseSqrt,
@@ -52,6 +51,7 @@ def _buffers(effort: Effort) -> list[Row]:
         Uniform,
         WholeSpace,
     )
+    from pairlearn.pairings import ClassReservoirs
 
     X, y = samples.dense(20_000, D, positives=samples.DENSE[D])
     problem = Problem(LinearScore(), Hinge())
@@ -141,7 +141,8 @@ def _exact_at(share: float, effort: Effort) -> list[Row]:
     """Compare closed form and L-BFGS with logistic regression on 50,000 x 22."""
     from sklearn.linear_model import LogisticRegression
 
-    from pairlearn import ExactSolver, pair_risk, solve_square_auc
+    from pairlearn.metrics import pair_risk
+    from pairlearn.solvers import ExactSolver, solve_square_auc
 
     X, y = samples.dense(50_000, D, positives=share)
     solver = ExactSolver("squared_hinge", tolerance=1e-8)
@@ -182,18 +183,9 @@ def _accelerated(effort: Effort) -> list[Row]:
     Every method has the best of the same step sizes, by F_S itself, and the best of its average
     and its last iterate: no method is tuned more than another.
     """
-    from pairlearn import (
-        Constant,
-        DivergenceError,
-        ExactSolver,
-        LinearScore,
-        MomentumSGD,
-        PairwiseSGD,
-        Problem,
-        SquaredHinge,
-        VarianceReducedSGD,
-        pair_risk,
-    )
+    from pairlearn import Constant, DivergenceError, LinearScore, PairwiseSGD, Problem, SquaredHinge
+    from pairlearn.metrics import pair_risk
+    from pairlearn.solvers import ExactSolver, MomentumSGD, VarianceReducedSGD
 
     X, y = samples.dense(effort.pick(2_000, 10_000), D, positives=samples.DENSE[D])
     problem = Problem(LinearScore(), SquaredHinge())

@@ -21,7 +21,7 @@ def run(effort: Effort) -> list[Row]:
         from river import linear_model
     except ImportError:
         raise UnavailableError("it needs River; install pairlearn[river]") from None
-    from pairlearn.streams.river import RiverAUCClassifier
+    from pairlearn.streams import RiverAUCClassifier
 
     n = effort.pick(20_000, 50_000)
     rng = np.random.default_rng(0)

@@ -18,7 +18,7 @@ RADII = np.geomspace(0.1, 100.0, 7)
 
 def train_grid(problem: Any, X: Any, y: Any, n_steps: int) -> Any:
     """Train every (step size, radius) of the grid on one path: the one place that knows the API."""
-    from pairlearn.solvers.descent.sweep import Sweep
+    from pairlearn.solvers import Sweep
 
     grid = [(float(step), float(radius)) for step in STEP_SIZES for radius in RADII]
     sweep = Sweep(tuple(step for step, _ in grid), tuple(radius for _, radius in grid))

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.experiments.league import Task, read_folders, shipped
+from benchmarks.league import Task, read_folders, shipped
 
 CLEAR = 0.003
 MAX_FPR = 0.05

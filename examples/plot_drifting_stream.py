@@ -14,7 +14,8 @@ is scored before it is learned.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pairlearn import AUCClassifier, ProgressiveAUC
+from pairlearn import AUCClassifier
+from pairlearn.streams import ProgressiveAUC
 
 rng = np.random.default_rng(0)
 n, d, chunk = 40_000, 10, 200

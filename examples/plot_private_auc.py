@@ -20,9 +20,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import norm
 
-from pairlearn import PrivateAUCClassifier, roc_auc
-from pairlearn.estimators.private.auc import PrivacyWarning
-from pairlearn.privacy.planner import expected_auc
+from pairlearn import PrivacyWarning, PrivateAUCClassifier, roc_auc
+from pairlearn.privacy import expected_auc
 
 warnings.simplefilter("ignore", PrivacyWarning)
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from fuzzing.campaign import Target
 from fuzzing.mutations import damage_array, damage_bytes, damage_tree
-from pairlearn.models.file import FORMAT_VERSION, METADATA_KEY, _digest, _json, parse_model
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import spec_of
+from pairlearn.models import FORMAT_VERSION, ModelFileError, ModelRecord, spec_of
+from pairlearn.models.file import METADATA_KEY, _digest, _json, parse_model
 from pairlearn.validation import DivergenceError
 
 __all__ = ["Checkpoints", "ModelFiles"]
@@ -109,7 +108,7 @@ class ModelFiles(Target):
             PairwiseRanker,
             PrivateAUCClassifier,
         )
-        from pairlearn.estimators.private.metric import PrivateMetricLearner
+        from pairlearn.estimators import PrivateMetricLearner
 
         X, y = sample()
         private: Any = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-5.0, 5.0), "random_state": 0}
@@ -175,9 +174,12 @@ class Checkpoints(Target):
     name = "checkpoint"
 
     def __init__(self) -> None:
-        from pairlearn.streams.checkpoint import CheckpointError, CheckpointWarning
-        from pairlearn.streams.examples import RefusedExampleWarning
-        from pairlearn.streams.readers.base import ReadError
+        from pairlearn.streams import (
+            CheckpointError,
+            CheckpointWarning,
+            ReadError,
+            RefusedExampleWarning,
+        )
 
         self.expected = (CheckpointError, ReadError, DivergenceError)
         self.told = (CheckpointWarning, RefusedExampleWarning)
@@ -259,8 +261,7 @@ class Checkpoints(Target):
 
 def _talk() -> Any:
     from pairlearn.cli.streaming.stream import Conversation
-    from pairlearn.streams.named import NamedLearner
-    from pairlearn.streams.progressive import ProgressiveAUC
+    from pairlearn.streams import NamedLearner, ProgressiveAUC
 
     return Conversation(NamedLearner(step_size=0.1), ProgressiveAUC(20), 5)
 

@@ -95,7 +95,7 @@ def _stream(folder: Path, checkpoint: str | None, model: str) -> None:
     """Run ``pairlearn stream`` on the lines that its checkpoint has not consumed."""
     from pairlearn.cli.program import program
     from pairlearn.cli.running import run
-    from pairlearn.streams.checkpoint import read_checkpoint
+    from pairlearn.streams import read_checkpoint
 
     path = folder / (checkpoint or "none")
     found = read_checkpoint(path)

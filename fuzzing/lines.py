@@ -16,8 +16,7 @@ from fuzzing.campaign import Target
 from fuzzing.mutations import damage_bytes, damage_tree
 from pairlearn.cli.stopping import Stopping
 from pairlearn.cli.streaming.stream import Conversation, _lines, _reply, _resume, _save
-from pairlearn.streams.named import NamedLearner
-from pairlearn.streams.progressive import ProgressiveAUC
+from pairlearn.streams import NamedLearner, ProgressiveAUC
 
 __all__ = ["JsonLines"]
 

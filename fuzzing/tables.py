@@ -13,9 +13,7 @@ import numpy as np
 from fuzzing.campaign import Target
 from fuzzing.mutations import NUMBERS, damage_bytes
 from fuzzing.texts import check_chunks, content
-from pairlearn.streams.readers.base import ReadError
-from pairlearn.streams.readers.npy import NpyReader
-from pairlearn.streams.readers.schema import Schema
+from pairlearn.streams import NpyReader, ReadError, Schema
 
 __all__ = ["ArrowTable", "NpyArray"]
 
@@ -103,7 +101,7 @@ class ArrowTable(Target):
         return data, options, rng.randrange(1, 50)
 
     def use(self, given: tuple[bytes, dict[str, Any], int], folder: Path) -> None:
-        from pairlearn.streams.readers.arrow import ArrowReader
+        from pairlearn.streams import ArrowReader
 
         data, options, step = given
         path = folder / "a.parquet"

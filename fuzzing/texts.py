@@ -18,10 +18,7 @@ import numpy as np
 
 from fuzzing.campaign import Target
 from fuzzing.mutations import damage_bytes
-from pairlearn.streams.readers.base import Chunk, Reader, ReadError
-from pairlearn.streams.readers.csv import CsvReader
-from pairlearn.streams.readers.schema import Schema
-from pairlearn.streams.readers.svmlight import SvmlightReader
+from pairlearn.streams import Chunk, CsvReader, Reader, ReadError, Schema, SvmlightReader
 
 __all__ = ["CsvText", "SvmlightText", "check_chunks"]
 

@@ -7,7 +7,6 @@ import pytest
 from pairlearn import (
     Ball,
     Constant,
-    DelayedByStepSize,
     Hinge,
     LinearScore,
     PairwiseSGD,
@@ -15,6 +14,7 @@ from pairlearn import (
     Problem,
     roc_auc,
 )
+from pairlearn.averaging import DelayedByStepSize
 from pairlearn.recipes import RECIPES
 
 #: A step size that suits each (the sums of OAM are up to a hundred times larger).

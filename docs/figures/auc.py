@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from pairlearn import AUCClassifier, roc_auc_interval, roc_band
+from pairlearn import AUCClassifier, roc_auc_interval
+from pairlearn.metrics import roc_band
 
 X, y = load_breast_cancer(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X[:, :4], y, test_size=0.5, random_state=0)

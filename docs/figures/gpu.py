@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from pairlearn import Hinge, LinearScore, Problem, roc_auc
-from pairlearn.data.splits import folds
-from pairlearn.solvers.descent.sweep import Sweep
+from pairlearn.data import folds
+from pairlearn.solvers import Sweep
 
 X, labels = load_breast_cancer(return_X_y=True)
 X = 2.0 * (X - X.min(axis=0)) / np.ptp(X, axis=0) - 1.0

@@ -5,7 +5,8 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 
-from pairlearn import AUCClassifier, calibration_curve, precision_recall_band
+from pairlearn import AUCClassifier, calibration_curve
+from pairlearn.metrics import precision_recall_band
 
 X, y = make_classification(3000, weights=[0.85], class_sep=0.8, flip_y=0.05, random_state=1)
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)

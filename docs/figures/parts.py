@@ -4,16 +4,9 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pairlearn import (
-    Constant,
-    DelayedByStepSize,
-    DelayedLinear,
-    InverseSqrt,
-    InverseTime,
-    Tail,
-    Uniform,
-)
-from pairlearn.solvers.iterates import iterate_weights
+from pairlearn import Constant, InverseSqrt, InverseTime, Tail, Uniform
+from pairlearn.averaging import DelayedByStepSize, DelayedLinear
+from pairlearn.solvers import iterate_weights
 
 steps = np.arange(1, 101)
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.1))

@@ -14,7 +14,6 @@ from pairlearn import (
     MetricLearner,
     OnlineLearner,
     PairwiseRanker,
-    error_entropy,
     load_model,
     ndcg,
     pair_accuracy,
@@ -22,6 +21,7 @@ from pairlearn import (
 )
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
+from pairlearn.metrics import error_entropy
 from pairlearn.streams import Schema, SvmlightReader, open_reader
 
 

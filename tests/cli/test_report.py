@@ -14,7 +14,6 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib")
 from pairlearn import (
     AUCClassifier,
     AveragePrecision,
-    BrierScore,
     ExpectedCost,
     HandTill,
     MulticlassAUCClassifier,
@@ -24,6 +23,7 @@ from pairlearn import (
 )
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
+from pairlearn.metrics import BrierScore
 from pairlearn.models import load_model
 
 

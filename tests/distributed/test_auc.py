@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score
 
-from pairlearn import AUCClassifier, ExactSolver, Hinge, load_model, pair_risk, roc_auc
+from pairlearn import AUCClassifier, Hinge, load_model, roc_auc
 from pairlearn.distributed import train_auc
 from pairlearn.estimators.shared.scaling import fit_scaling
+from pairlearn.metrics import pair_risk
+from pairlearn.solvers import ExactSolver
 from pairlearn.solvers.rows import DenseRows
 
 

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from pairlearn import ClassMoments, Hinge, Logistic, SquaredHinge, roc_auc, solve_square_auc
+from pairlearn import Hinge, Logistic, SquaredHinge, roc_auc
 from pairlearn.distributed import (
     BinnedScores,
     LabelMoments,
@@ -13,6 +13,7 @@ from pairlearn.distributed import (
     SlopeSums,
     score_edges,
 )
+from pairlearn.solvers import ClassMoments, solve_square_auc
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from pairlearn import (
     Ball,
     Box,
     Constant,
-    CoordinatewiseDomain,
     DivergenceError,
     ElasticNet,
     FifoBuffer,
@@ -27,9 +26,9 @@ from pairlearn import (
     PairwiseSGD,
     Problem,
     Uniform,
-    check_domain,
     scalar,
 )
+from pairlearn.domains import CoordinatewiseDomain, check_domain
 from pairlearn.models.parts import decode, encode
 
 DOMAINS = [Box(-0.02, 0.05), NonNegative(), ElasticNet(0.1, 0.2)]

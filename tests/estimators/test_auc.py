@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from pairlearn.estimators.auc.exact import is_cheap
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -33,7 +34,6 @@ from pairlearn import (
     roc_auc,
     scalar,
 )
-from pairlearn.estimators.auc.exact import is_cheap
 from pairlearn.solvers.rows import as_rows
 
 

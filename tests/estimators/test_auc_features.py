@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from pairlearn import AUCClassifier, ClassMoments, roc_auc
+from pairlearn import AUCClassifier, roc_auc
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
+from pairlearn.solvers import ClassMoments
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 
 RNG = np.random.default_rng(0)

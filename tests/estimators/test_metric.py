@@ -16,10 +16,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from pairlearn import DistanceHinge, FifoBuffer, GivenPairs, MetricLearner, PsdCone
+from pairlearn import DistanceHinge, FifoBuffer, MetricLearner
+from pairlearn.domains import PsdCone
 from pairlearn.estimators.metric import neighbors as metric_neighbors
 from pairlearn.estimators.metric.neighbors import neighbor_pairs
 from pairlearn.metrics import roc_auc
+from pairlearn.pairings import GivenPairs
 from pairlearn.pairings.given import ListedPairs
 
 

@@ -16,9 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from pairlearn import HandTill, MulticlassAUCClassifier, solve_square_auc
+from pairlearn import HandTill, MulticlassAUCClassifier
 from pairlearn.estimators.classes.coupling import couple, find_power, raise_to
 from pairlearn.losses import SquaredHinge
+from pairlearn.solvers import solve_square_auc
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import DenseRows
 

@@ -6,7 +6,8 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 
-from pairlearn import MultilabelAUCClassifier, roc_auc, solve_square_auc
+from pairlearn import MultilabelAUCClassifier, roc_auc
+from pairlearn.solvers import solve_square_auc
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from pairlearn.estimators.auc.objectives import as_objective
 
 from pairlearn import AUCClassifier, AveragePrecision, Hats, PartialAUC, SquaredHinge
 from pairlearn.estimators.auc import exact
-from pairlearn.estimators.auc.objectives import as_objective
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.top.objectives import Push

@@ -16,7 +16,6 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from pairlearn import (
     Constant,
-    GapWeighted,
     Hinge,
     LinearScore,
     Logistic,
@@ -24,9 +23,9 @@ from pairlearn import (
     PairwiseSGD,
     PreviousOfQuery,
     Problem,
-    Welsch,
     reference,
 )
+from pairlearn.losses import GapWeighted, Welsch
 from pairlearn.pairings.queries import GroupedSource
 
 W = np.array([1.0, -1.0, 0.5, 0.0])

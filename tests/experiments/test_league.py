@@ -5,12 +5,8 @@ import pytest
 from pairlearn.data.errors import DataError
 from pairlearn.experiments.league import (
     Result,
-    auc_line,
     draw,
-    methods,
-    play,
     read_folders,
-    shipped,
     summary,
     tasks_of,
 )
@@ -23,17 +19,6 @@ def test_tasks_of_several_classes():
     assert tasks[0].y.tolist() == [0, 0, 0, 0, 1, 0]
     assert tasks[1].y.tolist() == [1, 1, 0, 0, 0, 0]
     assert list(tasks_of("t", X, np.arange(6.0) % 1)) == []
-
-
-@pytest.mark.thorough
-def test_sets_that_ship():
-    task = next(task for task in shipped() if task.name == "breast_cancer")
-    which = {name: methods()[name] for name in ("ours", "logistic")}
-    [(played, results)] = list(play(iter([task]), which, n_splits=2))
-    assert played is task
-    assert len(results) == 4
-    assert all(0.97 < result.auc <= 1.0 for result in results)
-    assert "breast_cancer" in auc_line(task, results, ["ours", "logistic"])
 
 
 def test_wins_and_losses_are_counted(tmp_path):

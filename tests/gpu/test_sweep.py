@@ -12,8 +12,6 @@ pytest.importorskip("triton")
 
 from pairlearn import (
     Constant,
-    DelayedByStepSize,
-    DelayedLinear,
     Exponential,
     FifoBuffer,
     Hinge,
@@ -28,6 +26,7 @@ from pairlearn import (
     SquaredHinge,
     Tail,
 )
+from pairlearn.averaging import DelayedByStepSize, DelayedLinear
 from pairlearn.gpu import pairs
 from pairlearn.solvers.descent.sweep import Sweep
 

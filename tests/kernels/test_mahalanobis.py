@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pairlearn import (
     Ball,
     Constant,
-    DelayedByStepSize,
     DistanceHinge,
     DistanceLogistic,
     FifoBuffer,
@@ -21,13 +20,13 @@ from pairlearn import (
     PairwiseSGD,
     PreviousExample,
     Problem,
-    PsdBall,
-    PsdCone,
     Tail,
     Uniform,
     WholeSpace,
     reference,
 )
+from pairlearn.averaging import DelayedByStepSize
+from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.kernels.steps.eigenpair import negative_eigenpair
 from pairlearn.solvers.descent.descent import Parts
 from pairlearn.solvers.descent.mahalanobis import MahalanobisDescent

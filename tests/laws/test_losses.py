@@ -15,16 +15,14 @@ from pairlearn import (
     Hinge,
     LinearScore,
     Logistic,
-    LogLink,
     PairLoss,
     Problem,
     SmoothedHinge,
     Square,
     SquaredHinge,
-    Welsch,
     scalar,
 )
-from pairlearn.losses import LOSSES, GapWeighted, get_loss
+from pairlearn.losses import LOSSES, GapWeighted, LogLink, Welsch, get_loss
 
 ALL = [
     Hinge(),

@@ -13,11 +13,7 @@ from scipy.stats import chi2
 
 from pairlearn import (
     Ball,
-    ByStepSize,
     Constant,
-    DelayedByStepSize,
-    DelayedLinear,
-    DelayedPastBuffer,
     FifoBuffer,
     Hinge,
     InverseSqrt,
@@ -28,13 +24,14 @@ from pairlearn import (
     PreviousExample,
     Problem,
     RandomPair,
-    StronglyConvex,
     Tail,
     Uniform,
     WholeSpace,
 )
+from pairlearn.averaging import ByStepSize, DelayedByStepSize, DelayedLinear, DelayedPastBuffer
 from pairlearn.kernels.plan import draw_indices, find_active
 from pairlearn.reference import average_of
+from pairlearn.schedules import StronglyConvex
 
 vectors = arrays(np.float64, 4, elements=st.floats(-1e6, 1e6))
 domains = st.one_of(st.just(WholeSpace()), st.floats(1e-3, 1e4).map(Ball))

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from pairlearn import (
     Ball,
     Constant,
-    DelayedByStepSize,
-    DelayedLinear,
     DivergenceError,
     FifoBuffer,
     Hinge,
@@ -32,6 +30,7 @@ from pairlearn import (
     WholeSpace,
     scalar,
 )
+from pairlearn.averaging import DelayedByStepSize, DelayedLinear
 from pairlearn.models.file import dump_model, parse_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import (

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from pairlearn import (
     Ball,
     Constant,
-    DelayedByStepSize,
-    DelayedLinear,
     FifoBuffer,
     InverseSqrt,
     LinearScore,
@@ -22,6 +20,7 @@ from pairlearn import (
     Uniform,
     WholeSpace,
 )
+from pairlearn.averaging import DelayedByStepSize, DelayedLinear
 from pairlearn.losses import LOSSES
 
 N, D, N_STEPS = 40, 7, 60

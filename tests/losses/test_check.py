@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from pairlearn import AUCClassifier, GapWeighted, PairLoss, check_loss
-from pairlearn.losses import LOSSES, Epanechnikov, Hinge, Welsch, scalar
+from pairlearn import AUCClassifier, PairLoss
+from pairlearn.losses import LOSSES, Epanechnikov, GapWeighted, Hinge, Welsch, check_loss, scalar
 from pairlearn.losses.metric import METRIC_LOSSES
 
 # ruff: noqa: N805

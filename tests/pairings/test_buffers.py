@@ -9,9 +9,7 @@ import scipy.sparse
 from scipy import stats
 
 from pairlearn import (
-    AllPrevious,
     Ball,
-    ClassReservoirs,
     FifoBuffer,
     Hinge,
     InverseSqrt,
@@ -24,7 +22,7 @@ from pairlearn import (
     WholeSpace,
     reference,
 )
-from pairlearn.pairings import SlotPlan
+from pairlearn.pairings import AllPrevious, ClassReservoirs, SlotPlan
 from pairlearn.pairings.plans import ZERO_NEGATIVE, ZERO_POSITIVE
 
 #: Each statistical test below fails by chance with this probability (per parameter set).

@@ -7,20 +7,25 @@ import numpy as np
 import pytest
 
 from pairlearn import (
-    AllPrevious,
-    ClassReservoirs,
     FifoBuffer,
-    FrozenExample,
-    GivenPairs,
     PreviousExample,
     PreviousOfQuery,
     PreviousOpposite,
-    RandomEarlier,
     RandomPair,
     ReservoirBuffer,
+)
+from pairlearn.pairings import (
+    AllPrevious,
+    Arrival,
+    ClassReservoirs,
+    FrozenExample,
+    GivenPairs,
+    ListedPairs,
+    Pairing,
+    Plan,
+    RandomEarlier,
     check_pairing,
 )
-from pairlearn.pairings import Arrival, ListedPairs, Pairing, Plan
 
 QUERIES = np.repeat([0, 1, 2, 3], 5)
 

@@ -10,16 +10,15 @@ from scipy import stats
 from pairlearn import (
     AUCClassifier,
     Constant,
-    FrozenExample,
     Hinge,
     LinearScore,
     PairwiseSGD,
     PreviousExample,
     PreviousOpposite,
     Problem,
-    RandomEarlier,
     RandomPair,
 )
+from pairlearn.pairings import FrozenExample, RandomEarlier
 
 FALSE_ALARM = 1e-6
 

@@ -6,16 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from pairlearn import (
-    FrozenExample,
-    Hinge,
-    LinearScore,
-    PairwiseSGD,
-    PreviousExample,
-    Problem,
-    RandomPair,
-)
-from pairlearn.pairings import Arrival, OnlineSource, Pairing, Plan, SlotPlan
+from pairlearn import Hinge, LinearScore, PairwiseSGD, PreviousExample, Problem, RandomPair
+from pairlearn.pairings import Arrival, FrozenExample, OnlineSource, Pairing, Plan, SlotPlan
 from pairlearn.pairings.given import ListedPairs
 from pairlearn.pairings.plans import EMPTY, ZERO_POSITIVE
 from pairlearn.pairings.sound import check_plan, is_own

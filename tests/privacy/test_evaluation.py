@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from pairlearn import private_roc_auc, private_roc_curve
+from pairlearn import private_roc_auc
 from pairlearn.metrics import roc_auc
+from pairlearn.privacy import private_roc_curve
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.accounting.verify import accounting_problems

@@ -17,8 +17,6 @@ from pairlearn import (
     Ball,
     Box,
     Constant,
-    DelayedByStepSize,
-    DelayedLinear,
     ElasticNet,
     FifoBuffer,
     InverseSqrt,
@@ -30,13 +28,14 @@ from pairlearn import (
     PreviousExample,
     Problem,
     RandomPair,
-    StronglyConvex,
     Tail,
     Uniform,
     WholeSpace,
 )
+from pairlearn.averaging import DelayedByStepSize, DelayedLinear
 from pairlearn.losses import LOSSES, Hinge, SmoothedHinge, Square
 from pairlearn.reference import average_of, online_sgd, pairwise_sgd
+from pairlearn.schedules import StronglyConvex
 from pairlearn.solvers.descent import descent
 
 SEED = 7

@@ -9,48 +9,46 @@ import pytest
 import scipy.sparse
 
 from pairlearn import (
-    OPAUC,
-    SOLAM,
-    SPAUC,
     Ball,
     Box,
     Constant,
-    DelayedByStepSize,
-    DelayedLinear,
     DistanceHinge,
     DistanceLogistic,
     ElasticNet,
-    Epanechnikov,
-    ExactSolver,
     FifoBuffer,
-    GapWeighted,
-    GivenPairs,
     Hinge,
     InverseSqrt,
     InverseTime,
     LastIterate,
     LinearScore,
-    LocalizedSGD,
     Logistic,
     MahalanobisScore,
-    MomentumSGD,
     NonNegative,
     PairwiseSGD,
-    PassiveAggressive,
     PreviousExample,
     PreviousOfQuery,
     Problem,
-    PsdBall,
-    PsdCone,
     RandomPair,
     SquaredHinge,
-    StronglyConvex,
     Sweep,
     Tail,
     Uniform,
-    VarianceReducedSGD,
-    Welsch,
     WholeSpace,
+)
+from pairlearn.averaging import DelayedByStepSize, DelayedLinear
+from pairlearn.domains import PsdBall, PsdCone
+from pairlearn.losses import Epanechnikov, GapWeighted, Welsch
+from pairlearn.pairings import GivenPairs
+from pairlearn.schedules import StronglyConvex
+from pairlearn.solvers import (
+    OPAUC,
+    SOLAM,
+    SPAUC,
+    ExactSolver,
+    LocalizedSGD,
+    MomentumSGD,
+    PassiveAggressive,
+    VarianceReducedSGD,
 )
 
 N, D = 30, 4

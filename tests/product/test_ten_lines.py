@@ -26,7 +26,6 @@ from pairlearn import (
     Ball,
     Box,
     Constant,
-    CoordinatewiseDomain,
     Hinge,
     InverseSqrt,
     LinearScore,
@@ -36,21 +35,18 @@ from pairlearn import (
     PreviousExample,
     PrivateAUCClassifier,
     Problem,
-    check_domain,
-    check_features,
-    check_loss,
-    check_mechanism,
-    check_pairing,
-    check_schedule,
     roc_auc,
     scalar,
 )
-from pairlearn.features import FeatureMap
-from pairlearn.pairings import Arrival, OnlineSource, Pairing, Plan
+from pairlearn.domains import CoordinatewiseDomain, check_domain
+from pairlearn.features import FeatureMap, check_features
+from pairlearn.losses import check_loss
+from pairlearn.pairings import Arrival, OnlineSource, Pairing, Plan, check_pairing
+from pairlearn.privacy import check_mechanism
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit
 from pairlearn.privacy.release import release_vector
 from pairlearn.reference import average_of, pairwise_sgd
-from pairlearn.schedules import Schedule
+from pairlearn.schedules import Schedule, check_schedule
 
 # ruff: noqa: N805
 

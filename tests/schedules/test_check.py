@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from pairlearn import Constant, InverseSqrt, InverseTime, StronglyConvex, check_schedule
-from pairlearn.schedules import Schedule
+from pairlearn import Constant, InverseSqrt, InverseTime
+from pairlearn.schedules import Schedule, StronglyConvex, check_schedule
 
 
 @pytest.mark.parametrize(

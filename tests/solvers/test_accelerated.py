@@ -7,23 +7,22 @@ import pytest
 from pairlearn import (
     Ball,
     Constant,
-    DelayedByStepSize,
     FifoBuffer,
     Hinge,
     InverseSqrt,
     LinearScore,
-    MomentumSGD,
     PairwiseSGD,
     PreviousExample,
     Problem,
     RandomPair,
     SquaredHinge,
     Uniform,
-    VarianceReducedSGD,
     WholeSpace,
-    pair_risk,
 )
+from pairlearn.averaging import DelayedByStepSize
+from pairlearn.metrics import pair_risk
 from pairlearn.reference import average_of, pair_gradient
+from pairlearn.solvers import MomentumSGD, VarianceReducedSGD
 from pairlearn.solvers.exact.batch import ExactSolver
 
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pairlearn import Hinge, Logistic, LogLink, SmoothedHinge, Square, SquaredHinge, pair_risk
-from pairlearn.metrics import pair_risk_gradient
+from pairlearn import Hinge, Logistic, SmoothedHinge, Square, SquaredHinge
+from pairlearn.losses import LogLink
+from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.exact.batch import ExactSolver, pair_mean
 
 LOSSES = [

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from pairlearn import ExactSolver
 from pairlearn.losses import Logistic, SmoothedHinge, SquaredHinge
+from pairlearn.solvers import ExactSolver
 from pairlearn.solvers.exact.batch import pair_mean
 from pairlearn.solvers.exact.newton import SquaredHingeNewton
 

@@ -11,7 +11,6 @@ import scipy.sparse
 from pairlearn import (
     Ball,
     Constant,
-    DelayedLinear,
     DivergenceError,
     Hinge,
     LinearScore,
@@ -22,9 +21,10 @@ from pairlearn import (
     Problem,
     RandomPair,
     Square,
-    pair_risk,
     scalar,
 )
+from pairlearn.averaging import DelayedLinear
+from pairlearn.metrics import pair_risk
 from pairlearn.solvers.descent import descent
 from pairlearn.solvers.interrupts import deferred_interrupt
 

@@ -4,14 +4,8 @@
 import numpy as np
 import pytest
 
-from pairlearn import (
-    ClassReservoirs,
-    Constant,
-    FifoBuffer,
-    PreviousExample,
-    ReservoirBuffer,
-    Uniform,
-)
+from pairlearn import Constant, FifoBuffer, PreviousExample, ReservoirBuffer, Uniform
+from pairlearn.pairings import ClassReservoirs
 from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pairlearn import (
     Ball,
-    ClassReservoirs,
     DistanceHinge,
     DivergenceError,
     Exponential,
@@ -24,8 +23,9 @@ from pairlearn import (
     PreviousExample,
     PreviousOpposite,
     Problem,
-    PsdCone,
 )
+from pairlearn.domains import PsdCone
+from pairlearn.pairings import ClassReservoirs
 from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
 from pairlearn.solvers.streams import running_scales
 from pairlearn.solvers.streams.running_scales import RunningScales

@@ -8,8 +8,6 @@ import scipy.sparse
 from pairlearn import (
     Ball,
     Constant,
-    DelayedByStepSize,
-    DelayedLinear,
     FifoBuffer,
     InverseSqrt,
     LastIterate,
@@ -22,6 +20,7 @@ from pairlearn import (
     Uniform,
     WholeSpace,
 )
+from pairlearn.averaging import DelayedByStepSize, DelayedLinear
 from pairlearn.losses import LOSSES, Hinge, Logistic, Square
 from pairlearn.solvers.descent.sweep import Sweep
 

@@ -13,8 +13,9 @@ torch = pytest.importorskip("torch", reason="needs the extra torch: make test-to
 from sklearn.datasets import make_moons
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from pairlearn import DivergenceError, ModelFileError, ModelRecord, load_model, write_model
+from pairlearn import DivergenceError, ModelFileError, load_model
 from pairlearn.metrics import roc_auc
+from pairlearn.models import ModelRecord, write_model
 from pairlearn.torch import NeuralAUCClassifier
 
 SMALL = {

@@ -14,13 +14,12 @@ from pairlearn import (
     DistanceHinge,
     DistanceLogistic,
     DivergenceError,
-    Epanechnikov,
     Hinge,
     Logistic,
     Square,
     SquaredHinge,
-    Welsch,
 )
+from pairlearn.losses import Epanechnikov, Welsch
 from pairlearn.reference import pair_gradient, pairwise_sgd, partial_area
 from pairlearn.torch import (
     AUCLoss,

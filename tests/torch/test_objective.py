@@ -9,10 +9,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch: make test-to
 from pairlearn import (
     Ball,
     Box,
-    ClassReservoirs,
     Constant,
-    DelayedByStepSize,
-    DelayedLinear,
     DivergenceError,
     ElasticNet,
     FifoBuffer,
@@ -20,17 +17,19 @@ from pairlearn import (
     InverseSqrt,
     LastIterate,
     LinearScore,
-    LocalizedSGD,
     Logistic,
     PairwiseSGD,
     PreviousExample,
     Problem,
-    StronglyConvex,
     Tail,
     Uniform,
     WholeSpace,
 )
+from pairlearn.averaging import DelayedByStepSize, DelayedLinear
+from pairlearn.pairings import ClassReservoirs
 from pairlearn.reference import average_of, localized_sgd, online_sgd, pairwise_sgd
+from pairlearn.schedules import StronglyConvex
+from pairlearn.solvers import LocalizedSGD
 from pairlearn.solvers.descent.localized import localized_stages
 from pairlearn.torch import PairwiseObjective
 

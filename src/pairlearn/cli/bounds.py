@@ -12,7 +12,7 @@ from pairlearn.atomic import atomic_open
 from pairlearn.cli.output import emit, json_option
 
 if TYPE_CHECKING:
-    from pairlearn.theory import FiniteProblem
+    from pairlearn.theory.finite_problems import FiniteProblem
 
 __all__ = ["command"]
 
@@ -87,7 +87,7 @@ def stability(
       pairlearn bounds stability
       pairlearn bounds stability --loss square --n 500 --steps 5000 --json
     """
-    from pairlearn.theory import measure_stability
+    from pairlearn.theory.measure import measure_stability
 
     draw = _canvas(plot)
     problem = _problem(loss, features)
@@ -120,7 +120,7 @@ def stability(
     note = f"runs above the bound of their own path: {n_above} of {runs}"
     _report(title, columns, facts, note, as_json)
     if draw is not None:
-        from pairlearn.theory import plot_stability
+        from pairlearn.theory.plots import plot_stability
 
         draw(lambda ax: plot_stability(found, ax=ax), as_json)
 
@@ -151,7 +151,7 @@ def excess(
       pairlearn bounds excess
       pairlearn bounds excess --loss logistic --setting offline --sizes 100,1000,10000
     """
-    from pairlearn.theory import measure_excess
+    from pairlearn.theory.measure import measure_excess
 
     draw = _canvas(plot)
     numbers = _sizes(sizes)
@@ -171,7 +171,7 @@ def excess(
     note = f"sizes whose mean is above the bound: {n_above} of {len(numbers)}"
     _report(title, columns, facts, note, as_json)
     if draw is not None:
-        from pairlearn.theory import plot_excess
+        from pairlearn.theory.plots import plot_excess
 
         draw(lambda ax: plot_excess(found, ax=ax), as_json)
 
@@ -205,7 +205,7 @@ def advise(
     from pairlearn.losses import get_loss
     from pairlearn.problem import Problem
     from pairlearn.scores import LinearScore
-    from pairlearn.theory import advise_auc
+    from pairlearn.theory.advice import advise_auc
 
     advice = advise_auc(
         Problem(LinearScore(), get_loss(loss)),
@@ -233,7 +233,7 @@ def advise(
 
 def _problem(loss: str, features: int) -> FiniteProblem:
     from pairlearn.losses import Logistic
-    from pairlearn.theory import hinge_problem, square_problem
+    from pairlearn.theory.finite_problems import hinge_problem, square_problem
 
     if loss == "square":
         return square_problem(features)
@@ -254,7 +254,7 @@ def _sizes(text: str) -> list[int]:
 
 
 def _slope(x: list[float], y: list[float]) -> float | None:
-    from pairlearn.theory import fitted_slope
+    from pairlearn.theory.measure import fitted_slope
 
     points = [(a, b) for a, b in zip(x, y, strict=True) if b > 0.0]
     if len(points) < 2:

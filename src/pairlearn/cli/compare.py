@@ -155,8 +155,8 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
     from pairlearn.cli.shared.table_files import TABLES, decided_lines, sources_of, table_options
     from pairlearn.data import Dataset
     from pairlearn.data.dataset import array_digest
-    from pairlearn.tables import load_table
     from pairlearn.tables.copies import copies_line
+    from pairlearn.tables.fitting import load_table
 
     form = format_of([name], reading)
     if form not in TABLES:

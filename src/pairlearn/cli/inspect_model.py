@@ -85,7 +85,7 @@ def _columns(table: Any) -> list[str]:
         return []
     from pairlearn.models import ModelFileError
     from pairlearn.models.record import reason
-    from pairlearn.tables import TableEncoder
+    from pairlearn.tables.encoding import TableEncoder
 
     try:
         encoder = TableEncoder.from_state(table)

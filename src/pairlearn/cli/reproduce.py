@@ -34,9 +34,6 @@ NAMES = (
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
 @click.option("--data", "datasets", default="", metavar="A,B,...", help="Other data sets.")
 @click.option("--methods", default="", metavar="A,B,...", help="Only these methods or mechanisms.")
-@click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), default="cpu",
-              show_default=True, help="cuda, for table1 and table-rs1: methods of one pair a step "
-                                      "and SPAUC, every fit at once.")  # fmt: skip
 @result_options("pairlearn-reproduce.sqlite")
 def command(
     names: tuple[str, ...],
@@ -47,7 +44,6 @@ def command(
     workers: int,
     datasets: str,
     methods: str,
-    device: str,
     store: Path,
     report: Path | None,
     quiet: bool,
@@ -72,14 +68,12 @@ def command(
     Examples:
       pairlearn reproduce table1 --quick
       pairlearn reproduce all --workers 2 --report report
-      pairlearn reproduce table1 --device cuda
     """
     from pairlearn.experiments.comparison.runner import ComparisonError
     from pairlearn.experiments.comparison.store import StoreError
     from pairlearn.experiments.methods.private import PRIVATE_LEARNERS
     from pairlearn.experiments.methods.table import find_method
     from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce, write_reproduction
-    from pairlearn.gpu.device import DeviceError
     from pairlearn.progress import Progress
 
     done = []
@@ -98,7 +92,6 @@ def command(
                 workers=workers,
                 datasets=tuple(name.strip() for name in datasets.split(",") if name.strip()),
                 methods=wanted,
-                device=device,
                 command=shlex.join(["pairlearn", *sys.argv[1:]]),
                 progress=bar.update,
             )
@@ -111,7 +104,7 @@ def command(
                 click.echo(f"\n{outcome.name}: {outcome.title}\n{outcome.text}")
                 click.echo(f"{outcome.name}: {outcome.seconds:.1f} s")
                 done.append(outcome)
-    except (StoreError, ComparisonError, DeviceError, ValueError) as error:
+    except (StoreError, ComparisonError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
         click.echo(f"stopped; the same command goes on from {store}", err=True)

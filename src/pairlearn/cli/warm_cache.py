@@ -17,7 +17,9 @@ def warm_readers() -> None:
     import io
     from typing import Literal
 
-    from pairlearn.streams import CsvReader, Schema, SvmlightReader
+    from pairlearn.streams.readers.csv import CsvReader
+    from pairlearn.streams.readers.schema import Schema
+    from pairlearn.streams.readers.svmlight import SvmlightReader
 
     types: tuple[Literal["float64"], Literal["float32"]] = ("float64", "float32")
     for dtype in types:
@@ -37,7 +39,7 @@ def warm_learners() -> None:
     from pairlearn.estimators.shared.solvers import SGD
     from pairlearn.kernels.steps.short_rows import LANES, LONGEST, SHORTEST
     from pairlearn.solvers.streams.order import OrderWatch
-    from pairlearn.streams import OnlineLearner
+    from pairlearn.streams.online import OnlineLearner
 
     X, y = np.arange(8.0).reshape(4, 2), np.array([0.0, 1.0, 0.0, 1.0])
     # Short rows have machine code of their own for each number of registers.

@@ -8,44 +8,31 @@ Dask estimators need the extra ``dask``.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from pairlearn.lazy import door
 
-_HOME = {
-    "auc": ("DistributedFit", "train_auc"),
-    "statistics.base": ("Scaled", "Statistic", "Together"),
-    "statistics.binned": ("BinnedPairs", "BinnedScores", "ScoreBins", "SlopeSums"),
-    "statistics.bins": ("score_edges", "score_range"),
-    "dask.auc": ("DaskAUCClassifier",),
-    "dask.metric": ("DaskMetricLearner",),
-    "dask.passes": ("DaskEngine", "WorkersLostError"),
-    "dask.private": ("DaskPrivateAUCClassifier",),
-    "dask.ranker": ("DaskPairwiseRanker",),
-    "statistics.fingerprints": ("Fingerprints",),
-    "statistics.histogram": ("HistogramAUC", "ScoreHistogram"),
-    "statistics.mapped": ("Mapped", "MappedLabelMoments"),
-    "metric": ("metric_of", "train_metric"),
-    "statistics.moments": ("LabelMoments", "LabelledMoments", "PairScatters"),
-    "private_auc": ("train_private_auc",),
-    "statistics.private_sums": ("PartitionNoise", "PrivateSums", "SummedStatistics", "TableForm"),
-    "statistics.queries": ("OfUsefulQueries", "QueryGradient", "QueryMoments", "QueryPairs"),
-    "ranking": ("train_ranker",),
-    "statistics.ranks": ("deal", "exact_auc", "quantile_splits", "range_state"),
-    "statistics.sample": ("RowSample", "SampledRows"),
-    "statistics.scales": ("FeatureScales", "MajorityCounts", "Scales"),
-}
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-
-__all__ = sorted(_MODULE_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = door(
+    __name__,
+    {
+        "auc": "DistributedFit train_auc",
+        "dask.auc": "DaskAUCClassifier",
+        "dask.metric": "DaskMetricLearner",
+        "dask.passes": "DaskEngine WorkersLostError",
+        "dask.private": "DaskPrivateAUCClassifier",
+        "dask.ranker": "DaskPairwiseRanker",
+        "metric": "metric_of train_metric",
+        "private_auc": "train_private_auc",
+        "ranking": "train_ranker",
+        "statistics.base": "Scaled Statistic Together",
+        "statistics.binned": "BinnedPairs BinnedScores ScoreBins SlopeSums",
+        "statistics.bins": "score_edges score_range",
+        "statistics.fingerprints": "Fingerprints",
+        "statistics.histogram": "HistogramAUC ScoreHistogram",
+        "statistics.mapped": "Mapped MappedLabelMoments",
+        "statistics.moments": "LabelMoments LabelledMoments PairScatters",
+        "statistics.private_sums": "PartitionNoise PrivateSums SummedStatistics TableForm",
+        "statistics.queries": "OfUsefulQueries QueryGradient QueryMoments QueryPairs",
+        "statistics.ranks": "deal exact_auc quantile_splits range_state",
+        "statistics.sample": "RowSample SampledRows",
+        "statistics.scales": "FeatureScales MajorityCounts Scales",
+    },
+)

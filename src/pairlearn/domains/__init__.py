@@ -11,6 +11,7 @@ To write your own, derive from `CoordinatewiseDomain` and decorate one function:
 
 from __future__ import annotations
 
+from pairlearn.domains.check import check_domain
 from pairlearn.domains.coordinatewise import Box, CoordinatewiseDomain, ElasticNet, NonNegative
 from pairlearn.domains.sets import Ball, PsdBall, PsdCone, PsdSet, WholeSpace, ball_or_whole
 
@@ -26,6 +27,7 @@ __all__ = [
     "PsdSet",
     "WholeSpace",
     "ball_or_whole",
+    "check_domain",
 ]
 
 Domain = WholeSpace | Ball | PsdCone | PsdBall | CoordinatewiseDomain

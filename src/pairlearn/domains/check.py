@@ -72,7 +72,8 @@ def check_domain(
 
     Examples
     --------
-    >>> from pairlearn import NonNegative, check_domain
+    >>> from pairlearn import NonNegative
+    >>> from pairlearn.domains import check_domain
     >>> check_domain(NonNegative()).keeps_zero
     True
     """

@@ -1,2 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scikit-learn estimators."""
+"""Estimators with scikit-learn's interface, and what explains and repeats their fits."""
+
+from __future__ import annotations
+
+from pairlearn.lazy import door
+
+__getattr__, __dir__, __all__ = door(
+    __name__,
+    {
+        "auc.bootstrap": "Bootstrap bootstrap",
+        "auc.classifier": "AUCClassifier",
+        "auc.shapes": "Explanation explain plot_shapes",
+        "classes.multiclass": "MulticlassAUCClassifier",
+        "classes.multilabel": "MultilabelAUCClassifier",
+        "classes.ordinal": "OrdinalAUCClassifier",
+        "entropy.regressor": "EntropyRegressor",
+        "metric.learner": "MetricLearner",
+        "private.auc": "PrivateAUCClassifier",
+        "private.audit": "PublicAudit audit_estimator",
+        "private.continual": "PrivateAUCContinual",
+        "private.metric": "PrivateMetricLearner",
+        "private.mixin": "PrivacyWarning",
+        "private.stream": "PrivateAUCStream",
+        "ranking.ranker": "PairwiseRanker",
+        "shared.rules": "Costs DecisionRule Threshold",
+        "shared.solvers": "SGD Exact Fitted Moments Solver",
+        "shared.storage": "Storable register_storable",
+    },
+)

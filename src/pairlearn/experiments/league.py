@@ -6,7 +6,8 @@ set with several classes gives two tasks, its rarest class and the first half of
 the others; sets of real targets are left out, and so are test files (``*.t``) and scaled twins of a
 raw set. Each split is 70 % / 30 %, stratified, the same for all methods.
 
-``pairlearn compare FOLDER`` and ``python -m benchmarks.league`` run it.
+``pairlearn compare FOLDER`` runs it. ``python -m benchmarks.league`` has more: streams, sparse and
+scaled rows, and sets that ship with scikit-learn.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from pairlearn.data.errors import DataError
 from pairlearn.typing import Vector
 
 __all__ = [
-    "Result", "Task", "auc_line", "draw", "head_line", "methods", "play", "read_folders",
-    "shipped", "streams", "summary",
+    "Result", "Task", "auc_line", "draw", "head_line", "methods", "play", "read_folders", "summary",
+    "tasks_of",
 ]  # fmt: skip
 
 #: A training set has at most so many numbers; longer ones are thinned out, for all methods alike.
@@ -84,37 +85,6 @@ def methods() -> dict[str, Callable[[], Any]]:
     return found | {"lightgbm": lambda: LGBMClassifier(verbose=-1, n_jobs=1)}
 
 
-class OnePass:
-    """An estimator that sees the training examples once, in chunks, as a stream would come."""
-
-    def __init__(self, model: Any, chunk: int = 256) -> None:
-        self.model, self.chunk = model, chunk
-
-    def fit(self, X: Any, y: NDArray[Any]) -> OnePass:
-        """Learn one chunk after the other."""
-        for begin in range(0, len(y), self.chunk):
-            part = slice(begin, begin + self.chunk)
-            self.model.partial_fit(X[part], y[part], classes=[0, 1])
-        return self
-
-    def decision_function(self, X: Any) -> Vector:
-        """Return the scores."""
-        return np.asarray(self.model.decision_function(X))
-
-
-def streams() -> dict[str, Callable[[], Any]]:
-    """Return what learns in one pass: ours, ours without scales, and logistic regression."""
-    from sklearn.linear_model import SGDClassifier
-
-    from pairlearn import AUCClassifier
-
-    return {
-        "ours": lambda: OnePass(AUCClassifier(random_state=0)),
-        "bare": lambda: OnePass(AUCClassifier(random_state=0, scaling=None)),
-        "sgd": lambda: OnePass(SGDClassifier(loss="log_loss", average=True, random_state=0)),
-    }
-
-
 def tasks_of(name: str, X: Any, y: NDArray[Any]) -> Iterator[Task]:
     """Yield the tasks of a data set."""
     classes, counts = np.unique(y, return_counts=True)
@@ -154,7 +124,7 @@ def read_folders(
         if stem.endswith(".t") or twin:
             continue
         if ".csv" in path.suffixes:
-            from pairlearn.tables import TableOptions, load_table
+            from pairlearn.tables.fitting import TableOptions, load_table
 
             table = load_table([path], TableOptions(label=str(label)))
             X = table.X.toarray() if hasattr(table.X, "toarray") else table.X
@@ -168,15 +138,6 @@ def _stem(path: Path) -> str:
     for mark in (".libsvm", ".svm", ".csv"):
         name = name.split(mark)[0]
     return name
-
-
-def shipped() -> Iterator[Task]:
-    """Yield what ships with scikit-learn."""
-    from sklearn import datasets
-
-    for name in ("breast_cancer", "wine", "digits"):
-        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-        yield from tasks_of(name, X, y)
 
 
 def probabilities(model: Any, scores: Vector, X: Any, train: tuple[Any, Any]) -> Vector:

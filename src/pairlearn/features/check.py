@@ -60,7 +60,8 @@ def check_features(
 
     Examples
     --------
-    >>> from pairlearn import Hats, check_features
+    >>> from pairlearn import Hats
+    >>> from pairlearn.features import check_features
     >>> check_features(Hats(n_knots=3)).n_outputs
     8
     """

@@ -28,6 +28,7 @@ To write your own, derive from `PairLoss` and decorate two functions::
 from __future__ import annotations
 
 from pairlearn.losses.base import PairLoss
+from pairlearn.losses.check import check_loss
 from pairlearn.losses.entropy import Epanechnikov, Welsch
 from pairlearn.losses.margin import (
     Exponential,
@@ -57,6 +58,7 @@ __all__ = [
     "Square",
     "SquaredHinge",
     "Welsch",
+    "check_loss",
     "get_loss",
     "scalar",
 ]

@@ -73,7 +73,8 @@ def check_loss(
 
     Examples
     --------
-    >>> from pairlearn import Hinge, check_loss
+    >>> from pairlearn import Hinge
+    >>> from pairlearn.losses import check_loss
     >>> check_loss(Hinge()).n_kinks
     3
     """

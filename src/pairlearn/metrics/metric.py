@@ -61,7 +61,7 @@ class Interval:
 
     Examples
     --------
-    >>> from pairlearn import BrierScore
+    >>> from pairlearn.metrics import BrierScore
     >>> found = BrierScore().interval([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.8])
     >>> round(found.value, 4), found.low < found.value < found.high
     (0.0925, True)
@@ -97,7 +97,7 @@ class Comparison:
 
     Examples
     --------
-    >>> from pairlearn import BrierScore
+    >>> from pairlearn.metrics import BrierScore
     >>> y = [0, 0, 1, 1]
     >>> found = BrierScore().compare(y, [0.1, 0.4, 0.6, 0.8], [0.3, 0.5, 0.4, 0.9])
     >>> round(found.difference, 4), found.low < found.difference < found.high
@@ -135,7 +135,7 @@ class Measured:
 
     Examples
     --------
-    >>> from pairlearn import BrierScore
+    >>> from pairlearn.metrics import BrierScore
     >>> found = BrierScore().measure(np.array([0, 1]), np.array([0.5, 1.0]), np.ones(2))
     >>> found.value, found.influence
     (0.125, array([ 0.0625, -0.0625]))

@@ -8,6 +8,7 @@ that is told of each arriving chunk and says whom its examples meet and which ex
 """
 
 from pairlearn.pairings.buffers import AllPrevious, ClassReservoirs, FifoBuffer, ReservoirBuffer
+from pairlearn.pairings.check import check_pairing
 from pairlearn.pairings.given import GivenPairs, ListedPairs
 from pairlearn.pairings.pairs import (
     FrozenExample,
@@ -38,4 +39,5 @@ __all__ = [
     "RandomPair",
     "ReservoirBuffer",
     "SlotPlan",
+    "check_pairing",
 ]

@@ -92,7 +92,8 @@ def check_pairing(
 
     Examples
     --------
-    >>> from pairlearn import PreviousExample, check_pairing
+    >>> from pairlearn import PreviousExample
+    >>> from pairlearn.pairings import check_pairing
     >>> check_pairing(PreviousExample()).n_remembered
     1
     """

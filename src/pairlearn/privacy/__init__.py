@@ -1,2 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private pairwise learning: accounting, mechanisms, certificates, audit and planner."""
+
+from __future__ import annotations
+
+from pairlearn.lazy import door
+
+__getattr__, __dir__, __all__ = door(
+    __name__,
+    {
+        "accounting.certificate": "Certificate Release",
+        "accounting.gaussian": "compose epsilon_curve epsilon_of_mu gaussian_delta mu_of "
+        "noise_scale_for",
+        "accounting.ledger": "BudgetExceededError PrivacyLedger",
+        "accounting.ledger_file": "LedgerFile LedgerFileError",
+        "accounting.spend": "Budget Spend",
+        "accounting.verify": "accounting_problems",
+        "audit.attack": "AuditResult audit_statistics",
+        "audit.check": "check_mechanism",
+        "evaluation": "PrivateAUC PrivateROC private_roc_auc private_roc_curve",
+        "mechanisms.base": "Mechanism PrivateFit PublicSetting certify",
+        "mechanisms.by_name": "MECHANISMS METRIC_MECHANISMS get_mechanism",
+        "mechanisms.centred": "CentredStatistics",
+        "mechanisms.gradient": "AllPairsGradient LocalizedGradient OutputPerturbation",
+        "mechanisms.localized_hinge": "LocalizedHinge",
+        "mechanisms.localized_sgd": "LocalizedPairSGD",
+        "mechanisms.metric_gradient": "MetricGradient",
+        "mechanisms.single_pass": "SinglePass",
+        "mechanisms.tree": "TreeStatistics",
+        "noise": "NoiseSource",
+        "planner": "PrivacyPlan expected_auc plan simulated_auc",
+        "quartiles": "PrivateBounds find_bounds",
+        "release": "release_vector",
+        "selection": "select_privately",
+    },
+)

@@ -53,7 +53,8 @@ def check_schedule(schedule: Schedule, *, n_steps: int = 100_000) -> ScheduleChe
 
     Examples
     --------
-    >>> from pairlearn import InverseSqrt, check_schedule
+    >>> from pairlearn import InverseSqrt
+    >>> from pairlearn.schedules import check_schedule
     >>> check_schedule(InverseSqrt(1.0), n_steps=10_000).smallest
     0.01
     """

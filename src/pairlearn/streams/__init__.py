@@ -9,23 +9,28 @@ Examples
 (2, 2) [ 1. -1.]
 """
 
-from pairlearn.streams.checkpoint import CheckpointError, CheckpointWarning
-from pairlearn.streams.drift import Alarm, DriftAlarm
-from pairlearn.streams.online import OnlineLearner
-from pairlearn.streams.progressive import ProgressiveAUC
-from pairlearn.streams.readers.arrow import ArrowReader
-from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, Refusal, Refusals
-from pairlearn.streams.readers.csv import CsvReader
-from pairlearn.streams.readers.iterator import IteratorReader
-from pairlearn.streams.readers.npy import NpyReader
-from pairlearn.streams.readers.open import open_reader
-from pairlearn.streams.readers.schema import Schema
-from pairlearn.streams.readers.shuffled import ShuffledReader
-from pairlearn.streams.readers.svmlight import SvmlightReader
+from __future__ import annotations
 
-__all__ = [
-    "Alarm", "ArrowReader", "CheckpointError", "CheckpointWarning", "Chunk", "CsvReader",
-    "DriftAlarm", "IteratorReader", "NpyReader", "OnlineLearner", "Position", "ProgressiveAUC",
-    "ReadError", "Reader", "Refusal", "Refusals", "Schema", "ShuffledReader", "SvmlightReader",
-    "open_reader",
-]  # fmt: skip
+from pairlearn.lazy import door
+
+__getattr__, __dir__, __all__ = door(
+    __name__,
+    {
+        "checkpoint": "CheckpointError CheckpointWarning read_checkpoint",
+        "drift": "Alarm DriftAlarm",
+        "examples": "RefusedExampleWarning",
+        "named": "NamedLearner",
+        "online": "OnlineLearner",
+        "progressive": "ProgressiveAUC",
+        "readers.arrow": "ArrowReader",
+        "readers.base": "Chunk Position ReadError Reader Refusal Refusals",
+        "readers.csv": "CsvReader",
+        "readers.iterator": "IteratorReader",
+        "readers.npy": "NpyReader",
+        "readers.open": "open_reader",
+        "readers.schema": "Schema",
+        "readers.shuffled": "ShuffledReader",
+        "readers.svmlight": "SvmlightReader",
+        "river": "RiverAUCClassifier RiverFeatures",
+    },
+)

@@ -6,14 +6,18 @@
 reader in chunks of a table through an encoder.
 """
 
-from pairlearn.tables.encoding import TableEncoder
-from pairlearn.tables.fitting import FittedTable, Plan, TableOptions, load_table, plan_table
-from pairlearn.tables.kinds import KINDS, Decision, decide
-from pairlearn.tables.labels import LabelRule
-from pairlearn.tables.reader import TableReader
-from pairlearn.tables.rows import ArrowTable, Block, TextTable, open_table
+from __future__ import annotations
 
-__all__ = [
-    "KINDS", "ArrowTable", "Block", "Decision", "FittedTable", "LabelRule", "Plan", "TableEncoder",
-    "TableOptions", "TableReader", "TextTable", "decide", "load_table", "open_table", "plan_table",
-]  # fmt: skip
+from pairlearn.lazy import door
+
+__getattr__, __dir__, __all__ = door(
+    __name__,
+    {
+        "encoding": "TableEncoder",
+        "fitting": "FittedTable Plan TableOptions load_table plan_table",
+        "kinds": "Decision KINDS decide",
+        "labels": "LabelRule",
+        "reader": "TableReader",
+        "rows": "ArrowTable Block TextTable open_table",
+    },
+)

@@ -127,7 +127,7 @@ def run_path(
 
     Examples
     --------
-    >>> from pairlearn.theory.finite_problems import hinge_problem
+    >>> from pairlearn.theory import hinge_problem
     >>> run_path(hinge_problem(), np.array([0, 2]), np.array([0, 1]), np.array([0.1]))
     [array([0.]), array([0.2])]
     """
@@ -202,7 +202,7 @@ def measure_stability(
 
     Examples
     --------
-    >>> from pairlearn.theory.finite_problems import hinge_problem
+    >>> from pairlearn.theory import hinge_problem
     >>> measured = measure_stability(hinge_problem(), 50, n_steps=100, step_size=0.01, rng=0)
     >>> bool(np.all(measured.distances <= measured.realized))
     True
@@ -296,7 +296,7 @@ def measure_excess(
 
     Examples
     --------
-    >>> from pairlearn.theory.finite_problems import hinge_problem
+    >>> from pairlearn.theory import hinge_problem
     >>> measured = measure_excess(hinge_problem(), [50, 100], n_runs=5, rng=0)
     >>> bool(np.all(measured.mean <= measured.bounds))
     True

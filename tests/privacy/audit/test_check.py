@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from pairlearn import check_mechanism
+from pairlearn.privacy import check_mechanism
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS, METRIC_MECHANISMS
 from pairlearn.privacy.mechanisms.gradient import AllPairsGradient

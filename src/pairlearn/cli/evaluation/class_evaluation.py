@@ -47,7 +47,7 @@ def _codes(model: Any, reader: Any, y: Vector) -> Places:
     """Return the numbers of the classes that a reader delivers."""
     import numpy as np
 
-    from pairlearn.streams import ReadError
+    from pairlearn.streams.readers.base import ReadError
 
     encoder = getattr(reader, "encoder", None)
     layout = getattr(reader, "layout", None)
@@ -69,7 +69,7 @@ def _codes(model: Any, reader: Any, y: Vector) -> Places:
 def class_values(evidence: ClassEvidence) -> dict[str, Any]:
     """Return the measures, each class against the others, and the confusions, as plain values."""
     from pairlearn.experiments.report.class_evaluation import class_measures, classwise
-    from pairlearn.streams import ReadError
+    from pairlearn.streams.readers.base import ReadError
 
     if len(set(evidence.codes.tolist())) < 2:
         raise ReadError("the data have examples of one class only; an AUC needs two (check "

@@ -95,7 +95,7 @@ def command(
     from pairlearn.metrics import roc_auc_interval
     from pairlearn.models import load_model
     from pairlearn.models.provenance import TrainingData
-    from pairlearn.streams import ReadError
+    from pairlearn.streams.readers.base import ReadError
 
     if costs is not None and report is None:
         raise click.UsageError("--costs are for --report FOLDER; name a folder for the page.")
@@ -236,7 +236,7 @@ def _scored(
 ) -> Iterator[Scored]:
     """Yield the labelled chunks with their scores."""
     from pairlearn.cli.shared.scoring import score_chunks
-    from pairlearn.streams import ReadError
+    from pairlearn.streams.readers.base import ReadError
 
     rows = 0
     with Progress(size_of(data), label="scoring") as bar:

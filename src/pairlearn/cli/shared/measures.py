@@ -70,7 +70,7 @@ def _distances(images: Vector, y: Vector) -> dict[str, Any]:
     import numpy as np
 
     from pairlearn.metrics import roc_auc
-    from pairlearn.streams import ReadError
+    from pairlearn.streams.readers.base import ReadError
 
     order = np.random.default_rng(0).permutation(len(y))
     other = np.roll(order, 1)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from pairlearn.streams import Reader, Schema
+    from pairlearn.streams.readers.base import Reader
+    from pairlearn.streams.readers.schema import Schema
 
 __all__ = [
     "Reading", "check_svmlight_options", "classes_of", "column_options", "data_argument",
@@ -171,7 +172,7 @@ def classes_of(text: str | None) -> tuple[str, ...] | tuple[float, ...] | None:
 
 def schema_of(reading: Reading, base: Schema | None = None) -> Schema:
     """Return the schema that the options ask for, on top of the one of a model."""
-    from pairlearn.streams import Schema
+    from pairlearn.streams.readers.schema import Schema
 
     changes: dict[str, Any] = {}
     for name, given in (("label", reading.label), ("qid", reading.qid)):
@@ -208,7 +209,7 @@ def open_data(
     data: Sequence[str], schema: Schema, reading: Reading, *, n_features: int | None = None
 ) -> Reader:
     """Return a reader of the files."""
-    from pairlearn.streams import open_reader
+    from pairlearn.streams.readers.open import open_reader
 
     kind = format_of(data, reading)
     check_svmlight_options(kind, reading)
@@ -243,7 +244,7 @@ def find_classes(
     """Return the two numeric labels of the data, reading as far as needed to see both."""
     import numpy as np
 
-    from pairlearn.streams import ReadError
+    from pairlearn.streams.readers.base import ReadError
 
     if "-" in data:
         raise click.UsageError("standard input is read once; pass --classes 0,1.")
@@ -284,7 +285,8 @@ def schema_to_plain(schema: Schema, columns: Sequence[str | int] | None) -> dict
 def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
     """Return the schema that a model was trained with."""
     from pairlearn.models.record import reason
-    from pairlearn.streams import ReadError, Schema
+    from pairlearn.streams.readers.base import ReadError
+    from pairlearn.streams.readers.schema import Schema
 
     try:
         values = dict(plain)
@@ -302,7 +304,7 @@ def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
 
 def size_of(data: Sequence[str]) -> int | None:
     """Return the size of one plain text file in bytes, in which positions count; otherwise None."""
-    from pairlearn.streams import ReadError
+    from pairlearn.streams.readers.base import ReadError
     from pairlearn.streams.readers.byte_source import sniff
 
     try:

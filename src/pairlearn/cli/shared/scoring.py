@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pairlearn.streams import Reader
+    from pairlearn.streams.readers.base import Reader
 
 __all__ = ["Scored", "names_compared", "odd_lines", "open_for", "probabilities_of", "score_chunks"]
 
@@ -39,7 +39,8 @@ class Scored:
 def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: bool) -> Reader:
     """Return a reader that delivers the model's features, and labels if they are asked for."""
     from pairlearn.cli.shared.table_files import encoder_of, open_encoded
-    from pairlearn.streams import ReadError, Schema
+    from pairlearn.streams.readers.base import ReadError
+    from pairlearn.streams.readers.schema import Schema
 
     encoder = encoder_of(model)
     if encoder is not None:

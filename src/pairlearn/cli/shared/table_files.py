@@ -21,8 +21,10 @@ from pairlearn.cli.shared.reading import (
 )
 
 if TYPE_CHECKING:
-    from pairlearn.streams import Reader
-    from pairlearn.tables import Decision, Plan, TableEncoder, TableOptions
+    from pairlearn.streams.readers.base import Reader
+    from pairlearn.tables.encoding import TableEncoder
+    from pairlearn.tables.fitting import Plan, TableOptions
+    from pairlearn.tables.kinds import Decision
 
 __all__ = [
     "TABLES", "decided_lines", "decided_values", "encoder_of", "open_encoded", "sources_of",
@@ -72,7 +74,7 @@ def _names(given: Sequence[str], what: str) -> list[str]:
 
 def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableOptions:
     """Return what the command line says about a table."""
-    from pairlearn.tables import TableOptions
+    from pairlearn.tables.fitting import TableOptions
 
     form = format_of(data, reading)
     check_svmlight_options(form, reading)
@@ -141,7 +143,7 @@ def _which_label(data: Sequence[str], form: str, reading: Reading) -> str:
     if data[0] == "-":
         return f"{said}."
     from pairlearn.streams.readers.schema import listed
-    from pairlearn.tables import open_table
+    from pairlearn.tables.rows import open_table
 
     names = open_table(sources_of(data, form)[0], form, header=reading.header).names
     return f"{said}, one of {listed(names)}."
@@ -257,7 +259,7 @@ def encoder_of(model: Any) -> TableEncoder | None:
     """Return the encoder that a model was trained through, or None."""
     from pairlearn.models import ModelFileError
     from pairlearn.models.record import reason
-    from pairlearn.tables import TableEncoder
+    from pairlearn.tables.encoding import TableEncoder
 
     state = getattr(model, "provenance_", {}).get("table")
     if state is None:
@@ -281,7 +283,7 @@ def open_encoded(
     encoder: TableEncoder, data: Sequence[str], reading: Reading, *, labelled: bool
 ) -> Reader:
     """Return a reader of new data for a model of a table."""
-    from pairlearn.tables import TableReader
+    from pairlearn.tables.reader import TableReader
 
     form = format_of(data, reading)
     if form not in TABLES:

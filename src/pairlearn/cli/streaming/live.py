@@ -22,7 +22,8 @@ import click
 from pairlearn.cli.streaming.live_page import Moment, page_text
 
 if TYPE_CHECKING:
-    from pairlearn.streams import Alarm, ProgressiveAUC
+    from pairlearn.streams.drift import Alarm
+    from pairlearn.streams.progressive import ProgressiveAUC
 
 __all__ = ["History", "Live", "live_page"]
 

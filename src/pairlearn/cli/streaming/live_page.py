@@ -12,7 +12,7 @@ from pairlearn.typing import Mask, Vector
 
 if TYPE_CHECKING:
     from pairlearn.metrics import AUCInterval
-    from pairlearn.streams import Alarm
+    from pairlearn.streams.drift import Alarm
 
 __all__ = ["Moment", "page_text"]
 

@@ -19,8 +19,9 @@ from pairlearn.cli.shared.reading import number_or_auto
 from pairlearn.cli.stopping import Stopping
 
 if TYPE_CHECKING:
-    from pairlearn.streams import Alarm, DriftAlarm, ProgressiveAUC
+    from pairlearn.streams.drift import Alarm, DriftAlarm
     from pairlearn.streams.named import NamedLearner
+    from pairlearn.streams.progressive import ProgressiveAUC
 
 __all__ = ["Conversation", "command"]
 
@@ -244,8 +245,9 @@ def command(
       tail -n +$((n + 1)) log.jsonl | pairlearn stream --checkpoint state.ckpt
     """
     from pairlearn.cli.streaming.live import live_page
-    from pairlearn.streams import DriftAlarm, ProgressiveAUC
+    from pairlearn.streams.drift import DriftAlarm
     from pairlearn.streams.named import NamedLearner
+    from pairlearn.streams.progressive import ProgressiveAUC
 
     if resume:
         _tell_place(checkpoint, as_json)

@@ -53,7 +53,7 @@ def train_on_cluster(
     from pairlearn.distributed import DaskAUCClassifier
     from pairlearn.distributed.dask.parts import require_dask
     from pairlearn.models import write_model
-    from pairlearn.streams import Schema
+    from pairlearn.streams.readers.schema import Schema
 
     require_dask()
     import dask.dataframe

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pairlearn.tables import TableEncoder
+    from pairlearn.tables.encoding import TableEncoder
 
 __all__ = ["column_importance", "facts_of_fit"]
 

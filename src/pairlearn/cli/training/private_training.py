@@ -116,7 +116,7 @@ def train_privately(
     from pairlearn.models import write_model
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
     from pairlearn.privacy.quartiles import PrivateBounds
-    from pairlearn.streams import Schema
+    from pairlearn.streams.readers.schema import Schema
 
     if len(data) != 1 or data[0] == "-":
         raise click.UsageError("--private reads one CSV file.")

@@ -50,8 +50,9 @@ from pairlearn.progress import Progress, format_count
 
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
-    from pairlearn.streams import Reader, Schema
-    from pairlearn.tables import FittedTable, Plan
+    from pairlearn.streams.readers.base import Reader
+    from pairlearn.streams.readers.schema import Schema
+    from pairlearn.tables.fitting import FittedTable, Plan
 
 __all__ = ["command"]
 
@@ -330,7 +331,7 @@ def _show_plan(
     data: tuple[str, ...], reading: Reading, problem: str, form: str, as_json: bool
 ) -> None:
     """Print what the columns are taken for."""
-    from pairlearn.tables import plan_table
+    from pairlearn.tables.fitting import plan_table
 
     if form not in TABLES:
         raise click.UsageError(f"--dry-run shows the columns of a table, and {form} has none.")
@@ -342,7 +343,8 @@ def _opened(data: tuple[str, ...], reading: Reading, problem: str, form: str, ho
     """Return the data: a table in memory, or a reader."""
     if form not in TABLES or (how == "stream" and "-" in data):
         return _Data(**_with_schema(data, reading, problem, form), problem=problem)
-    from pairlearn.tables import TableReader, load_table, plan_table
+    from pairlearn.tables.fitting import load_table, plan_table
+    from pairlearn.tables.reader import TableReader
 
     options = table_options(data, reading, problem)
     sources = sources_of(data, form)
@@ -412,7 +414,7 @@ def _of_numbers(problem: str, schema: Schema, form: str) -> Schema:
 
 def _shuffled(reader: Reader, rows: str, seed: int, *, keeps: bool) -> Reader:
     """Return the reader with its rows in a random order within blocks, if that is asked for."""
-    from pairlearn.streams import ShuffledReader
+    from pairlearn.streams.readers.shuffled import ShuffledReader
 
     if rows != "auto" and (not rows.isdigit() or rows == "1"):
         raise click.BadParameter(
@@ -469,7 +471,8 @@ def _train_online(
     stop: Stopping,
 ) -> tuple[ModelRecord, dict[str, Any]]:
     from pairlearn import OrderWarning
-    from pairlearn.streams import CheckpointWarning, OnlineLearner
+    from pairlearn.streams.checkpoint import CheckpointWarning
+    from pairlearn.streams.online import OnlineLearner
 
     learner = OnlineLearner(model, classes=found.codes, window=window, forget=forget)
     if path is not None and not fresh and Path(path).exists():

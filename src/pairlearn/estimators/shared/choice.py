@@ -31,7 +31,7 @@ from pairlearn.solvers.top.objectives import Objective
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:
-    from pairlearn.theory import Advice
+    from pairlearn.theory.advice import Advice
 
 __all__ = [
     "MOST_FEATURES",
@@ -365,7 +365,7 @@ def advice_for(
     Advice
         The step size, and the bound on the expected excess risk.
     """
-    from pairlearn.theory import advise_auc
+    from pairlearn.theory.advice import advise_auc
 
     if radius is None or math.isinf(radius):
         raise ValueError(

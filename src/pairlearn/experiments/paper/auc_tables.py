@@ -3,21 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from pairlearn.data.dataset import Dataset
 from pairlearn.data.sources import PAPER_SETS
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.tables import auc_rows
 from pairlearn.experiments.comparison.trajectories import trajectories
-from pairlearn.experiments.methods.base import Method
 from pairlearn.experiments.methods.table import TABLE
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, cost_text, run_comparison
 from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.published import (
     Beside,
-    PublishedTable,
     beside,
     format_beside,
     published_table,
@@ -25,9 +19,8 @@ from pairlearn.experiments.published import (
 )
 from pairlearn.experiments.report.page import Figure, Table
 from pairlearn.experiments.report.sections import beside_table, comparison_parts
-from pairlearn.gpu.device import find_device
 
-__all__ = ["auc_table"]
+__all__ = ["auc_table", "unpublished"]
 
 _REPORTING = (
     "The published code reports the highest mean AUC over the recorded times and the lowest "
@@ -45,14 +38,10 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         raise ValueError(
             f"{name} has the methods {', '.join(table.rows)}; none of them was asked for."
         )
-    # Before the data, which may have to be fetched.
-    device = find_device(settings.device)
     datasets = shelf.take(PAPER_SETS)
     title = f"{table.caption} ({table.where})"
     if not datasets:
         return Outcome(name, title, "no data set is at hand, so nothing was run.", ())
-    if device is not None:
-        return _on_device(name, title, table, datasets, methods, settings, device)
     comparison = run_comparison(datasets, methods, settings=settings, n_splits=25)
     once = [method.name for method in methods if method.tuned_once]
     remarks = [
@@ -95,7 +84,7 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
             reasons = shortfalls(at_end)
             blocks += [paragraph(reason) for reason in reasons]
             remarks += reasons
-    blocks += [_unpublished(comparison, at_end), cost_text(comparison)]
+    blocks += [unpublished(comparison, at_end), cost_text(comparison)]
     blocks += [failure.line for failure in comparison.failures]
     if comparison.results:
         parts += comparison_parts(comparison, beside_paper=False)
@@ -105,73 +94,7 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     return Outcome.shown(name, title, text, remarks, parts, len(comparison.failures))
 
 
-def _on_device(
-    name: str,
-    title: str,
-    table: PublishedTable,
-    datasets: Sequence[Dataset],
-    methods: Sequence[Method],
-    settings: Settings,
-    device: Any,
-) -> Outcome:
-    """Return the table with every split, fold and candidate trained at once."""
-    from pairlearn.experiments.paper.on_device import compare_on_device, runs_on_device
-
-    able: list[Any] = [method for method in methods if runs_on_device(method)]
-    unable = [method.name for method in methods if method not in able]
-    if not able or (unable and settings.methods):
-        raise ValueError(
-            f"{', '.join(unable)} cannot run on a device, which takes one pair a step or SPAUC; "
-            "leave out --device for it."
-        )
-    n_splits = settings.splits(25)
-    comparison, times = compare_on_device(
-        datasets,
-        able,
-        device=device,
-        n_splits=n_splits,
-        seed=settings.seed,
-        protocol=settings.rules,
-        progress=settings.progress,
-    )
-    remarks = [
-        f"{n_splits} splits, protocol {settings.protocol}, seed {settings.seed}, on the device "
-        f"{settings.device}: splits, folds and sample paths are those of the CPU, pairs are "
-        "trained in float32. Nothing is stored."
-    ]
-    if unable:
-        remarks.append(
-            f"Left out, since a device takes one pair a step: {', '.join(unable)}. They are run "
-            "without --device."
-        )
-    if settings.quick:
-        remarks.append("Quick: parts of the data and few splits; a look, not a result.")
-    found = beside(
-        table,
-        {(row.method, row.dataset): (row.auc.mean, row.auc.sd) for row in auc_rows(comparison)},
-    )
-    head = ("method", "data set", "tuning s", "training s")
-    rows = [[t.method, t.dataset, f"{t.tuning:.2f}", f"{t.training:.2f}"] for t in times]
-    for method in able:
-        own = [t for t in times if t.method == method.name]
-        sums = (sum(t.tuning for t in own), sum(t.training for t in own))
-        rows.append([method.name, "all", f"{sums[0]:.2f}", f"{sums[1]:.2f}"])
-    reasons = [] if settings.quick else shortfalls(found)
-    blocks = [paragraph(remark) for remark in remarks]
-    blocks += [format_beside(found) if found else "", *(paragraph(reason) for reason in reasons)]
-    blocks += [_unpublished(comparison, found), text_table(head, rows)]
-    seconds = Table(
-        title="Wall-clock seconds of all splits together",
-        name="seconds",
-        columns=list(head),
-        rows=[list(row) for row in rows],
-    )
-    parts: list[Table | Figure] = [*([beside_table(found)] if found else []), seconds]
-    text = "\n".join(block for block in blocks if block)
-    return Outcome.shown(name, title, text, [*remarks, *reasons], parts)
-
-
-def _unpublished(comparison: Comparison, published: list[Beside]) -> str:
+def unpublished(comparison: Comparison, published: list[Beside]) -> str:
     """Return means of data sets that the paper's table does not have."""
     known = {(entry.row, entry.column) for entry in published}
     body = [

@@ -31,8 +31,7 @@ class Settings:
     """How to reproduce; `compare` describes what is handed to it.
 
     `quick` takes at most 2,000 examples of each data set and 2 splits: a look, not a result.
-    `datasets` are taken instead of the paper's, and only these `methods`. `device` is one of
-    `pairlearn.gpu.device.DEVICES`; only tables of test AUC run on another than the CPU.
+    `datasets` are taken instead of the paper's, and only these `methods`.
     """
 
     store: Path
@@ -44,7 +43,6 @@ class Settings:
     datasets: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     command: str = ""
-    device: str = "cpu"
     progress: Callable[[int, int, str], None] | None = field(default=None, compare=False)
 
     def splits(self, usual: int) -> int:

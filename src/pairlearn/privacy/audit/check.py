@@ -86,8 +86,8 @@ def check_mechanism(
 
     Examples
     --------
-    >>> from pairlearn import check_mechanism
-    >>> from pairlearn.privacy.mechanisms.gradient import OutputPerturbation
+    >>> from pairlearn.privacy import check_mechanism
+    >>> from pairlearn.privacy import OutputPerturbation
     >>> report = check_mechanism(OutputPerturbation())
     >>> report.relations, report.n_releases, report.largest_share < 1
     (('replace', 'add_remove'), 1, True)

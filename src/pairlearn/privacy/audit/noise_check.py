@@ -31,7 +31,7 @@ class NoiseCheck:
 
     Examples
     --------
-    >>> from pairlearn.privacy.noise import NoiseSource
+    >>> from pairlearn.privacy import NoiseSource
     >>> def check(seed_of):
     ...     noise = NoiseCheck()
     ...     for run in range(200):

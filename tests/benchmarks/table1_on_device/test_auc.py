@@ -6,7 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pairlearn.gpu.auc import auc_of_many
+from benchmarks.table1_on_device.auc import auc_of_many
+
 from pairlearn.metrics import roc_auc
 
 

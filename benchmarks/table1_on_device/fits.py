@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.table1_on_device.auc import auc_of_many
+from benchmarks.table1_on_device.saddle import descend_saddle
 from pairlearn.data.dataset import Dataset
 from pairlearn.data.splits import Split, folds
 from pairlearn.experiments.comparison.cell import Protocol, child_seed, split_of
@@ -25,10 +27,8 @@ from pairlearn.experiments.comparison.runner import HONEST, Comparison
 from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.methods.base import Method, Params
 from pairlearn.experiments.methods.pairwise import RecipeMethod, record_steps
-from pairlearn.gpu.auc import auc_of_many
 from pairlearn.gpu.draws import draw_indices, draw_keys
 from pairlearn.gpu.paths import Path
-from pairlearn.gpu.saddle import descend_saddle
 from pairlearn.losses import get_loss
 from pairlearn.recipes import STEPS, PairRun, SaddleRun
 from pairlearn.solvers.descent.sweep_gpu import Rule, draw_plan, portions_of, row_of, sweep_paths

@@ -6,15 +6,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from pairlearn.cli.reproduce import command
+from benchmarks.table1_on_device import __main__ as program
 from pairlearn.data import load
 from pairlearn.experiments.comparison.runner import PAPER, compare
 from pairlearn.experiments.methods.pairwise import RecipeMethod
 from pairlearn.experiments.methods.table import TABLE
-from pairlearn.experiments.paper import auc_tables
-from pairlearn.experiments.paper.targets import Settings
+from pairlearn.experiments.paper.outcome import Settings
 
 
 def few(**grid):
@@ -38,7 +36,7 @@ def small(n):
 def test_cells_are_those_of_the_cpu(tmp_path):
     torch = pytest.importorskip("torch")
     pytest.importorskip("triton")
-    from pairlearn.experiments.paper.on_device import compare_on_device, runs_on_device
+    from benchmarks.table1_on_device.fits import compare_on_device, runs_on_device
 
     data, methods = small(32), few()
     assert all(runs_on_device(method) for method in methods)
@@ -54,7 +52,7 @@ def test_cells_are_those_of_the_cpu(tmp_path):
 
 def test_which_methods_run_there():
     pytest.importorskip("triton")
-    from pairlearn.experiments.paper.on_device import compare_on_device, runs_on_device
+    from benchmarks.table1_on_device.fits import compare_on_device, runs_on_device
 
     assert [name for name in TABLE if runs_on_device(TABLE[name])] == ["ours", "sgd-pair", "spauc"]
     with pytest.raises(ValueError, match="use the protocol honest"):
@@ -63,34 +61,26 @@ def test_which_methods_run_there():
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
 def test_the_table_stands_beside_the_papers_and_says_what_was_left_out(monkeypatch, tmp_path):
+    torch = pytest.importorskip("torch")
     pytest.importorskip("triton")
     for method in few(n_passes=0.2):
-        monkeypatch.setitem(auc_tables.TABLE, method.name, method)
-    settings = Settings(store=tmp_path / "cells.sqlite", n_splits=2, device="cuda")
+        monkeypatch.setitem(TABLE, method.name, method)
+    settings = Settings(store=tmp_path / "cells.sqlite", n_splits=2)
     shelf = SimpleNamespace(take=lambda names: [replace(small(32), name="diabetes")])
-    found = auc_tables.auc_table("table1", settings, shelf)
-    assert "0.831" in found.text
-    assert "one pair a step: olp, oam." in found.text
-    assert "tuning s" in found.text
-    assert len(found.parts) == 3
+    found = program.device_table("table1", settings, shelf, torch.device("cpu"))
+    assert "0.831" in found
+    assert "one pair a step: olp, oam." in found
+    assert "tuning s" in found
     assert not (tmp_path / "cells.sqlite").exists()
 
 
-def test_the_program_refuses_what_has_no_device(tmp_path):
-    def run(*arguments):
-        options = ["--quiet", "--store", str(tmp_path / "cells.sqlite")]
-        return CliRunner().invoke(command, [*arguments, *options])
-
-    found = run("fig-hinge", "--device", "cuda")
-    assert found.exit_code == 1
-    assert "fig-hinge runs on the CPU only" in found.output
-
-
-def test_the_program_refuses_buffers_on_a_device(tmp_path):
+def test_the_program_refuses_buffers_on_a_device(capsys):
     pytest.importorskip("triton")
-    options = ["--quiet", "--store", str(tmp_path / "cells.sqlite"), "--data", "breast_cancer"]
-    found = CliRunner().invoke(
-        command, ["table1", "--device", "cuda", "--methods", "olp", *options]
-    )
-    assert found.exit_code == 1
-    assert "olp cannot run on a device" in found.output
+    assert program.main(["table1", "--methods", "olp", "--data", "breast_cancer"]) == 1
+    assert "olp cannot run on a device" in capsys.readouterr().err
+
+
+def test_the_program_says_what_is_missing(monkeypatch, capsys):
+    monkeypatch.setattr(program, "find_device", lambda name: None)
+    assert program.main(["--device", "auto"]) == 1
+    assert "use `pairlearn reproduce table1`" in capsys.readouterr().err

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Doors: packages that export names of their modules and load a module on first use."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["door"]
+
+
+def door(
+    package: str, names: Mapping[str, str], *, own: tuple[str, ...] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package that loads its names lazily.
+
+    Parameters
+    ----------
+    package : str
+        The package, ``__name__``.
+    names : mapping
+        The names of each module, separated by spaces. Modules are relative to the package.
+    own : tuple of str, optional
+        Names that the package defines itself.
+
+    Returns
+    -------
+    tuple
+        The two functions and the sorted list.
+
+    Examples
+    --------
+    >>> load, _, names = door("pairlearn.metrics", {"auc": "roc_auc"})
+    >>> names, load("roc_auc").__name__
+    (['roc_auc'], 'roc_auc')
+    """
+    homes = {name: module for module, line in names.items() for name in line.split()}
+    public = sorted([*homes, *own])
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load, lambda: public, public
