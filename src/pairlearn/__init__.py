@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairwise learning with one previous example.
+"""Pairwise learning: classifiers, rankers and metrics that order examples well.
 
 Public names are loaded on first use: importing the package imports neither numba nor
 scikit-learn.
