@@ -345,6 +345,8 @@ def _exact(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
 
 
 def _top(objective: TopOfList) -> Run:
+    """Return the run of descent for an objective of the top of the list."""
+
     def run(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
         if setting.callbacks:
             raise ValueError("descent for the top of the list cannot pause; leave out callbacks.")

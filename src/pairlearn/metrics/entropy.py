@@ -18,9 +18,9 @@ __all__ = ["WINDOWS", "error_entropy"]
 #: Pairs in a block of the exact sum.
 _BLOCK = 1 << 16
 #: "auto" computes all pairs for at most this number of residuals; beyond that it uses bins.
-_EXACT = 512
+_MOST_EXACT = 512
 #: Bins per bandwidth.
-_BINS = 32
+_BINS_PER_BANDWIDTH = 32
 #: Empty bins are stored too if there are fewer than this number of bins per occupied one.
 _GAPS = 16
 
@@ -84,7 +84,7 @@ def error_entropy(
     if method not in ("auto", "exact", "binned"):
         raise ValueError(f'method must be "auto", "exact" or "binned", got {method!r}.')
     density, reach = WINDOWS[window]
-    exact = method == "exact" or (method == "auto" and len(e) <= _EXACT)
+    exact = method == "exact" or (method == "auto" and len(e) <= _MOST_EXACT)
     total = (_exact if exact else _binned)((e - e[0]) / gamma, density, reach)
     return -math.log(total / (len(e) ** 2 * gamma))
 
@@ -111,7 +111,7 @@ def _binned(u: Vector, density: Callable[[Vector], Vector], reach: float) -> flo
     from pairlearn.kernels.entropy import share_among_bins, sum_near_bins, sum_near_places
 
     bins, counts = np.empty(2 * len(u)), np.empty(2 * len(u))
-    n = share_among_bins(u * _BINS, bins, counts)
+    n = share_among_bins(u * _BINS_PER_BANDWIDTH, bins, counts)
     weights = _weights_of_bins(density, reach)
     bins, counts = bins[:n], counts[:n]
     if bins[-1] >= _GAPS * n:
@@ -125,6 +125,6 @@ def _binned(u: Vector, density: Callable[[Vector], Vector], reach: float) -> flo
 @functools.cache
 def _weights_of_bins(density: Callable[[Vector], Vector], reach: float) -> Vector:
     """Return the window at the distances of bins."""
-    weights = density(np.arange(math.ceil(reach * _BINS) + 1) / _BINS)
+    weights = density(np.arange(math.ceil(reach * _BINS_PER_BANDWIDTH) + 1) / _BINS_PER_BANDWIDTH)
     # the part cut off is far below the error of the bins
     return np.asarray(weights[weights > 1e-9 * weights[0]])

@@ -84,7 +84,7 @@ def _state(description: Any, values: Vector, rest: list[int], depth: int = 0) ->
             raise ValueError(f"an array of {dtype!r:.20} of shape {shape!r:.60} is described.")
         start, stop = rest[0], rest[0] + math.prod(shape)
         if stop > len(values):
-            raise ValueError(f"{len(values)} numbers are too few for what is described.")
+            raise ValueError(f"{len(values)} numbers are too few for the described arrays.")
         part = values[start:stop]
         if dtype == "int64" and not (np.abs(part) < 2**53).all():
             raise ValueError("an index is too large.")

@@ -34,6 +34,7 @@ __all__ = ["Driver"]
 class Driver:
     """Drive an estimator through the methods that this module lists.
 
+    >>> import numpy as np
     >>> class Mean:
     ...     total, n = 0.0, 0
     ...     def partial_fit(self, X, y):

@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 __all__ = ["NamedLearner"]
 
 #: Examples in the queue at most.
-_BATCH = 1024
-#: After n examples, the queue holds at most n / _SHARE examples.
-_SHARE = 8
+_MOST_QUEUED = 1024
+#: After n examples, the queue holds at most n / _QUEUE_DIVISOR examples.
+_QUEUE_DIVISOR = 8
 #: First examples whose spread sets the scale of the steps if step_size="auto" without scaling.
 _WARM_UP = 32
-#: Share of the score statistics that survives _BATCH further examples.
+#: Share of the score statistics that survives _MOST_QUEUED further examples.
 _FADE = 0.7
 
 
@@ -380,12 +380,12 @@ class NamedLearner:
     def _change_coefficients(self) -> None:
         """Publish the present average to predictions and set the time of the next update."""
         n = self._n_taken
-        self._room = max(1, min(n // _SHARE, _BATCH))
+        self._room = max(1, min(n // _QUEUE_DIVISOR, _MOST_QUEUED))
         if self._stream is None:
             return
         self._coef = self._stream.average
         by_name = dict(zip(self._columns.index, self._coef.tolist(), strict=False))
-        moments = self._seen[1] * _FADE ** (self._room / _BATCH)
+        moments = self._seen[1] * _FADE ** (self._room / _MOST_QUEUED)
         self._seen = by_name, moments, float(self._coef @ self._origin)
 
     # ------------------------------------------------------------------------- prediction
@@ -437,6 +437,7 @@ class NamedLearner:
             return self._state()
 
     def _state(self) -> dict[str, Any]:
+        """Return the complete state; the caller holds the lock."""
         by_name, moments, _ = self._seen
         return {
             "index": list(self._columns.names),
@@ -457,10 +458,11 @@ class NamedLearner:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load a state of this learner or of another with equal settings."""
         with self._turns:
-            check_state(state, most_waiting=max(_WARM_UP, _BATCH))
+            check_state(state, most_waiting=max(_WARM_UP, _MOST_QUEUED))
             self._restore(state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        """Check a state and load it."""
         self._start_empty()
         self._columns = NamedColumns(state["index"], int(state["capacity"]))
         self._waiting = [dict(x) for x in state["waiting"]]

@@ -38,9 +38,9 @@ __all__ = ["OnlineLearner"]
 #: Rows between two checkpoints by default.
 EVERY = 250_000
 #: Examples in the first piece of a stream; the pieces then double.
-_FIRST = 128
+_FIRST_PIECE = 128
 #: Examples after which chunks are no longer cut into pieces.
-_YOUNG = 8192
+_YOUNG_EXAMPLES = 8192
 
 
 class OnlineLearner:
@@ -254,7 +254,7 @@ class OnlineLearner:
         n = self._since_start
         # a young model must neither be judged by, nor choose its step size by, a large chunk that
         # it has hardly begun to learn
-        limit = max(_FIRST, 1 << n.bit_length()) - n if n < _YOUNG else 1 << 62
+        limit = max(_FIRST_PIECE, 1 << n.bit_length()) - n if n < _YOUNG_EXAMPLES else 1 << 62
         if self.forget is None:
             return limit
         period = self.window if self.forget == "drop" else int(self.forget)
@@ -409,6 +409,7 @@ class OnlineLearner:
         save()
 
     def _settings(self) -> dict[str, Any]:
+        """Return the settings that a checkpoint must match."""
         from pairlearn.models.parts import encode
 
         left_out = ("callbacks", "random_state", "verbose")

@@ -199,6 +199,7 @@ class TableEncoder:
         return X
 
     def _sparse(self, part: list[Any], n: int) -> Any:
+        """Return the features as CSR."""
         from scipy.sparse import coo_matrix
 
         rows: list[Any] = []

@@ -31,21 +31,21 @@ KINDS = ("number", "category", "yes/no", "date", "text", "id", "constant", "excl
 UNUSED = ("id", "constant", "excluded")
 
 #: A column has a kind if at least this share of its values does; the rest counts as missing.
-_ENOUGH = 0.95
+_KIND_SHARE = 0.95
 #: A column is called an id only with at least this number of rows; fewer differ by chance.
-_FEW = 20
+_LEAST_ID_ROWS = 20
 #: Values are ids if at least this share of them is different (numbers only with an id's name).
-_DISTINCT = 0.9
+_ID_SHARE = 0.9
 #: A column with an id's name and at most this number of values is a category of groups.
-_GROUPS = 100
+_MOST_GROUPS = 100
 #: Nearly all different values with at least this number of words on average are texts, not ids.
-_WORDS = 3
+_TEXT_WORDS = 3
 #: Partly repeated values with at least this number of words on average are texts, not categories.
-_MANY_WORDS = 4
+_REPEATED_TEXT_WORDS = 4
 #: A column with words is a number only if it has at least this number of different numbers, ...
-_NUMBERS = 20
+_LEAST_NUMBERS = 20
 #: ... and at most this number of different words, which then count as missing.
-_NOTHINGS = 3
+_MOST_NOTHINGS = 3
 
 _ID_NAME = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|hash)$)|(?<=[a-z])(?:Id|ID|Uuid|UUID)$"
@@ -132,7 +132,7 @@ def decide(
     ):
         return Decision(name, "yes/no")
     digits = sum(n for value, n in counts.items() if value.isdigit())
-    if digits >= _ENOUGH * len(present):
+    if digits >= _KIND_SHARE * len(present):
         if any(map(_CODE.fullmatch, counts)):
             return _named(name, present, counts, "codes with leading zeros")
         if _POSTAL.search(name):
@@ -141,19 +141,19 @@ def decide(
     if eight and all(parse_date(value, "ymd") is not None for value in counts):
         return Decision(name, "date", "ymd", "year first")
     style, share = style_of(list(counts), commas)
-    if _weighted(counts, style) >= _ENOUGH and share > 0.5:
+    if _weighted(counts, style) >= _KIND_SHARE and share > 0.5:
         return _number(name, present, counts, style)
     dates = list(counts)
     order, share, sure = date_order(dates, european=commas == "european")
-    if share >= _ENOUGH:
+    if share >= _KIND_SHARE:
         return Decision(name, "date", order, _date_note(dates, order, sure))
     if share and sum(any(parse_date(t, o) is not None for o in ("dmy", "mdy")) for t in dates) >= (
-        _ENOUGH * len(dates)
+        _KIND_SHARE * len(dates)
     ):
         note = "dates, some with the day first and some with the month; write the year first"
         return Decision(name, "excluded", note=note)
     unit, style = _unit(counts, commas)
-    if unit and _ID_NAME.search(name) is None and _weighted(counts, style, unit) >= _ENOUGH:
+    if unit and _ID_NAME.search(name) is None and _weighted(counts, style, unit) >= _KIND_SHARE:
         return _measured(name, counts, style, unit)
     return _with_words(name, counts, style, unit) or _words(name, present, counts)
 
@@ -231,13 +231,13 @@ def _date_note(texts: Iterable[str], order: str, sure: bool) -> str:
 def _number(name: str, present: Sequence[str], counts: Mapping[str, int], style: str) -> Decision:
     whole = all(value.lstrip("+-").isdigit() for value in counts)
     distinct = len(counts) / len(present)
-    if whole and len(present) >= _FEW:
+    if whole and len(present) >= _LEAST_ID_ROWS:
         named = _ID_NAME.search(name) is not None
         numbers = [int(value) for value in present]
         running = distinct == 1.0 and max(numbers) - min(numbers) == len(numbers) - 1
-        if running or (named and distinct >= _DISTINCT):
+        if running or (named and distinct >= _ID_SHARE):
             return Decision(name, "id", note="a number for each row")
-        if named and len(counts) <= _GROUPS and distinct < 0.5:
+        if named and len(counts) <= _MOST_GROUPS and distinct < 0.5:
             return Decision(name, "category", note=f"{len(counts)} ids of groups")
         if named and distinct >= 0.5:
             return Decision(name, "id", note="mostly a number for each row")
@@ -268,8 +268,8 @@ def _with_words(name: str, counts: Mapping[str, int], style: str, unit: str) -> 
         unit = MARKED
     words = [text for text in others if parse_number(text, style, unit) is None]
     share = 1 - sum(counts[word] for word in words) / sum(counts.values())
-    few = len(words) <= _NOTHINGS and not any(c.isdigit() for c in "".join(words))
-    many = len(counts) - len(others) >= max(_NUMBERS, len(others))
+    few = len(words) <= _MOST_NOTHINGS and not any(c.isdigit() for c in "".join(words))
+    many = len(counts) - len(others) >= max(_LEAST_NUMBERS, len(others))
     if not others or not few or not many or share < 0.5 or _ID_NAME.search(name):
         return None
     measured = _measured(name, counts, style, unit)
@@ -305,7 +305,7 @@ def _nothing(counts: Mapping[str, int], style: str, unit: str = "") -> float | N
 
 def _named(name: str, present: Sequence[str], counts: Mapping[str, int], note: str) -> Decision:
     """Decide between id and category for a column of codes."""
-    if len(present) >= _FEW and len(counts) / len(present) >= _DISTINCT:
+    if len(present) >= _LEAST_ID_ROWS and len(counts) / len(present) >= _ID_SHARE:
         return Decision(name, "id", note=f"{note}, another for each row")
     return Decision(name, "category", note=note)
 
@@ -315,10 +315,10 @@ def _words(name: str, present: Sequence[str], counts: Mapping[str, int]) -> Deci
     # the parts of a telephone number are not words
     parts = (part for value in counts for part in value.split())
     words = sum(any(map(str.isalpha, part)) for part in parts) / len(counts)
-    if len(present) >= _FEW and distinct >= _DISTINCT:
-        if words >= _WORDS:
+    if len(present) >= _LEAST_ID_ROWS and distinct >= _ID_SHARE:
+        if words >= _TEXT_WORDS:
             return Decision(name, "text", note=f"{words:.0f} words on average")
         return Decision(name, "id", note="another text for each row")
-    if words >= _MANY_WORDS and len(counts) > 50 and distinct > 0.5:
+    if words >= _REPEATED_TEXT_WORDS and len(counts) > 50 and distinct > 0.5:
         return Decision(name, "text", note=f"{words:.0f} words on average")
     return Decision(name, "category")

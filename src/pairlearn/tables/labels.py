@@ -120,6 +120,7 @@ class LabelRule:
     def _of_given(
         cls, column: str, counts: Mapping[str, int], given: Sequence[str], source: str
     ) -> LabelRule:
+        """Return the rule for given classes; refuse a class that no row has."""
         codes: dict[str, int] = {}
         for code, wanted in enumerate(given):
             number = parse_number(wanted)

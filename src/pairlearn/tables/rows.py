@@ -34,6 +34,7 @@ from pairlearn.tables.layout import (
 
 __all__ = ["BLOCK_ROWS", "ArrowTable", "Block", "TextTable", "no_column", "open_table"]
 
+#: Rows in a block.
 BLOCK_ROWS = 16_384
 #: Bytes per read.
 _BYTES = 1 << 18
@@ -106,6 +107,7 @@ class _Lines:
         self._buffer = bytearray(_BYTES)
 
     def _fill(self) -> None:
+        """Read until at least one complete line is ready, or to the end."""
         while not self._ready and not self._ended:
             size = self._source.readinto(memoryview(self._buffer))
             self._ended = size == 0

@@ -28,15 +28,15 @@ _MOST_LEVELS = 100
 #: A level gets a feature if it has at least one row in this number of rows, ...
 _LEVEL_ROWS = 50
 #: ... where this number of rows always suffices, ...
-_FREQUENT = 10
+_ENOUGH_ROWS = 10
 #: ... and this number of rows is always needed; words and gaps need it too.
-_RARE = 3
+_LEAST_ROWS = 3
 #: With fewer rows than this every level and word gets a feature.
-_HANDFUL = 30
+_FEW_ROWS = 30
 #: Hash buckets of a text.
-_WORDS = 1024
+_TEXT_WIDTH = 1024
 #: Hash buckets that a user may ask for at most.
-_WIDEST = 1 << 22
+_MAX_WIDTH = 1 << 22
 
 #: Characters of levels that a person is shown.
 _SHOWN = 30
@@ -87,14 +87,14 @@ class CategoryColumn(ColumnEncoder):
         absent = counts.pop("", 0)
         n = absent + sum(counts.values())
         if not self._given:
-            least = 1 if n < _HANDFUL else max(_RARE, min(_FREQUENT, n // _LEVEL_ROWS))
+            least = 1 if n < _FEW_ROWS else max(_LEAST_ROWS, min(_ENOUGH_ROWS, n // _LEVEL_ROWS))
             counts = _one_spelling(counts)
             frequent = [level for level, count in counts.items() if count >= least]
             frequent.sort(key=lambda level: (-counts[level], level))
             self._set_levels(tuple(sorted(frequent[:_MOST_LEVELS])))
         self.other = not self._given or len(self.levels) < len(counts)
         own = self.missing in ("auto", "indicator")
-        self.indicator = bool(absent) and own and (absent >= _RARE or n < _HANDFUL)
+        self.indicator = bool(absent) and own and (absent >= _LEAST_ROWS or n < _FEW_ROWS)
 
     def absent(self, values: Any) -> Mask:
         return np.array([not value for value in values], dtype=bool)
@@ -159,7 +159,7 @@ class HashedColumn(ColumnEncoder):
 
     kind = "hashed"
 
-    def __init__(self, name: str, missing: str | float = "auto", width: int = _WORDS) -> None:
+    def __init__(self, name: str, missing: str | float = "auto", width: int = _TEXT_WIDTH) -> None:
         super().__init__(name, missing)
         self.width = width
         self._known: dict[str, int] = {}
@@ -203,7 +203,7 @@ class HashedColumn(ColumnEncoder):
         return {"width": self.width, "indicator": self.indicator}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.width = restored_count(state, "width", minimum=2, maximum=_WIDEST)
+        self.width = restored_count(state, "width", minimum=2, maximum=_MAX_WIDTH)
         self.indicator = saved_flag(state, "indicator")
 
     @property
@@ -246,7 +246,7 @@ class TextColumn(HashedColumn):
 
     def fit(self, parts: Sequence[Any]) -> None:
         super().fit(parts)
-        least = 1 if sum(map(len, parts)) < _HANDFUL else _RARE
+        least = 1 if sum(map(len, parts)) < _FEW_ROWS else _LEAST_ROWS
         words = [word for word, rows in (self._rows_with or {}).items() if rows >= least]
         self._frequent = sorted({bucket_of(word, self.width) for word in words})
         # stop counting: later rows are not training rows
@@ -278,8 +278,8 @@ class TextColumn(HashedColumn):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore(state)
-        if self.width != _WORDS:
-            raise ValueError(f"the saved text {self.name!r} must have {_WORDS} buckets.")
+        if self.width != _TEXT_WIDTH:
+            raise ValueError(f"the saved text {self.name!r} must have {_TEXT_WIDTH} buckets.")
         self._rows_with = None
         # version 1 of the table kept all words
         kept = state.get("kept")

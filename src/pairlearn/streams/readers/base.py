@@ -238,6 +238,7 @@ class Reader(ABC):
         return refusals.add(refusal)
 
     def _check_position(self, position: Position, fingerprint: str) -> None:
+        """Refuse a position of another format, order or data."""
         if position.format != self.format:
             raise ReadError(
                 f"the saved position belongs to a {position.format:.40} reader, this is "

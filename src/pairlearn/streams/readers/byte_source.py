@@ -18,6 +18,7 @@ from pairlearn.streams.readers.base import ReadError, digest
 
 __all__ = ["ByteSource", "check_file", "sniff"]
 
+#: Bytes of the beginning that go into a fingerprint.
 HEAD = 4096
 _MAGIC = {
     b"\x1f\x8b": "gzip",

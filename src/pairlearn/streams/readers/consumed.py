@@ -19,7 +19,7 @@ __all__ = ["Consumed", "Marks", "parse_marks"]
 #: Bytes between two marks at first; the spacing doubles whenever marks are dropped.
 _SPACING = 1 << 20
 #: Marks at most; beyond that every other one is dropped.
-_MOST = 32
+_MOST_MARKS = 32
 #: Number types that the digest can check for finite values, with their sizes in bytes.
 _LOOKED_AT = {np.dtype(np.float64): 8, np.dtype(np.float32): 4}
 
@@ -84,7 +84,7 @@ class Consumed:
         if self.n_bytes - self._marked_at >= self._spacing:
             self._marks.append(here)
             self._marked_at = self.n_bytes
-            if len(self._marks) > _MOST:
+            if len(self._marks) > _MOST_MARKS:
                 self._marks = self._marks[1::2]
                 self._spacing *= 2
         return text

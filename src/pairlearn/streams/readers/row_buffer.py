@@ -22,6 +22,7 @@ __all__ = [
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
 )
+#: Characters of a text in a message.
 _SHOWN = 40
 
 
@@ -55,6 +56,7 @@ def parse_number(text: str, missing_tokens: tuple[str, ...]) -> float:
     return value
 
 
+#: Queries below this are exact as floats.
 _LARGEST_QID = 2.0**53
 
 

@@ -23,9 +23,9 @@ from pairlearn.validation import check_count
 __all__ = ["ShuffledReader"]
 
 #: Rows in a block with buffer_rows="auto", ...
-_ROWS = 65_536
+_AUTO_ROWS = 65_536
 #: ... if a block of dense rows then has at most this number of entries; otherwise fewer rows.
-_NUMBERS = 1 << 24
+_AUTO_NUMBERS = 1 << 24
 #: Rows in a chunk.
 _CHUNK = 8192
 
@@ -157,9 +157,11 @@ class ShuffledReader(Reader):
     def __init__(self, reader: Reader, *, buffer_rows: int | str = "auto", seed: int = 0) -> None:
         self._reader = reader
         if buffer_rows == "auto":
-            buffer_rows = _ROWS
+            buffer_rows = _AUTO_ROWS
             if reader.format != "svmlight":
-                buffer_rows = max(min(_ROWS, _NUMBERS // max(reader.n_features, 1)), 1024)
+                buffer_rows = max(
+                    min(_AUTO_ROWS, _AUTO_NUMBERS // max(reader.n_features, 1)), 1024
+                )
         elif isinstance(buffer_rows, str):
             raise ValueError(f'shuffle_buffer must be a number or "auto", got {buffer_rows!r}.')
         size = check_count("shuffle_buffer", buffer_rows, minimum=2)

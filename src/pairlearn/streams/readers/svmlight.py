@@ -17,6 +17,7 @@ from pairlearn.validation import check_count
 
 __all__ = ["SvmlightReader"]
 
+#: The largest index, so that the number of features fits into 32 bits.
 LARGEST_INDEX = (1 << 31) - 2
 #: A width found in the data is accepted up to this limit, or up to one feature per byte of text.
 PLAUSIBLE_WIDTH = 1 << 24
@@ -328,6 +329,7 @@ class _Parser:
         return int(rows.indices[entry]) + (not self._reader.zero_based)
 
     def _explain(self, reason: int, detail: int, near: str) -> str:
+        """Return the reason for refusing a line."""
         records = self._records
         if reason == records.TOO_LONG:
             return too_long(self._reader.max_line_bytes)
