@@ -246,15 +246,11 @@ class Recipe:
         Parameters
         ----------
         X, y : array-like
-            As in `solve`, as are `n_passes`, `loss` and `rng`.
+            As in `solve`.
         step_sizes, radii : sequence of float
             One of each for every model.
-        n_passes : float, optional
-            Steps in units of n.
-        loss : str or PairLoss, optional
-            Another loss.
-        rng : int or numpy.random.Generator, optional
-            Source of randomness.
+        n_passes, loss, rng : optional
+            As in `solve`.
 
         Returns
         -------

@@ -73,7 +73,7 @@ def test_a_damaged_description_is_refused(tmp_path):
     description, values = pack_map(Hats(n_knots=3).fit(X))
     with pytest.raises(ModelFileError, match="too few"):
         unpack_map(description, values[:-1])
-    with pytest.raises(ModelFileError, match="numbers are there"):
+    with pytest.raises(ModelFileError, match="numbers are stored"):
         unpack_map(description, np.append(values, 0.0))
     huge = {**description, "learned": [{**description["learned"][0], "shape": [2**62]}]}
     with pytest.raises(ModelFileError, match="too few"):

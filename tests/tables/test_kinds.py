@@ -130,7 +130,7 @@ def test_two_classes(texts, values):
 def test_a_word_for_unknown_is_no_class():
     rule = two("no", "yes", "Unknown", "no", "pending")
     assert rule.values == ("no", "yes")
-    assert "'Unknown', 'pending' are no class, and left out" in rule.note
+    assert "'Unknown', 'pending' are no class; such rows are left out" in rule.note
     assert list(rule.apply(["yes", "unknown"])[1]) == [1]
     # of two it is one
     assert two("known", "unknown", "known").values == ("known", "unknown")

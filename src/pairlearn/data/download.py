@@ -22,7 +22,6 @@ from pairlearn.data.errors import DataCorruptError, DataUnavailableError
 
 __all__ = ["download"]
 
-#: Bytes per read.
 _CHUNK = 1 << 16
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 

@@ -28,9 +28,8 @@ __all__ = ["FORMAT_VERSION", "MAX_HEADER_BYTES", "dump_model", "load_model", "pa
            "read_model", "write_model"]  # fmt: skip
 
 FORMAT_VERSION = 1
-#: Bytes of a header at most; larger ones are refused before they are read.
+#: Bytes of a header at most; a larger one is refused before it is parsed.
 MAX_HEADER_BYTES = 1 << 26
-#: Bytes of a model file at most.
 MAX_FILE_BYTES = 1 << 34
 #: Bytes read at most from a pipe or a device, which may have no end.
 MAX_PIPE_BYTES = 1 << 28

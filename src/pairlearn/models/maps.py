@@ -63,7 +63,7 @@ def unpack_map(description: Any, values: Vector) -> FeatureMap:
     try:
         state = _state(description, values, rest)
         if rest[0] != len(values):
-            raise ValueError(f"{len(values)} numbers are there, {rest[0]} are described.")
+            raise ValueError(f"{len(values)} numbers are stored, {rest[0]} are described.")
         known = [one for one in own_parts() if issubclass(one, FeatureMap)]
         return restored_map(state, known=known)
     except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
@@ -73,7 +73,7 @@ def unpack_map(description: Any, values: Vector) -> FeatureMap:
 def _state(description: Any, values: Vector, rest: list[int], depth: int = 0) -> dict[str, Any]:
     """Return the state of a described map; `rest[0]` counts the numbers used so far."""
     if not isinstance(description, Mapping) or depth > 8:
-        raise ValueError("the description is no map.")
+        raise ValueError("the description is not a mapping.")
     if "maps" in description:
         maps = [_state(one, values, rest, depth + 1) for one in description["maps"]]
         return {"map": description["map"], "maps": maps}

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 __all__ = ["MAX_NAME", "ModelFileError", "ModelRecord", "check_plain", "reason"]
 
-#: Characters of a name at most.
 MAX_NAME = 200
 #: Levels of nested lists and dicts at most.
 MAX_DEPTH = 12

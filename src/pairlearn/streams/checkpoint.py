@@ -64,7 +64,7 @@ def hold_checkpoint(path: str | os.PathLike[str]) -> Iterator[None]:
     """
     path = Path(path)
     if path.exists() and not path.is_file():
-        raise CheckpointError(f"{path} is not a file, which a checkpoint must be; name another.")
+        raise CheckpointError(f"{path} is not a file; name another checkpoint.")
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(hold(path))

@@ -458,7 +458,7 @@ class OnlineLearner:
         n_seen = restored_count(state, "n_seen")
         n_restarts = restored_count(state, "n_restarts", maximum=n_seen)
         if self.forget is None and (due or n_restarts):
-            raise ValueError("the saved stream has begun anew, which needs forget=.")
+            raise ValueError("the saved stream was restarted; pass the same forget=.")
         since_start = restored_count(state, "since_start", maximum=n_seen)
         progressive = ProgressiveAUC.from_state(state["progressive"], window=self.window)
         if progressive.n_seen != n_seen * self._driver.ranks_classes:

@@ -40,8 +40,8 @@ def copies_line(X: Any) -> list[str]:
     if not count:
         return []
     return [
-        f"{count} of {n} rows are exact copies of others; unless they are cases of their own, what "
-        "is held out was also trained on and looks too good: leave the copies out"
+        f"{count} of {n} rows are exact copies of others; unless they are separate cases, held-out "
+        "rows were also trained on and the score is too good: leave the copies out"
     ]
 
 

@@ -246,7 +246,7 @@ class TableEncoder:
         ValueError: the saved table has version 7, this library reads 1 to 2; upgrade pairlearn.
         """
         if not isinstance(state, Mapping):
-            raise ValueError("the saved table is no mapping.")
+            raise ValueError("the saved table is not a mapping.")
         if state.get("version") not in (1, VERSION):
             raise ValueError(
                 f"the saved table has version {state.get('version')!r:.20}, this library reads "

@@ -113,7 +113,7 @@ class LabelRule:
         notes = [f"{_quoted(group)} are one class" for group in groups.values() if len(group) > 1]
         if left_out:
             are = "is" if len(left_out) == 1 else "are"
-            notes.append(f"{_quoted(left_out)} {are} no class, and left out")
+            notes.append(f"{_quoted(left_out)} {are} no class; such rows are left out")
         return cls(column, "classes", _as_numbers(shown), codes, note="; ".join([*notes, *why]))
 
     @classmethod
@@ -249,10 +249,10 @@ def _in_order(
     if known[0] != known[1]:
         return (second, first, []) if known[0] else (first, second, [])
     if sizes[first] == sizes[second]:
-        return first, second, [f"{cut(second)!r} is taken as positive; --classes turns it round"]
+        return first, second, [f"{cut(second)!r} is taken as positive; --classes reverses it"]
     if sizes[first] < sizes[second]:
         first, second = second, first
-    return first, second, [f"{cut(second)!r}, the rarer one, is positive; --classes turns it round"]
+    return first, second, [f"{cut(second)!r}, the rarer one, is positive; --classes reverses it"]
 
 
 def _quoted(texts: Iterable[str]) -> str:

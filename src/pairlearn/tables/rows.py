@@ -34,7 +34,6 @@ from pairlearn.tables.layout import (
 
 __all__ = ["BLOCK_ROWS", "ArrowTable", "Block", "TextTable", "no_column", "open_table"]
 
-#: Rows in a block.
 BLOCK_ROWS = 16_384
 #: Bytes per read.
 _BYTES = 1 << 18

@@ -23,7 +23,6 @@ MULTIPLIED = "k, M, B"
 MARKED = "<, >, ~, *"
 #: The unit of a column of clock times, which become hours.
 CLOCK = "h:mm"
-#: Characters of a unit at most.
 LONGEST_UNIT = 24
 
 _TIMES = {"k": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "b": 1e9, "bn": 1e9, "mrd": 1e9}

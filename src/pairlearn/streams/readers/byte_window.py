@@ -20,7 +20,6 @@ from pairlearn.validation import check_count
 
 __all__ = ["MAX_LINE_BYTES", "Blocks", "TextReader", "too_long"]
 
-#: Bytes in a line at most, by default.
 MAX_LINE_BYTES = 1 << 25
 #: Bytes that a parser may look ahead.
 GUARD = 32

@@ -66,7 +66,7 @@ class _Array:
         n_bytes = math.prod(self.shape) * self._dtype.itemsize
         if self._offset + n_bytes > size:
             raise ValueError(
-                f"its array of shape {self.shape} takes {n_bytes} bytes, and {size} are there"
+                f"its array of shape {self.shape} takes {n_bytes} bytes, but the file has {size}"
             )
         if len(self.shape) not in (1, 2) or not in_order:
             raise ReadError(

@@ -23,7 +23,6 @@ from pairlearn.validation import check_count
 __all__ = ["Layout", "Schema", "bucket_of", "listed", "short_name", "shown_kind"]
 
 Missing = str | float
-#: Names in a message at most.
 MAX_LISTED = 12
 #: Characters of a name in a message.
 _LONGEST_NAME = 40

@@ -159,9 +159,7 @@ class ShuffledReader(Reader):
         if buffer_rows == "auto":
             buffer_rows = _AUTO_ROWS
             if reader.format != "svmlight":
-                buffer_rows = max(
-                    min(_AUTO_ROWS, _AUTO_NUMBERS // max(reader.n_features, 1)), 1024
-                )
+                buffer_rows = max(min(_AUTO_ROWS, _AUTO_NUMBERS // max(reader.n_features, 1)), 1024)
         elif isinstance(buffer_rows, str):
             raise ValueError(f'shuffle_buffer must be a number or "auto", got {buffer_rows!r}.')
         size = check_count("shuffle_buffer", buffer_rows, minimum=2)
