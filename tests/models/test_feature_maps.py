@@ -80,7 +80,7 @@ def test_a_damaged_description_is_refused(tmp_path):
         unpack_map(huge, values)
     with pytest.raises(ModelFileError, match="not known here"):
         unpack_map({**description, "map": "NoSuchMap"}, values)
-    with pytest.raises(ModelFileError, match="no map"):
+    with pytest.raises(ModelFileError, match="not a mapping"):
         unpack_map([], values)
     model = model_of("hats")
     model.save(tmp_path / "model.safetensors")

@@ -248,7 +248,7 @@ def test_numbers_of_labels_count_them() -> None:
 def test_a_stream_begins_anew_only_where_it_forgets(saved: tuple[dict, dict]) -> None:
     state = unpack(*copy.deepcopy(saved))
     for wrong in ({"restart_due": True}, {"n_restarts": 1}):
-        with pytest.raises(ValueError, match="needs forget="):
+        with pytest.raises(ValueError, match="pass the same forget="):
             make().restore({**state, **wrong})
 
 

@@ -258,5 +258,5 @@ def test_a_damaged_state_is_refused(place, value, sound):
 
 
 def test_what_is_no_state():
-    with pytest.raises(ValueError, match="no mapping"):
+    with pytest.raises(ValueError, match="not a mapping"):
         TableEncoder.from_state([1])
