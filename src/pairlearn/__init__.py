@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairwise learning with one previous example.
+"""Pairwise learning: classifiers, rankers and metrics that order examples well.
 
 The names that most users need. Names for special purposes stand one level down, in
 `pairlearn.metrics`, `pairlearn.privacy`, `pairlearn.solvers` and the other rooms. A name is loaded

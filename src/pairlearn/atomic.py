@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that are either the old one or the new one, whatever happens while writing."""
+"""Write files atomically: after a crash there is the old file or the new one, never half of one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def previous_of(path: str | os.PathLike[str]) -> Path:
-    """Return where the file before the last one is kept: beside the file that is written."""
+    """Return the path of the previous version, beside the file."""
     path = _target(Path(path))
     return path.with_name(path.name + ".previous")
 
@@ -50,16 +50,14 @@ def atomic_open(
 ) -> Iterator[BinaryIO]:
     """Open a new file that takes the name `path` when the block ends well.
 
-    The bytes go to a temporary file in the same folder, are forced to the disk, and take the
-    name by a rename; then the folder is forced to the disk. On any error (a full disk, a
-    signal) the old file is untouched and the temporary one is removed. After kill -9 at most a
-    temporary file named ``.NAME.*.tmp`` remains, until the next time. With `keep_previous` the
-    replaced file stays as ``NAME.previous``; at every moment `path` exists. The permissions are
-    those of the replaced file, or what the umask gives a new one; of a `secret` one, only its owner
-    may read or write it.
+    The bytes go to a temporary file in the same folder and are forced to the disk. A rename gives
+    the file its name, and then the folder is forced to the disk. On any error (a full disk, a
+    signal) the old file is untouched and the temporary one is removed. After kill -9 a temporary
+    file ``.NAME.*.tmp`` may remain until the next write. With `keep_previous` the replaced file
+    stays as ``NAME.previous``, and `path` exists at every moment. The permissions are those of the
+    replaced file, or the umask's for a new one; only the owner may read or write a `secret` file.
 
-    A symbolic link stays, and the file it leads to is replaced. What is not a file (a device, a
-    pipe) is written as it is.
+    A symbolic link stays, and its target is replaced. A device or a pipe is written directly.
     """
     path = Path(path)
     if is_written_directly(path):
@@ -67,7 +65,7 @@ def atomic_open(
             yield file
         return
     path = _target(path)
-    if not keep_previous:  # who keeps one writes often, and looks for leftovers once
+    if not keep_previous:  # callers that keep one write often and remove leftovers once themselves
         remove_leftovers(path)
     mode = 0o600 if secret else _mode_of(path)
     handle, temporary = _temporary(path, 0o666 if mode is None else mode)
@@ -80,7 +78,7 @@ def atomic_open(
                 os.chmod(temporary, mode)
             if keep_previous and path.exists():
                 _keep(path, temporary + ".old")
-            # still open, and with it locked: nobody takes it for a leftover
+            # the file is still open and locked, so no other process removes it as a leftover
             os.replace(temporary, path)
     except BaseException:
         for name in (temporary, temporary + ".old"):
@@ -91,7 +89,7 @@ def atomic_open(
 
 
 def is_written_directly(path: Path) -> bool:
-    """Whether `path` is no file that could be replaced: a device, a pipe, an open descriptor."""
+    """Whether `path` cannot be replaced: a device, a pipe, an open descriptor."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -100,7 +98,7 @@ def is_written_directly(path: Path) -> bool:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
         return True
-    # /dev/stdout leads to /proc/self/fd/1, whose link is no path though it may look like one
+    # /dev/stdout leads to /proc/self/fd/1, whose link may look like a path but is none
     while path.is_symlink():
         if os.path.realpath(path.parent).startswith("/proc/"):
             return True
@@ -109,9 +107,9 @@ def is_written_directly(path: Path) -> bool:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> int:
-    """Remove temporary files that killed processes left beside `path`, and return how many.
+    """Remove temporary files of killed processes beside `path`; return their number.
 
-    Those that a living process is writing are locked, and stay.
+    Files that a live process is writing are locked and stay.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +120,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> int:
     path = _target(Path(path))
     count = 0
     for entry in path.parent.glob(f".{glob.escape(path.name)}.*.tmp*"):
-        # The second name of the old file is gone before its temporary file is.
+        # the ".old" link is removed before its temporary file
         owner = str(entry).removesuffix(".old")
         with contextlib.suppress(OSError):
             if not is_locked(owner):
@@ -132,7 +130,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> int:
 
 
 def _temporary(path: Path, mode: int) -> tuple[int, str]:
-    """Return a new file beside `path`, open and locked, and its name."""
+    """Create a file beside `path`; return it open and locked, and its name."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     while True:
         name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp"))
@@ -143,23 +141,23 @@ def _temporary(path: Path, mode: int) -> tuple[int, str]:
         except FileNotFoundError as error:
             said = "the folder does not exist, make it first"
             raise FileNotFoundError(error.errno, said, str(path.parent)) from None
-        except OSError as error:  # of the file that was asked for, not of one nobody knows
+        except OSError as error:  # name the requested file, not the temporary one
             raise OSError(error.errno, error.strerror, str(path)) from None
         with contextlib.suppress(OSError):  # a file system without locks
             try_lock(handle)
-        # In the moment before it was locked somebody may have taken it for a leftover.
+        # before it was locked, another process may have removed it as a leftover
         if os.path.exists(name):
             return handle, name
         os.close(handle)
 
 
 def _target(path: Path) -> Path:
-    """Return the file that a symbolic link leads to, and other paths as they are."""
+    """Return the target of a symbolic link, or the path itself."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _mode_of(path: Path) -> int | None:
-    """Return the permissions of the file to be replaced, None where there is none."""
+    """Return the permissions of the file to be replaced, or None if there is none."""
     try:
         return path.stat().st_mode & 0o7777
     except FileNotFoundError:
@@ -167,7 +165,7 @@ def _mode_of(path: Path) -> int | None:
 
 
 def _keep(path: Path, spare: str) -> None:
-    """Give the present file its second name without taking away the first."""
+    """Give the present file its second name without removing the first."""
     try:
         os.link(path, spare)
     except OSError:  # a file system without hard links
@@ -175,7 +173,7 @@ def _keep(path: Path, spare: str) -> None:
 
         shutil.copy2(path, spare)
     os.replace(spare, previous_of(path))
-    # After a kill between two renames both name one file, and a rename of them does nothing.
+    # after a kill between two renames both names are one file, and renaming them does nothing
     with contextlib.suppress(FileNotFoundError):
         os.unlink(spare)
 
@@ -199,10 +197,10 @@ def read_newest(
     *,
     refused: type[Exception] | tuple[type[Exception], ...] = (ValueError, OSError),
 ) -> tuple[T, str | None]:
-    """Load the file at `path`, or the one kept before it when that is refused.
+    """Load the file at `path`, or the previous version if that is refused.
 
-    `load` raises one of `refused` on a file that cannot be used. Returned is its value, and why the
-    newest file was passed over, if it was.
+    `load` raises one of `refused` for an unusable file. Return its value, and the reason if the
+    newest file was passed over.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is returned: a weighted average of the iterates.
+"""Averaging rules: the returned model is a weighted average of the iterates.
 
-A rule states the weight that each iterate w_0, w_1, ... is *owed*. Between two updates w stands
-still, so a kernel keeps one scalar, the weight owed to the current w, and touches the weighted sum
+A rule states the weight that each iterate w_0, w_1, ... is *owed*. Between two updates w does not
+change, so a kernel keeps one scalar, the weight owed to the current w, and touches the weighted sum
 only when w is about to change.
 
 The paper's rules are *delayed*: step j adds a multiple of w_{j-2}, the newest iterate that is
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class StepSizes(Protocol):
-    """What a rule needs to know of the schedule."""
+    """The step sizes of a schedule."""
 
     def step_sizes(self, first: int, count: int) -> Vector:
         """Return eta_t for t = first, ..., first + count - 1."""
@@ -45,11 +45,11 @@ class StepSizes(Protocol):
 class Averaging:
     """Base class of averaging rules."""
 
-    #: Whether a weighted sum of iterates is kept at all.
+    #: Whether a weighted sum of iterates is kept.
     keeps_sum: ClassVar[bool] = True
     #: Whether the rule must know the number of steps beforehand.
     needs_horizon: ClassVar[bool] = False
-    #: Whether a constant schedule makes the owed weights constant too, after the first.
+    #: Whether a constant schedule makes all owed weights but the first constant.
     follows_schedule: ClassVar[bool] = False
 
     def at_start(self, schedule: StepSizes) -> float:
@@ -111,7 +111,7 @@ class DelayedPastBuffer(Averaging):
     ----------
     buffer_size : int
         The size s of the buffer. The last s iterates have no weight, so the number of steps must be
-        known, and the rule does not serve a stream.
+        known: the rule does not work on a stream.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class DelayedPastBuffer(Averaging):
 class ByStepSize(Averaging):
     """The average sum_j eta_j w_{j-1} / sum_j eta_j of the iterates that steps start from.
 
-    That of methods with one example a step, such as SOLAM, whose proofs need no delay.
+    Methods with one example per step, such as SOLAM, use it; their proofs need no delay.
 
     Examples
     --------
@@ -226,8 +226,8 @@ class Tail(Averaging):
     Parameters
     ----------
     fraction : float, default=0.5
-        The share of the steps that counts. The number of steps must be known, so the rule
-        does not serve a stream.
+        The share of the steps that counts. The number of steps must be known: the rule does not
+        work on a stream.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A name that one process holds at a time; the system lets go of it when the process dies.
+"""Lock a name for one process at a time; the system releases the lock when the process dies.
 
-What is held is a lock of the system on a file beside the name, not the existence of that file: a
-process that was killed leaves the file and no lock.
+The lock is a system lock on a file beside the name, not the existence of that file: a killed
+process leaves the file but no lock.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 
 __all__ = ["HeldError", "hold", "is_locked", "try_lock"]
 
-#: The longest text of a lock file that is looked at.
+#: Bytes of a lock file that are read at most.
 _LOOKED_AT = 64
 
 
 class HeldError(Exception):
-    """Somebody else holds the name; `holder` says who, in words."""
+    """Another process or thread holds the name; `holder` describes it."""
 
     def __init__(self, holder: str) -> None:
         super().__init__(holder)
@@ -29,7 +29,7 @@ class HeldError(Exception):
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file for this process, until it is closed; False where another has it."""
+    """Lock an open file for this process until it is closed; return False if another holds it."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -45,7 +45,7 @@ def try_lock(handle: int) -> bool:
 
 
 def is_locked(path: str | os.PathLike[str]) -> bool:
-    """Whether somebody holds the file at `path`; False where there is none."""
+    """Whether a process holds the file at `path`; False if there is no file."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def is_locked(path: str | os.PathLike[str]) -> bool:
         os.close(handle)
 
 
-#: What this process holds: process and thread, and how many blocks they are in.
+#: The names that this process holds: process, thread, and number of nested blocks.
 _held: dict[str, tuple[int, int, int]] = {}
 _guard = threading.Lock()
 
@@ -77,7 +77,7 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
     me = (os.getpid(), threading.get_ident())
     with _guard:
         process, thread, depth = _held.get(name, (*me, 0))
-        # A child of a fork has the table of its parent, and none of its locks.
+        # a forked child has its parent's table but none of its locks
         if process != me[0]:
             depth = 0
         elif depth and thread != me[1]:
@@ -93,14 +93,14 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
             else:
                 del _held[name]
         if handle is not None:
-            # The name goes before the lock: who opens it in between sees that it is gone.
+            # remove the name before the lock: a process that opens it in between notices
             with contextlib.suppress(OSError):
                 os.unlink(f"{name}.lock")
             os.close(handle)
 
 
 def _locked(path: Path) -> int:
-    """Return the lock file, open, locked and with our number in it."""
+    """Return the lock file, open, locked and holding our process number."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
         try:
@@ -113,7 +113,7 @@ def _locked(path: Path) -> int:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # whoever held it has removed it: try again
+        os.close(handle)  # its holder removed the file: try again
 
 
 def _is_still(handle: int, path: Path) -> bool:

@@ -31,9 +31,9 @@ class Problem:
     Parameters
     ----------
     score : LinearScore or MahalanobisScore
-        What the parameter means on a pair.
+        The score of a pair.
     loss : PairLoss
-        What a pair costs.
+        The loss of a pair.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Problem:
         -------
         Constants
             Lipschitz constant 2 B sup \|l'\|, smoothness 4 B^2 sup \|l''\| and sup l for the
-            linear score; with 4 B^2 in the place of 2 B for the Mahalanobis score.
+            linear score; for the Mahalanobis score 4 B^2 replaces 2 B.
         """
         pair_norm = self.score.pair_norm_bound(norm_bound)
         margin = pair_norm * radius

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One progress bar, on standard error and only where a person looks on."""
+"""A progress bar on standard error, shown only on a terminal or on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Self, TextIO
 __all__ = ["Progress", "format_count"]
 
 
-#: Seconds between two states of a line in a notebook.
+#: Seconds between two updates of a line in a notebook.
 _SECONDS = 0.5
 
 
@@ -31,9 +31,9 @@ def format_count(count: float) -> str:
 class Progress:
     """A bar with a count, its rate, a note and the time left.
 
-    Where the file (by default standard error) is not a terminal nothing is shown, and nothing is
-    imported for it. With `asked_for` the bar is drawn on any file, and stays when the work is done:
-    in a notebook, which is no terminal, as a line that is written anew, in a file as one line.
+    If the file (by default standard error) is not a terminal, nothing is shown and nothing is
+    imported. With `asked_for` the bar is drawn on any file and stays at the end: a notebook, which
+    is not a terminal, shows one updated line, and a file gets one line.
 
     >>> import io
     >>> with Progress(100, label="reading", file=io.StringIO()) as progress:
@@ -81,7 +81,7 @@ class Progress:
     def update(
         self, count: int, total: int | None = None, note: str = "", *, done: int | None = None
     ) -> None:
-        """Show how far the work is; `done` where the count does not measure it."""
+        """Show the progress; pass `done` if the count does not measure it."""
         if self._bar is None:
             return
         now = time.monotonic()
@@ -108,13 +108,13 @@ class Progress:
 
 
 def _is_notebook() -> bool:
-    """Return whether the cell of a notebook runs this."""
+    """Return whether a notebook cell runs this."""
     shell = sys.modules.get("IPython")
     return shell is not None and hasattr(shell.get_ipython(), "kernel")
 
 
 class _Line:
-    """One line of text in place of a bar, with the same verbs: notebooks need no widgets for it."""
+    """One line of text with the interface of a bar; notebooks need no widgets for it."""
 
     def __init__(self, file: TextIO, *, rewritten: bool) -> None:
         self._file, self._rewritten = file, rewritten
@@ -137,7 +137,7 @@ class _Line:
     def _write(self) -> None:
         self._written = time.monotonic()
         line = f"{self._text}  {self._written - self._started:.1f} s"
-        # Blanks hide what is left of a longer line.
+        # blanks hide the rest of a longer line
         start, self._longest = "\r" if self._rewritten else "", max(self._longest, len(line))
         self._file.write(start + line.ljust(self._longest if self._rewritten else 0))
         self._file.flush()

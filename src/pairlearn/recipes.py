@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Published methods for AUC maximisation as compositions of parts, under one roof.
+r"""Published methods for AUC maximisation, as compositions of parts with one interface.
 
 Every recipe takes the same arguments: a step size eta, the radius of a ball, a number of passes.
-What they mean is part of the recipe: eta is divided by sqrt(T) where the paper's experiments do so,
-and methods published without a projection ignore the radius unless told otherwise.
+Each recipe gives them their published meaning: eta is divided by sqrt(T) if the paper's experiments
+do so, and methods published without a projection ignore the radius unless told otherwise.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -76,7 +76,7 @@ STEPS: dict[str, Callable[[float, int], Schedule]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What a recipe is run with."""
+    """The arguments of one run of a recipe."""
 
     loss: PairLoss
     step_size: float
@@ -108,8 +108,8 @@ Run = Callable[[Setting, Rows, Vector, Any], Solution]
 class PairRun:
     """Pairwise SGD as a recipe runs it.
 
-    `steps` is a key of `STEPS`, whose step sizes are multiplied by `factor`; `projects` says
-    whether w is kept in the ball.
+    `steps` is a key of `STEPS`; `factor` multiplies the step sizes; `projects` says whether w is
+    projected onto the ball.
     """
 
     pairing: Pairing
@@ -129,7 +129,7 @@ class PairRun:
 
 @dataclass(frozen=True)
 class SaddleRun:
-    """SPAUC as a recipe runs it; fields as those of `PairRun` and `SPAUC`."""
+    """SPAUC as a recipe runs it; the fields are those of `PairRun` and `SPAUC`."""
 
     averaging: Averaging
     moments: str
@@ -157,7 +157,7 @@ class Recipe:
     run : callable
         Runs it for a setting.
     n_passes : float
-        The number of passes in the paper's experiments (Tables 1 and 3), or of the original.
+        The number of passes in the paper's experiments (Tables 1 and 3), or in the original.
     loss : str, default="hinge"
         The published loss.
     any_loss : bool, default=False
@@ -204,11 +204,11 @@ class Recipe:
         n_passes : float, optional
             Steps in units of n; the published number by default.
         loss : str or PairLoss, optional
-            Another loss, where the method allows it.
+            Another loss, if the method allows it.
         rng : int or numpy.random.Generator, optional
             Source of randomness.
         callbacks, pauses : sequence
-            As of `PairwiseSGD.solve`; methods that do not stop on the way refuse them.
+            As in `PairwiseSGD.solve`; methods that cannot pause refuse them.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class Recipe:
             The model is `average`.
         """
         if callbacks and self.run in (_localized, _exact):
-            raise ValueError(f"{self.name} does not stop on the way; leave out callbacks.")
+            raise ValueError(f"{self.name} cannot pause; leave out callbacks.")
         rows, labels = check_two_classes(X, y)
         passes = self.n_passes if n_passes is None else check_positive("n_passes", n_passes)
         setting = Setting(
@@ -246,15 +246,11 @@ class Recipe:
         Parameters
         ----------
         X, y : array-like
-            As of `solve`, as are `n_passes`, `loss` and `rng`.
+            As in `solve`.
         step_sizes, radii : sequence of float
-            Of each model.
-        n_passes : float, optional
-            Steps in units of n.
-        loss : str or PairLoss, optional
-            Another loss.
-        rng : int or numpy.random.Generator, optional
-            Source of randomness.
+            One of each for every model.
+        n_passes, loss, rng : optional
+            As in `solve`.
 
         Returns
         -------
@@ -263,7 +259,7 @@ class Recipe:
         """
         run = self.run
         if not isinstance(run, PairRun) or not run.pairing.one_pair_a_step:
-            raise ValueError(f"{self.name} does not take one pair a step; run `solve` for each.")
+            raise ValueError(f"{self.name} does not take one pair per step; call `solve` for each.")
         rows, labels = check_two_classes(X, y)
         n_steps = n_steps_of(self.n_passes if n_passes is None else n_passes, rows.shape[0])
         shape = STEPS[run.steps](1.0, n_steps).scaled(run.factor)
@@ -273,7 +269,7 @@ class Recipe:
         return sweep.solve(problem, rows, labels, n_steps=n_steps, rng=rng)
 
     def varied(self, **parts: Any) -> Recipe:
-        """Return the recipe with other parts, such as ``steps="constant"`` or ``projects=True``.
+        """Return the recipe with other fields, such as ``steps="constant"`` or ``projects=True``.
 
         Parameters
         ----------
@@ -283,7 +279,7 @@ class Recipe:
         Returns
         -------
         Recipe
-            The recipe as varied.
+            The changed recipe.
 
         Examples
         --------
@@ -301,7 +297,7 @@ class Recipe:
 
     @property
     def n_remembered(self) -> int | None:
-        """Number of examples that it keeps; None where this grows or has no meaning."""
+        """Number of stored examples; None if it grows or has no meaning."""
         pairing = self.run.pairing if isinstance(self.run, PairRun) else AllPrevious()
         if isinstance(pairing, ClassReservoirs):
             return pairing.n_positive + pairing.n_negative
@@ -345,9 +341,11 @@ def _exact(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
 
 
 def _top(objective: Objective) -> Run:
+    """Return the run of descent for an objective of the top of the list."""
+
     def run(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
         if setting.callbacks:
-            raise ValueError("descent for the top of the list does not stop; leave out callbacks.")
+            raise ValueError("descent for the top of the list cannot pause; leave out callbacks.")
         return solve_top(
             objective,
             setting.loss,
@@ -379,7 +377,7 @@ _OAM_1_ZERO = ClassReservoirs(1, 1, weighting="oam", zero_filled=True)
 def _published(
     citation: str, run: Run, n_passes: float, **settings: Any
 ) -> Callable[[str], dict[str, Any]]:
-    """Return the fields of a recipe, but for its name, as a function of its description."""
+    """Return a function from a description to the other fields of a recipe, except its name."""
     fields = {"citation": citation, "run": run, "n_passes": n_passes, **settings}
     return lambda description: {"description": description, **fields}
 
@@ -446,7 +444,7 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
     "previous_opposite": _pairs(_VARIANT, PreviousOpposite(), _DELAYED, "constant", 10)(
         "each example meets the latest one of the other class"
     ),
-    # Without a projection the first iterates may be far away; the average leaves them out.
+    # without a projection the first iterates may be far away; the average omits them
     "spauc": _published(_LEI, SaddleRun(_RELEASED, "online"), 10, **_FREE)(
         "saddle-point form, class means and prior estimated online"
     ),
@@ -462,8 +460,8 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
     "opauc_sketch": _published(_GAO, _opauc(50), 1, **_FREE)(
         "OPAUC with covariances sketched to rank 50"
     ),
-    # At most half of the steps meet opposite labels, so 4 passes would spend 2 n gradients on
-    # average; a twentieth less keeps chance below 2 n as well.
+    # At most half of the steps meet opposite labels, so 4 passes would need at most 2 n gradients
+    # on average; 3.8 keeps random variation below 2 n too.
     "localized": _published(_YANG, _localized, 3.8, any_loss=True)(
         "Algorithm 4: stages on disjoint data; eta stands for D / G in zeta = eta / sqrt(n)"
     ),
@@ -473,7 +471,7 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
     "lbfgs": _published(
         "exact gradients by sorting", _exact, 1, loss="squared_hinge", any_loss=True, **_UNTUNED
     )("L-BFGS on the exact pair risk of the squared hinge"),
-    # The published objectives, by batches with a sample of the past in place of running averages.
+    # the published objectives; batches with a sample of the past replace their running averages
     "p_norm_push": _published("Rudin. JMLR 2009", _top(Push(8.0)), 10, **_TOP)(
         "the 8-norm, over negatives, of their mean loss; batches and reservoirs"
     ),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The paper's algorithms in plain NumPy: the specification, and the oracle of the tests.
 
-Nothing here is fast. Every iterate is stored, every projection and every average is written as the
-paper writes it, and no kernel is involved. Indices are given, never drawn.
+Nothing here is fast. Every iterate is stored, projections and averages are written as in the paper,
+and no kernel is involved. Indices are given, never drawn.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ def pairwise_sgd(
     y : ndarray of shape (n,)
         Labels.
     partners : sequence of (int, sequence of int)
-        For each step the current example i_t and the examples that it meets. Algorithm 1 has
-        one, i_{t-1}; with several the gradient is their mean (the remark after Theorem 6).
+        For each step the current example i_t and its partners. Algorithm 1 has one partner,
+        i_{t-1}; with several the gradient is their mean (the remark after Theorem 6).
     step_sizes : ndarray of shape (T,)
         The step sizes eta_1, ..., eta_T.
     project : callable, optional
         The projection onto W.
     proximal : callable, optional
-        A proximal step of (w, eta_t) in its place, at every step. Give one of the two.
+        A proximal step of (w, eta_t) that replaces the projection at every step. Give one of both.
     w_start : ndarray of shape (d,)
         The starting point w_0.
     example_weight : ndarray of shape (n,), optional
-        A pair weighs as much as the product of the weights of its two examples.
+        The weight of a pair is the product of the weights of its examples.
 
     Returns
     -------
@@ -192,20 +192,20 @@ def mahalanobis_sgd(
     y : ndarray of shape (n,)
         Labels.
     pairs : sequence of (int, int)
-        For each step the two examples that meet.
+        The two examples of each step.
     step_sizes : ndarray of shape (T,)
         The step sizes eta_1, ..., eta_T.
     start : ndarray
         W_0 of shape (d, d), its diagonal (d,), or a factor L_0 of shape (d, rank).
     parameterization : {"full", "diagonal", "low_rank"}, default="full"
-        What the iterate is.
+        The form of the iterate.
     radius : float, default=inf
-        Bound on the Frobenius norm of W (of the square of that of L).
+        Bound on the Frobenius norm of W (for a factor L: on the square of its norm).
     period : int, default=1
-        W is projected onto the PSD cone, by a full eigendecomposition, at the steps that this
-        divides. The ball follows the cone; with a period above 1 it comes first, at every step.
+        At steps divisible by it, W is projected onto the PSD cone by a full eigendecomposition. The
+        ball follows the cone; with a period above 1 the ball comes first, at every step.
     example_weight : ndarray of shape (n,), optional
-        A pair weighs as much as the product of the weights of its two examples.
+        The weight of a pair is the product of the weights of its examples.
 
     Returns
     -------
@@ -291,8 +291,8 @@ def partial_area(
 ) -> float:
     """Return the mean loss over pairs of the lowest positives and the highest negatives.
 
-    It is the surrogate of the two-way partial AUC without smoothing: with all positives, that of
-    the partial AUC for false positive rates up to n_negative / n-.
+    It is the two-way partial AUC surrogate without smoothing. With all positives, it is that of the
+    partial AUC for false positive rates up to n_negative / n-.
     """
     losses = _pair_losses(loss, scores, positive)
     lowest = np.argsort(scores[positive])[:n_positive]
@@ -306,7 +306,7 @@ def soft_average_precision(scores: Vector, positive: Mask) -> float:
     for i in np.flatnonzero(positive):
         gap = np.clip(scores - scores[i], -1.0, 1.0)
         step = np.where(gap < 0.0, 0.5 * (gap + 1.0) ** 2, 1.0 - 0.5 * (1.0 - gap) ** 2)
-        # An example counts in full at its own place.
+        # an example counts fully at its own place
         step[i] = 1.0
         total += step[positive].sum() / step.sum()
     return float(total / np.count_nonzero(positive))
@@ -323,20 +323,20 @@ def top_of_list_sgd(
     step_size: float,
     radius: float = np.inf,
 ) -> list[Vector]:
-    """Return the average after each batch of descent for a convex objective of all scores.
+    """Return the average after each batch of gradient descent on a convex objective of all scores.
 
     Parameters
     ----------
     slopes : callable
-        The derivatives of the objective by the scores, for scores and labels.
+        The derivatives of the objective with respect to the scores, given scores and labels.
     X : ndarray of shape (n, d)
-        Examples; what does not fill a batch is left out.
+        Examples; an incomplete last batch is left out.
     positive : ndarray of shape (n,)
-        Which of them are positive.
+        A mask of the positive examples.
     batch_size, memory : int
-        Examples of a step, and examples of each class that are kept.
+        Examples in a step, and stored examples of each class.
     draws : callable
-        The numbers in [0, 1) of the examples of batch 1, 2, ..., by which they are kept.
+        Random numbers in [0, 1) for the examples of batch 1, 2, ..., which decide what is stored.
     step_size, radius : float
         The scale of the steps, and the radius of the ball.
 
@@ -373,7 +373,7 @@ def top_of_list_sgd(
 
 
 def _pair_losses(loss: PairLoss, scores: Vector, positive: Mask) -> Vector:
-    """Return the loss of every positive (rows) with every negative (columns)."""
+    """Return the loss of every positive (rows) against every negative (columns)."""
     return np.array(
         [
             [loss.value(float(p - q), 1.0, -1.0, loss.parameter) for q in scores[~positive]]

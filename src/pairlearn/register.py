@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts that estimators are composed of, and one register for each kind of them.
+"""The parts that estimators are composed of, and one register for each kind of part.
 
-A *part* is a frozen dataclass: a loss, a pairing, a solver, an objective. A *register* knows the
-parts of one kind: by a short name, which estimators and the program take, and by the name of the
-class, which a model file holds. Both names stand here and nowhere else.
+A *part* is a frozen dataclass: a loss, a pairing, a solver, an objective. A *register* finds the
+parts of one kind by a short name, for estimators and the program, and by class name, for model
+files. Both names stand here and nowhere else.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["REGISTERS", "Part", "Register", "nearest"]
 P = TypeVar("P")
 T = TypeVar("T", bound=type)
 
-#: All registers by the kind of part that they hold.
+#: All registers by kind.
 REGISTERS: dict[str, Register[Any]] = {}
 
 
 class Part:
-    """A mixin for frozen dataclasses: scikit-learn can look into them.
+    """A mixin that makes frozen dataclasses work with scikit-learn.
 
-    With it, ``solver__step_size`` works in a grid search, and `clone` copies a part as it is.
+    ``solver__step_size`` works in a grid search, and `clone` copies a part.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Part:
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the fields by name; if `deep`, also those of parts inside, as ``part__field``."""
+        """Return the fields by name; if `deep`, also those of inner parts, as ``part__field``."""
         found: dict[str, Any] = {}
         for field in fields(self):  # type: ignore[arg-type]
             if not field.init:
@@ -59,7 +59,7 @@ class Part:
         return found
 
     def with_params(self, **changes: Any) -> Self:
-        """Return a copy with other values; ``part__field=value`` changes a part inside."""
+        """Return a copy with other values; ``part__field=value`` changes an inner part."""
         own: dict[str, Any] = {}
         inner: dict[str, dict[str, Any]] = {}
         known = self.get_params(deep=False)
@@ -105,9 +105,9 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
     Parameters
     ----------
     kind : str
-        What the parts are, as a parameter is called: "loss", "solver".
+        The name of the parameter that takes such parts: "loss", "solver".
     base : type
-        The class that they derive from; it may be abstract.
+        The base class of the parts; it may be abstract.
 
     Examples
     --------
@@ -144,21 +144,21 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
 
     @property
     def types(self) -> Mapping[str, type[P]]:
-        """The classes by their own names, as a model file holds them."""
+        """The classes by class name, as stored in model files."""
         return self._types
 
     def add(
         self, name: str | None = None, make: Callable[..., P] | None = None
     ) -> Callable[[T], T]:
-        """Return a decorator that enters a class.
+        """Return a decorator that registers a class.
 
         Parameters
         ----------
         name : str, optional
-            The short name by which estimators and the program take the part. Without it only
-            model files know the class.
+            The short name of the part for estimators and the program. Without it only model files
+            know the class.
         make : callable, optional
-            Makes the part that the name stands for, if it is not the class with its defaults.
+            Makes the part with this name, if that is not the class with its defaults.
 
         Returns
         -------
@@ -188,20 +188,20 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
         return enter
 
     def discard(self, cls: type) -> None:
-        """Forget a class and its names; for tests of parts of one's own."""
+        """Remove a class and its names; for tests of custom parts."""
         self._types.pop(cls.__name__, None)
         for name in [name for name, made in self._makers.items() if made is cls]:
             del self._makers[name]
 
     def make(self, given: Any, *, also: str = "") -> P:
-        """Return the part that somebody named, or the part itself.
+        """Return the part with a given name, or the given part itself.
 
         Parameters
         ----------
         given : str or part
-            A name of the register, or an object of its base class.
+            A registered name, or an object of the base class.
         also : str, optional
-            What else the caller takes, for the message.
+            Another value that the caller accepts, for the message.
 
         Returns
         -------
@@ -230,7 +230,7 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
 
 
 def nearest(name: str, known: Any) -> str:
-    """Return the end of a message: the known name that comes nearest, or all of them.
+    """Return the end of a message: the most similar known name, or all of them.
 
     >>> nearest("rigde", ["ridge"]), nearest("x", ["ridge", "radius"])
     ("; did you mean 'ridge'?", '; there are ridge, radius.')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of a state that comes from a file: nobody knows who wrote it.
+"""Check values of a state that comes from an untrusted file.
 
-Each takes the state and the name of an entry, and returns the value only if it is what the library
-could have written; nothing is allocated before.
+Each function takes the state and the name of an entry. It returns the value only if the library
+could have written it, and allocates nothing before.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 __all__ = ["check_sane", "restored_array", "restored_count", "restored_labels", "restored_number"]
 
-#: Squares of smaller numbers are numbers, and so are sums of them.
+#: The largest absolute value: squares of smaller numbers, and sums of squares, stay finite.
 _LARGEST = 1e150
-#: Bytes that labels may take beyond what their texts need.
+#: Bytes that labels may take beyond the size of their texts.
 _SLACK = 1 << 20
 
 
@@ -53,7 +53,7 @@ def restored_count(
 def restored_number(
     state: Mapping[str, Any], name: str, *, low: float = -math.inf, high: float = math.inf
 ) -> float:
-    """Return a number from `low` to `high`; where these are infinite the number may be so too.
+    """Return a number from `low` to `high`; it may be infinite only if its bound is.
 
     >>> restored_number({"pairs": 3.0}, "pairs", low=0.0)
     3.0
@@ -73,7 +73,7 @@ def restored_array(
     shape: Sequence[int | None],
     dtypes: Sequence[str] = ("float64",),
 ) -> NDArray[Any]:
-    """Return a finite array of a type; a side of None is free.
+    """Return a finite array of given type and shape; a side of None is free.
 
     >>> restored_array({"w": np.zeros(3)}, "w", (2,))
     Traceback (most recent call last):
@@ -103,20 +103,20 @@ def restored_array(
 
 
 def check_sane(name: str, values: Any) -> None:
-    """Refuse learned numbers whose squares would be none; learning stops long before.
+    """Refuse learned numbers whose squares would overflow; learning stops long before that.
 
     >>> check_sane("score", np.array([1.0, -1e200]))
     Traceback (most recent call last):
         ...
     ValueError: the saved score is beyond 1e+150.
     """
-    # The other way round NaN would pass.
+    # written this way round so that NaN fails
     if not (np.abs(values) <= _LARGEST).all():
         raise ValueError(f"the saved {name} is beyond {_LARGEST:g}.")
 
 
 def restored_labels(values: Sequence[Any], dtype: Any) -> NDArray[Any]:
-    """Return labels as an array of the type named, which may not ask for absurd memory.
+    """Return labels as an array of the named type, which must not need absurd memory.
 
     >>> restored_labels(["no", "yes"], "<U3")
     array(['no', 'yes'], dtype='<U3')
@@ -127,7 +127,7 @@ def restored_labels(values: Sequence[Any], dtype: Any) -> NDArray[Any]:
     """
     try:
         if str(dtype).lstrip("<>=|").startswith("a"):
-            raise TypeError  # an old name of bytes, of which NumPy warns
+            raise TypeError  # an old name of bytes; NumPy warns about it
         kind = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
         raise ValueError(f"labels cannot be of type {str(dtype)[:40]!r}.") from None

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scalar functions that a kernel calls by address.
+"""Compile scalar functions of losses and domains, which kernels call by address.
 
-A function of four numbers, ``(score, y, y_partner, parameter)`` of a loss or
+A scalar function of four numbers, ``(score, y, y_partner, parameter)`` of a loss or
 ``(value, step_size, first, second)`` of a domain, is compiled once per process, on first use, and
-handed to a kernel as an integer. Kernels therefore never depend on the code of a loss: their cache
-on disk hits in every process and cannot go stale when a loss is edited. The function itself is
-cached on disk too if it uses nothing but its arguments and the modules math and numpy.
+passed to a kernel as an integer. So kernels never depend on the code of a loss: their disk cache
+works in every process and cannot go stale when a loss is edited. The function itself is cached on
+disk too if it uses only its arguments and the modules math and numpy.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ ScalarFunction = Callable[[float, float, float, float], float]
 
 
 _SIGNATURE = "float64(float64, float64, float64, float64)"
-#: How far a compiled function may be from the Python one, relatively.
+#: The largest relative difference between the compiled and the Python function.
 _ROUNDING = 1e-12
 
 
 class Scalar:
-    """A scalar function of four numbers, in the Python that numba compiles, with a compiled twin.
+    """A scalar function of four numbers, in Python that numba compiles, with a compiled version.
 
     Calling it runs the plain Python function; `address` compiles it (numba is imported only then).
-    Inside a class it behaves as a static method. Pickling keeps the Python function alone: an
-    address means nothing in another process.
+    In a class it acts as a static method. Pickling keeps only the Python function: an address is
+    meaningless in another process.
 
     >>> square = Scalar(lambda score, y, y_partner, parameter: score * score)
     >>> square(3.0, 1.0, -1.0, 0.0)
@@ -58,7 +58,7 @@ class Scalar:
     def many(
         self, scores: ArrayLike, y: ArrayLike, y_partner: ArrayLike, parameter: float = 0.0
     ) -> Vector:
-        """Run the compiled function on arrays, element by element, broadcast as NumPy does.
+        """Run the compiled function on arrays, element by element, with NumPy broadcasting.
 
         >>> Scalar(lambda score, y, y_partner, parameter: score * y).many([1.0, 2.0], 3.0, -1.0)
         array([3., 6.])
@@ -90,7 +90,7 @@ class Scalar:
     def row_address(self, dtype: Any) -> int:
         """Address of ``f(row, n, *others)``, which replaces each of n numbers by its value.
 
-        A call for each number takes five to ten times as long: the loop becomes vector code.
+        The loop compiles to vector code, much faster than a call for each number.
         """
         name = np.dtype(dtype).name
         if name not in self._compiled_rows:
@@ -126,7 +126,7 @@ class GapScalar(Scalar):
             def weighted(score: float, y: float, y_partner: float, parameter: float) -> float:
                 return abs(y - y_partner) * inner(score, y, y_partner, parameter)  # type: ignore[no-any-return]
 
-            # Not cached on disk: the key of a cache would not see the inner function.
+            # not cached on disk: the cache key would not see the inner function
             self._compiled = numba.cfunc(_SIGNATURE, error_model="numpy")(weighted)
         return int(self._compiled.address)
 
@@ -139,12 +139,12 @@ def scalar(function: ScalarFunction) -> Scalar:
     function : callable
         ``function(score, y, y_partner, parameter) -> float`` of a loss, or
         ``function(value, step_size, first, second) -> float`` of a domain, in the subset of Python
-        that numba compiles. It takes no self: what it needs to know is in its parameters.
+        that numba compiles. It takes no self: all it needs is in its parameters.
 
     Returns
     -------
     Scalar
-        The function, which can be called as before, and its compiled twin.
+        The function, callable as before, with its compiled version.
 
     Examples
     --------
@@ -164,11 +164,12 @@ def _compile(function: ScalarFunction) -> Any:
     try:
         return compiled(function)
     except RuntimeError:
-        # Nowhere to put a cache: a prompt, a notebook cell, a read-only installation.
+        # no place for a cache: a prompt, a notebook cell, a read-only installation
         return numba.cfunc(_SIGNATURE, error_model="numpy")(function)
 
 
 def _compile_row(function: ScalarFunction, dtype: str) -> Any:
+    """Return the compiled loop over a row, cached on disk if the function stands alone."""
     import numba
     from numba.core import caching
     from numba.core.ccallback import CFunc
@@ -181,7 +182,7 @@ def _compile_row(function: ScalarFunction, dtype: str) -> Any:
             row[k] = inner(row[k], b, c, d)
 
     class Cache(base):  # type: ignore[misc]
-        """The cache of the inner function, whose text and file it looks at, and of this loop."""
+        """A cache whose key covers the text and file of the inner function, and this loop."""
 
         def _index_key(self, *arguments: Any) -> Any:
             return (*super()._index_key(*arguments), every.__code__.co_code)
@@ -192,7 +193,7 @@ def _compile_row(function: ScalarFunction, dtype: str) -> Any:
     options = {"error_model": "numpy"}
     compiled: Any = CFunc(every, (arguments, numbers.void), locals={}, options=options)
     if _stands_alone(function):
-        with contextlib.suppress(RuntimeError):  # nowhere to put a cache, as above
+        with contextlib.suppress(RuntimeError):  # no place for a cache, as above
             compiled._cache = Cache(function)
     compiled.compile()
     return compiled
@@ -201,7 +202,7 @@ def _compile_row(function: ScalarFunction, dtype: str) -> Any:
 def check_compiled(
     name: str, function: Scalar, points: Iterable[tuple[float, float, float, float]]
 ) -> None:
-    """Refuse a scalar function whose compiled twin gives other numbers at some of the points."""
+    """Refuse a scalar function whose compiled version gives other numbers at some points."""
     compiled = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * 4)(function.address)
     for point in points:
         expected, found = function(*point), compiled(*point)
@@ -214,10 +215,10 @@ def check_compiled(
 
 
 def _stands_alone(function: ScalarFunction) -> bool:
-    """Return whether machine code depends on the text of a function alone.
+    """Return whether the machine code depends only on the text of the function.
 
-    Numba's cache looks at the file of the function, not at those of the helpers and constants that
-    it takes from elsewhere: with such the code would outlive their edits.
+    Numba's cache checks the file of the function but not the files of its helpers and constants:
+    cached code that uses them would be stale after they are edited.
     """
     used = inspect.getclosurevars(function)
     return not used.nonlocals and all(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the parameter means on a pair of examples."""
+"""Scores of pairs of examples: linear, or a Mahalanobis distance."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LinearScore:
         return n_features
 
     def in_units(self, w: NDArray[Any], unit: Vector) -> NDArray[Any]:
-        """Multiply w in place for features that are divided by `unit`; return it."""
+        """Multiply w in place to match features divided by `unit`; return it."""
         w *= unit
         return w
 
@@ -52,7 +52,7 @@ class MahalanobisScore:
     Parameters
     ----------
     parameterization : {"full", "diagonal", "low_rank"}, default="full"
-        What w holds: W itself, row after row; the diagonal of a diagonal W; or, row after row, a
+        The content of w: W itself, row by row; the diagonal of a diagonal W; or, row by row, a
         factor L of shape (d, rank) with W = L L' (not convex in L, but cheap).
     rank : int, optional
         The number of columns of L, for "low_rank".
@@ -116,7 +116,7 @@ class MahalanobisScore:
         return np.asarray(factor @ factor.T)
 
     def in_units(self, w: NDArray[Any], unit: Vector) -> NDArray[Any]:
-        """Multiply w in place for features that are divided by `unit`; return it."""
+        """Multiply w in place to match features divided by `unit`; return it."""
         matrix = w.reshape(len(unit), -1)
         matrix *= (unit * unit if self.parameterization == "diagonal" else unit)[:, np.newaxis]
         if self.parameterization == "full":

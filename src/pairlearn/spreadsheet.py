@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts that a spreadsheet would run if they stood in a cell of a CSV file."""
+"""Defuse texts that a spreadsheet would run as formulas in a cell of a CSV file."""
 
 from __future__ import annotations
 
 __all__ = ["defused"]
 
-#: What begins a formula (OWASP, "CSV injection"); white space before it does not help.
+#: Characters that begin a formula (OWASP, "CSV injection"), also after white space.
 _SIGNS = ("=", "+", "-", "@")
 
 
 def defused(text: str) -> str:
-    """Return the text, with an apostrophe in front where a spreadsheet would take it for a formula.
+    """Return the text, with an apostrophe in front if a spreadsheet would read it as a formula.
 
-    A number stays what it is.
+    Numbers stay unchanged.
 
     >>> defused("=1+1"), defused("-1"), defused("a=1")
     ("'=1+1", '-1', 'a=1')

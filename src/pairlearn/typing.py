@@ -12,7 +12,7 @@ __all__ = ["Labels", "Mask", "Places", "Vector"]
 Vector = NDArray[np.float64]
 #: One truth value for each example.
 Mask = NDArray[np.bool_]
-#: Places in an array.
+#: Indices into an array.
 Places = NDArray[np.intp]
 #: Labels as the user gave them, of any type.
 Labels = NDArray[Any]

@@ -38,15 +38,15 @@ class AssumptionWarning(UserWarning):
     """A statement was evaluated outside the conditions under which it is proved."""
 
 
-#: Whose lines are not the user's: ours, and those of libraries that call us.
+#: Modules whose lines are not the user's: this library and libraries that call it.
 _LIBRARIES = ("pairlearn.", "sklearn.", "torch.")
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user that led here, from however deep inside the library.
+    """Warn at the user's line that led here, from any depth inside the library.
 
-    Python shows a warning once for each line that it is laid at: at a line of the library, that of
-    the first model would silence those of all others.
+    Python shows a warning once per source line. At a line of the library, the warning of the first
+    model would silence all later ones.
     """
     frame = inspect.currentframe()
     level = 1
@@ -107,20 +107,19 @@ def check_generator(rng: Any) -> np.random.Generator:
 
 
 def real_array(name: str, values: Any) -> NDArray[Any]:
-    """Return `values` as an array of whatever type, refusing complex numbers.
+    """Return `values` as an array of any type; refuse complex numbers.
 
-    NumPy would leave out the imaginary parts, with a warning at best.
+    NumPy would drop the imaginary parts, with a warning at best.
 
     >>> real_array("X", [1j])
     Traceback (most recent call last):
         ...
-    ValueError: X holds complex numbers; pass X.real, X.imag or abs(X), whichever is meant.
+    ValueError: X holds complex numbers; pass X.real, X.imag or abs(X).
     """
     array = np.asarray(values)
     if array.dtype.kind == "c":
         raise ValueError(
-            f"{name} holds complex numbers; pass {name}.real, {name}.imag or abs({name}), "
-            "whichever is meant."
+            f"{name} holds complex numbers; pass {name}.real, {name}.imag or abs({name})."
         )
     return array
 
@@ -151,7 +150,7 @@ def check_labels(y: ArrayLike, n: int) -> Vector:
 
 
 def check_weights(weights: ArrayLike, n: int, *, name: str = "example_weight") -> Vector:
-    """Return weights as non-negative finite numbers, one for each of `n` examples."""
+    """Return `n` non-negative finite weights, one for each example."""
     try:
         weight = np.ascontiguousarray(real_array(name, weights), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -168,7 +167,7 @@ def check_weights(weights: ArrayLike, n: int, *, name: str = "example_weight") -
 
 
 def check_scored(scores: ArrayLike, is_positive: ArrayLike) -> tuple[Vector, NDArray[Any]]:
-    """Return the scores of examples, and which are positive, as vectors.
+    """Return the scores of examples, and a mask of the positive ones, as vectors.
 
     >>> check_scored(0.5, True)
     (array([0.5]), array([ True]))
@@ -188,7 +187,7 @@ def check_scored(scores: ArrayLike, is_positive: ArrayLike) -> tuple[Vector, NDA
 
 
 def check_steps(n: int, n_steps: int | None, n_passes: float | None) -> int:
-    """Return the number of steps of a run on `n` examples, given as steps or as passes over them.
+    """Return the number of steps on `n` examples, given as steps or as passes over them.
 
     >>> check_steps(10, None, 2.5)
     25

@@ -122,7 +122,7 @@ def test_alarms_go_on_from_a_checkpoint(tmp_path, monkeypatch, capsysbinary, rng
     assert alarms(every[650:], "--checkpoint", state) == whole
     monkeypatch.setattr(sys, "stdin", Input([]))
     assert run(program, ["stream", "--checkpoint", state, "--alarm", "3000"]) == 1
-    assert "make it alike" in capsysbinary.readouterr().err.decode()
+    assert "use the same value" in capsysbinary.readouterr().err.decode()
 
 
 def test_the_server_is_for_this_machine(capsys):

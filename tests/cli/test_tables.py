@@ -166,7 +166,10 @@ def test_what_is_said_of_columns_with_words_and_units(tmp_path, capsys):
     assert re.search(r"^picked +number .*1:30 is 1.5", out, re.MULTILINE)
     assert re.search(r"^quarter +date ", out, re.MULTILINE)
     assert re.search(r"^phone +id ", out, re.MULTILINE)
-    assert "label 'returned': yes (positive) against no; 'unknown' is no class, and left out" in out
+    assert (
+        "label 'returned': yes (positive) against no; 'unknown' is no class; such rows are left out"
+        in out
+    )
     assert "note: 1 line above the header left out" in out
 
 

@@ -73,14 +73,14 @@ def test_a_damaged_description_is_refused(tmp_path):
     description, values = pack_map(Hats(n_knots=3).fit(X))
     with pytest.raises(ModelFileError, match="too few"):
         unpack_map(description, values[:-1])
-    with pytest.raises(ModelFileError, match="numbers are there"):
+    with pytest.raises(ModelFileError, match="numbers are stored"):
         unpack_map(description, np.append(values, 0.0))
     huge = {**description, "learned": [{**description["learned"][0], "shape": [2**62]}]}
     with pytest.raises(ModelFileError, match="too few"):
         unpack_map(huge, values)
     with pytest.raises(ModelFileError, match="not known here"):
         unpack_map({**description, "map": "NoSuchMap"}, values)
-    with pytest.raises(ModelFileError, match="no map"):
+    with pytest.raises(ModelFileError, match="not a mapping"):
         unpack_map([], values)
     model = model_of("hats")
     model.save(tmp_path / "model.safetensors")

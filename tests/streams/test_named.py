@@ -298,7 +298,7 @@ def test_a_feature_map_in_a_river_pipeline(rng):
         RiverFeatures(Hats(), ["a"])
     with pytest.raises(ValueError, match="2 different names"):
         RiverFeatures(fourier, ["a", "a"])
-    with pytest.raises(ValueError, match="feature 'c' is none"):
+    with pytest.raises(ValueError, match="feature 'c' is not an input of the map"):
         RiverFeatures(fourier, ["a", "b"]).transform_one({"c": 1.0})
 
 

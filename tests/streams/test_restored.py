@@ -248,7 +248,7 @@ def test_numbers_of_labels_count_them() -> None:
 def test_a_stream_begins_anew_only_where_it_forgets(saved: tuple[dict, dict]) -> None:
     state = unpack(*copy.deepcopy(saved))
     for wrong in ({"restart_due": True}, {"n_restarts": 1}):
-        with pytest.raises(ValueError, match="needs forget="):
+        with pytest.raises(ValueError, match="pass the same forget="):
             make().restore({**state, **wrong})
 
 
@@ -459,7 +459,7 @@ def test_a_checkpoint_whose_model_is_gone_or_does_not_fit_its_data(tmp_path: Pat
         train()
     wide = dataclasses.replace(found.position, width=22)
     write_checkpoint(path, dataclasses.replace(found, position=wide, finished_passes=0))
-    with pytest.raises(CheckpointError, match="a model of 3 features and a place in data of 22"):
+    with pytest.raises(CheckpointError, match="a model of 3 features, the data have 22"):
         train()
 
 

@@ -70,9 +70,9 @@ def test_kinds(name, values, kind):
 def test_what_the_user_says():
     assert decide("code", ["1", "2"], given="category").kind == "category"
     assert decide("n", ["1", "x", "3"], given="number").form == "plain"
-    with pytest.raises(ReadError, match=r"--numeric n: most values are no numbers, such as 'a'"):
+    with pytest.raises(ReadError, match=r"--numeric n: most values are not numbers, such as 'a'"):
         decide("n", ["a", "b"], given="number")
-    with pytest.raises(ReadError, match=r"--date n: most values are no dates.* 31\.03\.2024"):
+    with pytest.raises(ReadError, match=r"--date n: most values are not dates.* 31\.03\.2024"):
         decide("n", ["a", "b"], given="date")
 
 
@@ -130,7 +130,7 @@ def test_two_classes(texts, values):
 def test_a_word_for_unknown_is_no_class():
     rule = two("no", "yes", "Unknown", "no", "pending")
     assert rule.values == ("no", "yes")
-    assert "'Unknown', 'pending' are no class, and left out" in rule.note
+    assert "'Unknown', 'pending' are no class; such rows are left out" in rule.note
     assert list(rule.apply(["yes", "unknown"])[1]) == [1]
     # of two it is one
     assert two("known", "unknown", "known").values == ("known", "unknown")
@@ -163,7 +163,7 @@ def test_labels_that_are_not_two(texts, message):
 
 def test_other_labels():
     assert LabelRule.of_numbers("y", ["1,5", "2,5"], "european", "a").apply(["3,5"])[0] == [3.5]
-    with pytest.raises(ReadError, match="must be numbers here, and 'a' is none"):
+    with pytest.raises(ReadError, match="must be numbers here, and 'a' is not one"):
         LabelRule.of_numbers("y", ["a", "b"], "english", "a.csv")
     groups = LabelRule.of_groups("y", ["b", "A", "c"], "a.csv")
     assert groups.apply(["a", "B", "d"])[0][:2].tolist() == [0.0, 1.0]

@@ -55,7 +55,7 @@ def test_a_quote_in_the_middle_that_is_never_closed():
     _, rows, refused = rows_of(content)
     assert len(rows) == 50_001
     assert [line for line, _ in refused] == [3]
-    with pytest.raises(ReadError, match="more than 100 quotes"):
+    with pytest.raises(ReadError, match="more than 100 quotes are not closed"):
         rows_of(b"a,b\n" + b'"open,3\n4,5\n' * 5_001)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data sets by name: found in a folder, fetched once, verified, split and scaled.
+"""Data sets by name: found or downloaded, verified, split and scaled.
 
 `load("german")` looks in the folder named by the environment variable ``PAIRLEARN_DATA``, then in
 the cache, and only then on the LIBSVM site. `breast_cancer`, `digits` and `digits_8` ship with

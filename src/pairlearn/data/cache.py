@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where files lie: the folder a user names, and the cache of this platform."""
+"""Find the files of data sets: in the user's folder, or in the cache of this platform."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pairlearn.data.sources import Source
 
 __all__ = ["CACHE_VARIABLE", "FOLDER_VARIABLE", "cache_folder", "find_file", "named_folder"]
 
-#: Names a folder of files that takes precedence over the cache and over fetching.
+#: Environment variable of a folder that is searched before the cache and the network.
 FOLDER_VARIABLE = "PAIRLEARN_DATA"
-#: Names the cache folder.
+#: Environment variable of the cache folder.
 CACHE_VARIABLE = "PAIRLEARN_CACHE"
 
 
 def cache_folder() -> Path:
     """Return the folder of fetched files; it need not exist.
 
-    ``PAIRLEARN_CACHE`` names it; otherwise it is where this platform keeps caches.
+    ``PAIRLEARN_CACHE`` names it; the default is the platform's cache folder.
     """
     if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser() / "data"
@@ -49,7 +49,7 @@ def named_folder() -> Path | None:
 
 
 def find_file(source: Source) -> Path | None:
-    """Return the file of a data set, or None where it still has to be fetched.
+    """Return the file of a data set, or None if it must be fetched.
 
     A file may be called by the set's name, by its alias or as on the site, with or without
     ``.libsvm``, plain or compressed (.xz, .bz2, .gz).

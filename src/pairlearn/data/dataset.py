@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A data set by name: found, fetched if need be, verified, labels turned into signs."""
+"""Load a data set by name: find or fetch its file, verify it, turn labels into signs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Dataset", "array_digest", "fetch", "find", "load", "verify"]
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Examples and their signs, with where they come from.
+    """Examples, their signs, and their origin.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Dataset:
     y : ndarray of shape (n,)
         Labels -1 and +1.
     name : str
-        The name it was asked for by.
+        The requested name.
     rule : str
         How labels became signs.
     classes : tuple of float
@@ -41,9 +41,9 @@ class Dataset:
     origin : str
         The file it was read from, or "scikit-learn".
     sha256 : str
-        The digest of the decompressed text, or of the arrays where there is no text.
+        The digest of the decompressed text, or of the arrays if there is no text.
     feature_names : tuple of str
-        The names of the features; empty where they have none.
+        The names of the features; may be empty.
     """
 
     X: Any
@@ -90,19 +90,18 @@ def load(
 ) -> Dataset:
     """Load a data set by name.
 
-    The folder that ``PAIRLEARN_DATA`` names is searched first, then the cache, then the set is
-    fetched from the LIBSVM site.
+    The search order is the folder that ``PAIRLEARN_DATA`` names, the cache, the LIBSVM site.
 
     Parameters
     ----------
     name : str
-        A name that `names` lists, or the paper's short one.
+        A name that `names` lists, or the paper's short name.
     download_missing : bool, default=True
-        Whether a set that is not on this machine is fetched.
+        Whether to fetch a set that is not on this machine.
     verify_digest : bool, default=True
-        Whether the sha256 is compared where it is known. Shape and classes always are.
+        Whether to check the sha256 if it is known. Shape and classes are always checked.
     dense : bool, optional
-        Whether X is an array; by default as `lookup` says.
+        Whether X is an array; the default depends on the data set.
     progress : callable, optional
         Called with the bytes so far and the total while fetching.
 
@@ -147,9 +146,9 @@ def fetch(
     progress: Callable[[int, int | None], None] | None = None,
     **options: Any,
 ) -> Path:
-    """Fetch the file of a data set into the cache, or into `folder`, verified.
+    """Fetch the file of a data set into the cache or into `folder`, and verify it.
 
-    Shape and classes are always compared, the digest where it is known. `options` go to `download`.
+    Shape and classes are always checked, the digest if it is known. `options` go to `download`.
     """
     if source.built_in:
         raise ValueError(f"{source.name} ships with scikit-learn; there is nothing to fetch.")
@@ -162,7 +161,7 @@ def fetch(
         digests.append(digest)
 
     download(source.address, target, check=check, progress=progress, **options)
-    # Where no digest is published, the first one seen guards against later damage.
+    # if no digest is published, record the first one seen, to notice later damage
     _recorded(target).write_text(digests[0] + "\n", encoding="utf-8")
     return target
 
@@ -170,9 +169,9 @@ def fetch(
 def verify(
     source: Source, path: Path, *, verify_digest: bool = True, dense: bool | None = None
 ) -> tuple[Any, Vector, str]:
-    """Return (X, labels, sha256 of the text) of a file that is what `lookup` says.
+    """Check a file against `lookup`; return X, labels and the sha256 of the text.
 
-    DataCorruptError is raised if digest, number of examples, features or classes is another one.
+    A wrong digest, number of examples, features or classes raises a DataCorruptError.
     """
     text = read_text(path)
     digest = text_digest(text)
@@ -185,7 +184,7 @@ def verify(
         verify_digest
         and source.sha256
         and digest not in source.sha256
-        # The site's archive may hold other bytes than the text whose digest is known.
+        # the site's archive may hold other bytes than the text with the known digest
         and not (source.archive_md5 and _archive_md5(path) == source.archive_md5)
     ):
         raise _wrong_digest(path, digest, source.sha256[0])
@@ -200,7 +199,7 @@ def verify(
             "file with read_libsvm(path)."
         )
     if d < source.d:
-        # The last features may be zero in every example.
+        # the last features may be zero in every example
         X, labels = parse_libsvm(text, n_features=source.d, dense=dense, origin=str(path))
     return X, labels, digest
 
@@ -228,11 +227,12 @@ def _wrong_digest(path: Path, digest: str, expected: str) -> DataCorruptError:
 
 
 def array_digest(*arrays: Vector) -> str:
-    """Return the sha256 of the bytes of arrays, for data that come without a text."""
+    """Return the sha256 of the bytes of arrays, for data without a text."""
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
 def _built_in(source: Source, name: str) -> Dataset:
+    """Load a data set that ships with scikit-learn."""
     from sklearn import datasets
 
     loaders = {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fetching one file: what is there already is kept, and nothing appears before it is verified.
+"""Download one file: resume an interrupted download, and publish the file only when verified.
 
-The bytes gather in ``NAME.part`` beside the target. A later call asks the server for the rest only
-(`Range`, and `If-Range` so that a changed file starts anew). When the file is complete and the
-caller's check is content, one atomic rename puts it in place.
+The bytes are collected in ``NAME.part`` beside the target. A later call asks the server only for
+the rest (`Range`, and `If-Range` so that a changed file starts anew). When the file is complete and
+has passed the caller's check, one atomic rename puts it in place.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 class _RestartError(Exception):
-    """What lies in the part file does not belong to what the server has."""
+    """The partial file does not match the file on the server."""
 
 
 def download(
@@ -40,13 +40,13 @@ def download(
     timeout: float = 30.0,
     pause: float = 1.0,
 ) -> Path:
-    """Fetch a file to `target`, going on where an earlier call stopped.
+    """Fetch a file to `target`, resuming an earlier call.
 
-    `check` is called with the complete but not yet renamed file; if it raises `DataCorruptError`
-    the file is deleted. `progress` is called with the bytes so far and the total, or None where the
-    server does not tell. A broken connection, one without a byte for `timeout` seconds, is taken up
-    again `attempts` times after a `pause` in seconds that doubles. If the server cannot be reached,
-    `DataUnavailableError` is raised and what was fetched is kept for the next call.
+    `check` is called with the complete file before it gets its name; if it raises
+    `DataCorruptError` the file is deleted. `progress` is called with the bytes so far and the total
+    (None if unknown). A connection that breaks, or is silent for `timeout` seconds, is retried
+    `attempts` times; the `pause` in seconds doubles each time. If the server cannot be reached,
+    `DataUnavailableError` is raised, and the partial file is kept for the next call.
     """
     if not address.startswith(("http://", "https://")):
         raise ValueError(f"address must start with http:// or https://, got {address!r}.")
@@ -72,7 +72,7 @@ def download(
     else:
         raise _unavailable(address, reason)
     if check is not None:
-        # Windows and compression both look at the ending, so the check sees the final one.
+        # Windows and the decompression look at the suffix, so the check needs the final one
         checked = target.with_name("unverified-" + target.name)
         os.replace(part, checked)
         try:
@@ -96,6 +96,7 @@ def _fetch(
     progress: Callable[[int, int | None], None] | None,
     timeout: float,
 ) -> None:
+    """Append the missing bytes to the part file, or start it anew if the server's file changed."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(address, headers={"User-Agent": "pairlearn"})
     known = tag.read_text(encoding="utf-8").strip() if have and tag.exists() else ""
@@ -111,7 +112,7 @@ def _fetch(
     with response:
         have, total = _where(response, have if known else 0)
         validator = response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
-        # A weak tag does not promise equal bytes, so it cannot join two halves.
+        # a weak tag does not promise equal bytes, so it cannot join two halves
         if validator and not validator.startswith("W/"):
             tag.write_text(validator, encoding="utf-8")
         else:
@@ -131,7 +132,7 @@ def _fetch(
 
 
 def _where(response: Any, have: int) -> tuple[int, int | None]:
-    """Return (first byte of this answer, length of the whole file)."""
+    """Return the first byte of this answer, and the length of the whole file."""
     if response.status == 206:
         match = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if match is None or int(match[1]) != have:

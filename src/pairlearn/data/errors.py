@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can go wrong with a data set; every message is one line and names the cure."""
+"""Errors of data sets; every message is one line and names the cure."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ class DataUnavailableError(DataError):
 
 
 class DataCorruptError(DataError):
-    """The file is there, but it is not what it should be."""
+    """The file exists but has the wrong content."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Label rules: from the classes of a file to y = +1 and y = -1.
+"""Label rules: turn the classes of a file into y = +1 and y = -1.
 
-AUC needs two classes. A file of two classes names its positive one; for a file of more classes the
-paper takes the first half of the class numbers as positive (appendix on additional experiments).
+AUC needs two classes. A rule for two classes names the positive one; with more classes the paper
+takes the first half of the class numbers as positive (appendix on additional experiments).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["FirstHalf", "LabelRule", "OneAgainstRest", "PositiveLabel", "to_sign
 
 @dataclass(frozen=True)
 class PositiveLabel:
-    """Two classes, of which one is named positive.
+    """Two classes; the named one is positive.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class PositiveLabel:
         return f"label {self.label:g} is +1, the other is -1"
 
     def signs(self, labels: ArrayLike) -> Vector:
-        """Return +1 where the label is the positive one, -1 elsewhere."""
+        """Return +1 for the positive label, -1 for the other."""
         values = np.asarray(labels, dtype=np.float64)
         classes = np.unique(values)
         if len(classes) != 2 or self.label not in classes:
@@ -96,7 +96,7 @@ class OneAgainstRest:
         return f"label {self.label:g} is +1, all others are -1"
 
     def signs(self, labels: ArrayLike) -> Vector:
-        """Return +1 where the label is the positive one, -1 elsewhere."""
+        """Return +1 for the positive label, -1 for all others."""
         values = np.asarray(labels, dtype=np.float64)
         classes = np.unique(values)
         if len(classes) < 2 or self.label not in classes:
@@ -116,10 +116,10 @@ def to_signs(labels: ArrayLike, rule: LabelRule | None = None) -> Vector:
     Parameters
     ----------
     labels : array-like of shape (n,)
-        The labels as the file has them.
+        The labels in the file.
     rule : PositiveLabel, FirstHalf or OneAgainstRest, optional
-        The default is `FirstHalf` for more than two classes. For two classes it is the label 1
-        where there is one, and otherwise the larger label.
+        The default is `FirstHalf` for more than two classes. For two classes, the positive label
+        is 1 if it occurs, otherwise the larger label.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The LIBSVM text format, plain or compressed.
+"""Read the LIBSVM text format, plain or compressed.
 
-A line is ``label index:value index:value ...`` with indices from 1 in ascending order; what a line
-leaves out is zero.
+A line is ``label index:value index:value ...`` with indices from 1 in ascending order; omitted
+values are zero.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["SUFFIXES", "parse_libsvm", "read_libsvm", "read_text", "text_digest"
 
 _OPENERS: dict[str, Callable[[Path], Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 
-#: The endings under which a file may lie, in the order in which they are tried.
+#: Suffixes of a file, in the order of the search.
 SUFFIXES = ("", *_OPENERS)
 
 
 def read_text(path: str | Path) -> bytes:
-    """Return the decompressed bytes of a file; its ending, .xz, .bz2 or .gz, tells how.
+    """Return the decompressed bytes of a file; its suffix .xz, .bz2 or .gz tells the compression.
 
-    DataCorruptError is raised if the compressed file is damaged or ends too early.
+    A damaged or truncated file raises a DataCorruptError.
     """
     path = Path(path)
     opener = _OPENERS.get(path.suffix)
@@ -60,7 +60,7 @@ def parse_libsvm(
 ) -> tuple[Any, Vector]:
     r"""Return (X, labels) of a LIBSVM text, X as a dense array or as a CSR matrix.
 
-    It has `n_features` columns, by default the highest index in the text. Errors call it `origin`.
+    X has `n_features` columns, by default the highest index. Errors name the text `origin`.
 
     >>> X, labels = parse_libsvm(b"+1 1:0.5 3:2\n-1 2:1\n")
     >>> X

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scaling of features to [-1, 1], and on which examples it is fitted.
+"""Scale features to [-1, 1].
 
-The paper scales each feature to [-1, 1]. Its published code fits the scaling on all examples, test
-ones included; here the default, ``"train"``, fits on the training part only, and ``"paper"`` does
-as the paper does.
+The paper scales each feature to [-1, 1]. Its published code fits the scaling on all examples,
+including the test examples. Here the default ``"train"`` fits on the training part only;
+``"paper"`` does as the paper.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from pairlearn.typing import Vector
 
 __all__ = ["SCALINGS", "MinMaxScaling", "prepare"]
 
-#: The scalings by name: fitted on the training part, fitted on everything, none.
+#: Scalings by name: fitted on the training part, fitted on all examples, none.
 SCALINGS = ("train", "paper", "none")
 
+#: Bytes of a dense matrix at most.
 _DENSE_LIMIT = 4 * 2**30
 
 
 @dataclass(frozen=True, eq=False)
 class MinMaxScaling:
-    """The affine map of each feature that takes [low, high] to [-1, 1].
+    """The affine map of each feature from [low, high] to [-1, 1].
 
     Parameters
     ----------
     low, high : ndarray of shape (d,)
-        The range of each feature among the examples it was fitted on. A feature that did not vary
-        there becomes 0, so that it cannot tell examples apart later either.
+        The range of each feature in the examples of the fit. A feature that was constant there
+        becomes 0, so later examples do not differ in it either.
 
     Examples
     --------
@@ -47,13 +48,13 @@ class MinMaxScaling:
 
     @classmethod
     def fit(cls, X: Vector) -> MinMaxScaling:
-        """Return the scaling of the range of X."""
+        """Return the scaling for the range of X."""
         if X.ndim != 2 or len(X) == 0:
             raise ValueError(f"X must hold at least one example, got shape {X.shape}.")
         return cls(low=X.min(axis=0), high=X.max(axis=0))
 
     def apply(self, X: Vector, *, clip: bool = False) -> Vector:
-        """Return X scaled; examples outside the fitted range leave [-1, 1] unless clipped."""
+        """Return X scaled; examples outside the fitted range exceed [-1, 1] unless clipped."""
         width = self.high - self.low
         varies = width > 0
         factor = np.where(varies, 2.0 / np.where(varies, width, 1.0), 0.0)
@@ -73,9 +74,9 @@ def prepare(
     X : ndarray or csr_matrix of shape (n, d)
         All examples.
     train, test : ndarray of int
-        Which of them train and which test.
+        Indices of the training and test examples.
     scaling : {"train", "paper", "none"}, default="train"
-        Fitted on the training part, fitted on everything as the paper does, or left out. Scaling
+        Fit on the training part, fit on all examples as the paper does, or do not scale. Scaling
         fills the zeros of a sparse matrix, so a large one is refused.
 
     Returns

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is known of each data set: where it is, how large, how its labels become signs.
+"""Facts about each data set: its address, its size, how its labels become signs.
 
-Sizes are those that the LIBSVM site lists. `sha256` is that of the decompressed text. Where it is
-empty no digest of the site's file was at hand: such a file is checked by its shape and classes when
-it is fetched, and its digest is recorded then, so that later damage is noticed.
+Sizes are those on the LIBSVM site. `sha256` is the digest of the decompressed text. If it is empty,
+no digest of the site's file is known: the file is checked by shape and classes when it is fetched,
+and its digest is recorded then, to notice later damage.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Source:
     name : str
         The name on the LIBSVM site.
     address : str
-        Where to fetch it; empty for a set that ships with scikit-learn.
+        The URL; empty for a set that ships with scikit-learn.
     n, d, n_classes : int
         Examples, features and classes.
     rule : PositiveLabel, FirstHalf or OneAgainstRest
@@ -36,13 +36,13 @@ class Source:
     sha256 : tuple of str
         Accepted digests of the decompressed text; empty if none is known.
     archive_md5 : str
-        Digest of the compressed file on the site, where another project publishes it.
+        Digest of the compressed file on the site, if another project publishes it.
     alias : str
-        The short name that the paper uses.
+        The short name in the paper.
     sparse : bool
-        Whether the set is kept as a CSR matrix.
+        Whether X is a CSR matrix.
     note : str
-        What a user should know.
+        A remark for the user.
     """
 
     name: str
@@ -186,7 +186,7 @@ _ALIASES = {source.alias: source.name for source in _SOURCES.values() if source.
 
 
 def names() -> list[str]:
-    """Return the names of all data sets, those of scikit-learn and of the paper first.
+    """Return the names of all data sets; those of scikit-learn and of the paper come first.
 
     Examples
     --------
@@ -197,12 +197,12 @@ def names() -> list[str]:
 
 
 def lookup(name: str) -> Source:
-    """Return what is known of a data set.
+    """Return the facts about a data set.
 
     Parameters
     ----------
     name : str
-        The name on the LIBSVM site, or the paper's short one.
+        The name on the LIBSVM site, or the paper's short name.
 
     Examples
     --------

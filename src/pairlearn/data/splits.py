@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training and test parts, and folds for cross-validation: index arrays from a generator."""
+"""Split examples into training and test parts, and into folds for cross-validation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Split", "folds", "random_split", "repeated_folds"]
 
 
 class Split(NamedTuple):
-    """Which examples train and which test, each sorted."""
+    """Sorted indices of the training and the test examples."""
 
     train: NDArray[np.int64]
     test: NDArray[np.int64]
@@ -45,7 +45,7 @@ def random_split(n: int, *, test_fraction: float = 0.2, rng: Any = None) -> Spli
     """
     check_count("n", n, minimum=2)
     check_fraction("test_fraction", test_fraction)
-    # 1e-9: 0.8 * 5 is 4.0 only up to rounding, and floor must not lose an example to it.
+    # 1e-9: 0.8 * 5 may round below 4.0, and floor must not lose an example
     n_train = int((1.0 - test_fraction) * n + 1e-9)
     if n_train in (0, n):
         raise ValueError(
@@ -66,8 +66,8 @@ def folds(n: int, n_folds: int = 5, *, y: ArrayLike | None = None, rng: Any = No
     n_folds : int, default=5
         The number of folds, whose sizes differ by at most one (for each class, with `y`).
     y : array-like of shape (n,), optional
-        Labels. With them, each class is dealt out on its own, so that every fold has both classes
-        and its AUC is defined.
+        Labels. With them, each class is divided separately, so every fold has both classes and its
+        AUC is defined.
     rng : Generator, int or None
         The source of randomness.
 
@@ -108,7 +108,7 @@ def folds(n: int, n_folds: int = 5, *, y: ArrayLike | None = None, rng: Any = No
 def repeated_folds(n: int, n_splits: int, *, n_folds: int = 5, rng: Any = None) -> list[Split]:
     """Return the first `n_splits` splits of repeated cross-validations, not stratified.
 
-    The paper speaks of 25 random shuffles; its published code takes five repetitions of five folds.
+    The paper mentions 25 random shuffles; its published code uses five repetitions of five folds.
 
     Examples
     --------

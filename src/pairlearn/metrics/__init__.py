@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How good scores are and how sure one can be of it, and exact pair risks."""
+"""Metrics of scores with confidence intervals and tests, and exact pair risks."""
 
 from pairlearn.metrics.auc import roc_auc
 from pairlearn.metrics.average_precision import AveragePrecision

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every pair, one block of rows at a time: the sums for which no sort helps.
+"""Sum over all pairs, one block of rows at a time, for losses that sorting does not help.
 
-Two evaluators of a block: the array form of a loss of the margin alone, and the compiled scalar
-functions for any other. Nothing else in the metrics looks at single pairs.
+A block is evaluated by the array form of a loss of the margin alone, or by the compiled scalar
+functions of any other loss. No other metric visits single pairs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pairlearn.metrics._inputs import Vector
 
 __all__ = ["all_pairs_gradient", "all_pairs_risk", "blocked_sums"]
 
-#: Pairs in one block: small enough for the second-level cache.
+#: Pairs in a block; they fit into the second-level cache.
 BLOCK = 1 << 15
 
 
@@ -37,10 +37,10 @@ def all_pairs_risk(loss: PairLoss, scores: Vector, y: Vector, weight: Vector) ->
 
 
 def all_pairs_gradient(loss: PairLoss, scores: Vector, y: Vector, weight: Vector) -> Vector:
-    """Return the derivative in the scores of `all_pairs_risk`."""
+    """Return the derivative of `all_pairs_risk` with respect to the scores."""
     gradient = np.zeros(len(y))
     for block, slopes in _blocks(loss, scores, y, slopes=True):
-        # The score of a pair is s_i - s_j.
+        # the score of a pair is s_i - s_j
         gradient[block] += weight[block] * (slopes @ weight)
         gradient -= weight * (weight[block] @ slopes)
     return gradient
@@ -49,7 +49,7 @@ def all_pairs_gradient(loss: PairLoss, scores: Vector, y: Vector, weight: Vector
 def _blocks(
     loss: PairLoss, scores: Vector, y: Vector, *, slopes: bool
 ) -> Iterator[tuple[slice, Vector]]:
-    """Yield the values or slopes of all pairs of a block of rows, 0 where a pair does not count."""
+    """Yield the values or slopes of all pairs of a block of rows, 0 for pairs that do not count."""
     n = len(y)
     height = max(1, BLOCK // n)
     for start in range(0, n, height):
@@ -57,8 +57,8 @@ def _blocks(
         differences, first = scores[block, None] - scores, y[block, None]
         larger = first > y
         if loss.opposite_labels_only and loss.has_array_form:
-            # The same in either order of a pair: visit it once, from the larger label. Others get
-            # margin 0, where no formula overflows, and are masked afterwards.
+            # Both orders of a pair give the same: visit it once, from the larger label. Other pairs
+            # get margin 0, which never overflows, and are masked afterwards.
             form = loss.slopes if slopes else loss.values
             counted = np.where(larger, 1.0 if loss.one_sided else 2.0, 0.0)
             yield block, form(np.where(larger, differences, 0.0)) * counted

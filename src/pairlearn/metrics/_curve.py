@@ -15,7 +15,7 @@ __all__ = ["Corners", "corners"]
 
 @dataclass(frozen=True)
 class Corners:
-    """What is accepted by each threshold.
+    """The weight accepted at each threshold.
 
     Examples of equal score form a step; step k leads from corner k to corner k + 1.
 
@@ -26,7 +26,7 @@ class Corners:
     thresholds : ndarray of shape (n_steps,)
         The score of each step.
     accepted_positive, accepted_negative : ndarray of shape (n_steps + 1,)
-        The weight of the examples accepted at each corner, from 0 to that of the class.
+        The weight of the accepted examples at each corner, from 0 to that of the class.
     """
 
     step: Places
@@ -36,12 +36,12 @@ class Corners:
 
     @property
     def tpr(self) -> Vector:
-        """The share of positives that is accepted at each corner."""
+        """The share of accepted positives at each corner."""
         return np.asarray(self.accepted_positive / self.accepted_positive[-1])
 
     @property
     def fpr(self) -> Vector:
-        """The share of negatives that is accepted at each corner."""
+        """The share of accepted negatives at each corner."""
         return np.asarray(self.accepted_negative / self.accepted_negative[-1])
 
 

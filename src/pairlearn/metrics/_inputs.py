@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of labels, scores and weights that every metric shares."""
+"""Checks of labels, scores and weights, shared by all metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
 
 
 def is_positive(y: ArrayLike) -> Mask:
-    """Return which examples carry the larger of exactly two labels."""
+    """Return a mask of the examples with the larger of exactly two labels."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y must be a vector of labels, got shape {labels.shape}.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The area under the ROC curve by ranks: exact with ties, in O(n log n)."""
+"""The area under the ROC curve, from ranks: exact with ties, in O(n log n)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["doubled_ranks", "doubled_wins", "roc_auc"]
 
 
 def doubled_ranks(values: Vector) -> NDArray[np.int64]:
-    """Return twice the average rank of each value (whole numbers, so sums of them are exact).
+    """Return twice the average rank of each value (whole numbers, so their sums are exact).
 
     >>> doubled_ranks(np.array([0.5, 0.1, 0.5]))
     array([5, 2, 5])
@@ -27,9 +27,9 @@ def doubled_ranks(values: Vector) -> NDArray[np.int64]:
 
 
 def doubled_wins(positive: Vector, negative: Vector) -> int:
-    """Return twice the number of (positive, negative) pairs in the right order; a tie is half one.
+    """Return twice the number of (positive, negative) pairs in the right order; a tie counts half.
 
-    The scores of each class are sorted.
+    The scores of each class must be sorted.
 
     >>> doubled_wins(np.array([0.4, 0.8]), np.array([0.1, 0.4]))
     7
@@ -51,7 +51,7 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
     scores : array-like of shape (n,)
         Finite scores, larger for examples that look positive.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights; a pair weighs the product of the weights of its examples.
+        Non-negative weights; the weight of a pair is the product of its examples' weights.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def _weighted_auc(positive: Mask, values: Vector, weight: Vector) -> float:
 
 
 def _ties(ordered: Vector) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for each entry of a sorted vector, the first and last position of its equals."""
+    """Return the first and last position of the equals of each entry of a sorted vector."""
     n = len(ordered)
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     counts = np.diff(np.concatenate((starts, [n])))

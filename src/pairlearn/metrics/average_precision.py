@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Average precision: the mean, over positives, of the precision at their score.
 
-AP = sum over positives i of (v_i / V+) P(s_i), P(s) the share of positives in the weight of the
-examples with scores of at least s. This is scikit-learn's step-wise sum, without interpolation.
-With t and f the weights of positives and negatives of at least that score, dP/dt = f / (t + f)^2
-and dP/df = -t / (t + f)^2, which sorted sums turn into the influence of every example.
+AP = sum over positives i of (v_i / V+) P(s_i), where P(s) is the share of positives in the weight
+of the examples with scores of at least s. This is scikit-learn's step-wise sum, without
+interpolation. Let t and f be the weights of positives and negatives with at least that score. Then
+dP/dt = f / (t + f)^2 and dP/df = -t / (t + f)^2; sorted sums turn them into the influence of every
+example.
 
 Unlike the AUC it depends on the share of positives: the interval is for examples that are drawn
-together, not for a chosen number of each class.
+together, not for fixed class sizes.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class AveragePrecision(TwoClassMetric):
         accepted = true + false
         precision = true / accepted
         value = float(share @ precision)
-        # An example counts at its own score and below.
+        # an example counts at its own score and below
         gain = _from_here(share * false / accepted**2)
         loss = _from_here(share * true / accepted**2)
         influence = np.where(

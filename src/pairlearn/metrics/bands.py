@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Curves with bands that hold everywhere at once.
+r"""ROC and precision-recall curves with simultaneous confidence bands.
 
-The ROC curve is moved along the direction (-b_F, +b_T) and back, with b_F = 1 / sqrt(n-) and
+The ROC curve is shifted along the direction (-b_F, +b_T) and back, with b_F = 1 / sqrt(n-) and
 b_T = 1 / sqrt(n+), the sizes of the errors of the two rates (Campbell's fixed-width band). In the
 coordinates p = F / b_F + T / b_T and q = T / b_T - F / b_F every ROC curve is a function q(p) on
-the same range, and the move changes q alone. The width is the quantile of the largest distance
-max_p |q* - q| of curves q* of resampled examples: classes are resampled separately, or whole groups
-where examples of one group depend on each other.
+the same range, and the shift changes only q. The width is the quantile of the largest distance
+max_p |q* - q| over curves q* of resampled examples. Classes are resampled separately; if examples
+of one group depend on each other, whole groups are resampled.
 
 The precision-recall band is the image of the ROC band for a given share of positives, since
 precision = pi T / (pi T + (1 - pi) F) is monotone in F at every recall T.
@@ -38,7 +38,7 @@ __all__ = ["PrecisionRecallBand", "RocBand", "precision_recall_band", "roc_band"
 
 @dataclass(frozen=True)
 class RocBand:
-    """A ROC curve with a band that holds everywhere at once.
+    """A ROC curve with a simultaneous band.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class RocBand:
     low, high : ndarray of shape (n_points,)
         The band of the true positive rate at each `fpr`.
     thresholds : ndarray of shape (n_points,)
-        Scores of at least so much are accepted; infinity for none.
+        Scores of at least this value are accepted; infinity accepts none.
     confidence : float
         The level of the band.
 
@@ -68,7 +68,7 @@ class RocBand:
 
 @dataclass(frozen=True)
 class PrecisionRecallBand:
-    """A precision-recall curve with a band that holds everywhere at once.
+    """A precision-recall curve with a simultaneous band.
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ class PrecisionRecallBand:
     low, high : ndarray of shape (n_points,)
         The band of the precision at each recall.
     thresholds : ndarray of shape (n_points,)
-        Scores of at least so much are accepted.
+        Scores of at least this value are accepted.
     prevalence : float
-        The share of positives for which precision is meant.
+        The share of positives that the precision refers to.
     confidence : float
         The level of the band.
 
@@ -122,11 +122,11 @@ def roc_band(
     groups : array-like of shape (n,), optional
         The group of each example; examples of one group may depend on each other.
     confidence : float, default=0.95
-        The probability with which the whole curve lies in the band.
+        The probability that the whole curve lies in the band.
     n_resamples : int, default=1000
         The number of resampled curves; at least 20.
     random_state : int, RandomState, Generator or None, default=0
-        Draws the resamples.
+        The source of randomness.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def roc_band(
     moved = _moved(y, scores, sample_weight, groups, confidence, n_resamples, random_state)
     found = moved.found
     fpr, tpr = found.fpr, found.tpr
-    # At a given rate, the highest point of the raised curve and the lowest of the lowered one.
+    # at a given rate, the highest point of the raised curve and the lowest of the lowered one
     high = np.interp(fpr, fpr - moved.width_fpr, tpr + moved.width_tpr)
     low = np.interp(-fpr, -(fpr + moved.width_fpr)[::-1], (tpr - moved.width_tpr)[::-1], right=0.0)
     return RocBand(
@@ -177,18 +177,18 @@ def precision_recall_band(
     scores : array-like of shape (n,)
         Finite scores of examples that were *not* used to train.
     prevalence : float, optional
-        The share of positives where the scores are to be used; by default that of the examples.
-        It is taken as known: the band says how sure the scores are, not how many positives come.
+        The share of positives in the intended use; by default that of the examples. It is taken as
+        known: the band covers the uncertainty of the scores, not of the prevalence.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights.
     groups : array-like of shape (n,), optional
         The group of each example; examples of one group may depend on each other.
     confidence : float, default=0.95
-        The probability with which the whole curve lies in the band.
+        The probability that the whole curve lies in the band.
     n_resamples : int, default=1000
         The number of resampled curves; at least 20.
     random_state : int, RandomState, Generator or None, default=0
-        Draws the resamples.
+        The source of randomness.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def precision_recall_band(
     found = moved.found
     fpr, tpr = found.fpr, found.tpr
     share = moved.prevalence if prevalence is None else float(prevalence)
-    # At a given recall, the smallest false positive rate that the band leaves, and the largest.
+    # at a given recall, the smallest and the largest false positive rate inside the band
     least = np.interp(
         -tpr, -(tpr + moved.width_tpr)[::-1], (fpr - moved.width_fpr)[::-1], right=0.0
     )
@@ -217,7 +217,7 @@ def precision_recall_band(
     def precision_for(rate: Vector) -> Vector:
         caught = share * recall
         accepted = caught + (1.0 - share) * rate
-        # Nothing accepted: precision is what the next positive would make it.
+        # if nothing is accepted, take the precision after the next positive
         return np.divide(caught, accepted, out=np.ones_like(caught), where=accepted > 0.0)
 
     return PrecisionRecallBand(
@@ -233,7 +233,7 @@ def precision_recall_band(
 
 @dataclass(frozen=True)
 class _Moved:
-    """A curve and how far it is moved each way."""
+    """A curve and the widths of its band."""
 
     found: Corners
     width_fpr: float
@@ -250,6 +250,7 @@ def _moved(
     n_resamples: int,
     random_state: Any,
 ) -> _Moved:
+    """Return the curve, the widths of its band in both directions, and the share of positives."""
     check_fraction("confidence", confidence)
     check_count("n_resamples", n_resamples, minimum=20)
     sample = PartialAUC().checked_sample(y, {"scores": scores}, sample_weight, groups)
@@ -270,14 +271,14 @@ def _moved(
             accepted = np.concatenate(([0.0], np.cumsum(mass)))
             rates.append(accepted / accepted[-1])
         p_star, q_star = _turned(rates[0], rates[1], unit_fpr, unit_tpr)
-        # Two broken lines are farthest apart at a corner of one of them.
+        # the largest distance of two broken lines is at a corner of one of them
         distances.append(
             max(
                 float(np.abs(np.interp(p, p_star, q_star) - q).max()),
                 float(np.abs(np.interp(p_star, p, q) - q_star).max()),
             )
         )
-    # Half of the change of q is the multiple of the units.
+    # half of the change of q is the multiple of the units
     width = 0.5 * float(np.quantile(distances, confidence, method="higher"))
     return _Moved(
         found, width * unit_fpr, width * unit_tpr, float(weight[positive].sum() / weight.sum())
@@ -295,7 +296,7 @@ def _resamples(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> Iterator[Vector]:
-    """Yield weights of resampled examples: each class by itself, or whole groups."""
+    """Yield weights of resampled examples: within each class, or of whole groups."""
     if groups is None:
         classes = [np.flatnonzero(positive), np.flatnonzero(~positive)]
         for _ in range(n_resamples):
@@ -311,7 +312,7 @@ def _resamples(
         while True:
             drawn = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)
             resampled = weight * drawn[groups]
-            # A resample without one of the classes has no curve.
+            # a resample without one of the classes has no curve
             if resampled[positive].any() and resampled[~positive].any():
                 break
         yield resampled

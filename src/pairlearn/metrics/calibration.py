@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether probabilities mean what they say: the Brier score and the calibration curve."""
+"""Measure whether probabilities are right: the Brier score and the calibration curve."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class BrierScore(TwoClassMetric):
 class CalibrationError(TwoClassMetric):
     """The mean, over bins of examples, of abs(mean probability - share of positives).
 
-    Also known as expected calibration error. Chance alone makes it positive for a perfectly
-    calibrated model, by about sqrt(n_bins / n) / 3, so it suits comparisons at equal n and
-    errors well above that size; there its interval holds. Compare models by `BrierScore` too.
+    Also known as expected calibration error. For a perfectly calibrated model chance alone makes it
+    about sqrt(n_bins / n) / 3. So use it for comparisons at equal n, or for errors well above that
+    size, where its interval is valid. Compare models by `BrierScore` too.
 
     Parameters
     ----------
     n_bins : int, default=10
         The number of bins, at most.
     strategy : {"quantile", "uniform"}, default="quantile"
-        Bins of equally many examples (equal probabilities stay together), or of equal width.
+        Bins of equal numbers of examples (equal probabilities stay together), or of equal width.
 
     Examples
     --------
@@ -78,13 +78,13 @@ class CalibrationError(TwoClassMetric):
         else:
             step = np.unique(scores, return_inverse=True)[1]
             mass = np.bincount(step, weight)
-            # The share of the weight below the middle of all examples of that probability.
+            # the share of the weight below the middle of all examples of that probability
             middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
             place = np.minimum((self.n_bins * middle).astype(np.intp), self.n_bins - 1)[step]
         return np.asarray(np.unique(place, return_inverse=True)[1])
 
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
-        """Return the error and its influences, the bins being given."""
+        """Return the error and its influences, for fixed bins."""
         gap = scores - positive
         place = self.bins(scores, weight)
         total = float(weight.sum())
@@ -136,7 +136,7 @@ def calibration_curve(
     groups: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CalibrationCurve:
-    """Return how often what is predicted comes true, bin by bin.
+    """Return mean probability and share of positives, bin by bin.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def calibration_curve(
     n_bins : int, default=10
         The number of bins, at most; empty ones are left out.
     strategy : {"quantile", "uniform"}, default="quantile"
-        Bins of equally many examples, or of equal width.
+        Bins of equal numbers of examples, or of equal width.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights.
     groups : array-like of shape (n,), optional
@@ -163,8 +163,8 @@ def calibration_curve(
     Notes
     -----
     The limits are Wilson's score interval, at the level 1 - (1 - confidence) / n_bins in each bin
-    (Bonferroni), with the number of examples that would give the variance found: fewer than there
-    are if weights are uneven or examples come in groups.
+    (Bonferroni). Its size is the number of independent examples with the observed variance, which
+    is smaller with uneven weights or with groups.
 
     Examples
     --------
@@ -196,11 +196,11 @@ def calibration_curve(
 
 
 def _effective_size(weight: Vector, positive: Mask, group: Places) -> float:
-    """Return the number of independent examples whose share of positives varies as much."""
+    """Return the number of independent examples with the same variance of the share."""
     share = float(weight @ positive) / float(weight.sum())
     spread = float((np.bincount(group, weight * (positive - share)) ** 2).sum())
     total = float(weight.sum())
-    # Without variance the groups are all that is known.
+    # without variance only the groups are known
     mass = np.bincount(group, weight)
     known = total**2 / float(mass @ mass)
     size = share * (1.0 - share) * total**2 / spread if spread > 0.0 else known

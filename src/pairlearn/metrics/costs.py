@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What decisions cost, and the threshold at which they cost least."""
+"""The expected cost of decisions, and the threshold that minimises it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["ExpectedCost", "cheapest_threshold"]
 
 @dataclass(frozen=True)
 class ExpectedCost(TwoClassMetric):
-    """The mean cost of an example when scores above the threshold are taken for positive.
+    """The mean cost of an example if scores above the threshold are classified as positive.
 
     Parameters
     ----------
     false_positive, false_negative : float, default=1.0
-        What a negative costs that is taken for positive, and a positive that is missed. With
-        both 1 it is the share of errors.
+        The cost of a negative classified as positive, and of a missed positive. If both are 1,
+        the result is the error rate.
     threshold : float, default=0.0
-        The cut; `cheapest_threshold` finds the best one, on other examples than these.
+        The threshold; `cheapest_threshold` finds the best one, on other examples than these.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def cheapest_threshold(
     false_negative: float = 1.0,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the threshold above which to say positive so that decisions cost least.
+    """Return the threshold that minimises the cost of decisions.
 
     Parameters
     ----------
@@ -86,12 +86,12 @@ def cheapest_threshold(
     Returns
     -------
     float
-        The middle between two neighbouring scores; the largest score if it is best to accept
-        none, a number just below the smallest if it is best to accept all. Of equals the largest.
+        The middle between two neighbouring scores; the largest score if it is best to accept none;
+        a number just below the smallest if it is best to accept all. On ties, the largest.
 
     Notes
     -----
-    The cost on the examples that chose the threshold is too good: measure it on others.
+    The cost on the examples that chose the threshold is too low: measure it on others.
 
     Examples
     --------

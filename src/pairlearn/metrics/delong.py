@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""How far an AUC can be trusted: DeLong's variance, by mid-ranks, in O(n log n).
+r"""Confidence intervals and tests of an AUC: DeLong's variance from ranks, in O(n log n).
 
 The AUC is a U-statistic. Each positive has a *placement* V_i, the share of negatives that it beats,
 and each negative V_j, the share of positives that beat it; the AUC is the mean of either. DeLong's
 variance is S+ / n+ + S- / n-, with S+ and S- the sample variances of the placements, which Sun and
 Xu obtain from ranks alone: V_i = (rank of i among all - rank of i among positives) / n-.
 
-Where this normal approximation has nothing to work with, a bound that holds for every sample size
-takes its place. Cut the sample into k = min(n+, n-) disjoint pairs: the AUC is an average, over
-all such cuts, of means of k independent terms. Hence Hoeffding's inequality with k terms, and
+If this normal approximation breaks down, a bound for every sample size replaces it. Cut the sample
+into k = min(n+, n-) disjoint pairs: the AUC is an average, over all such cuts, of means of k
+independent terms. Hence Hoeffding's inequality holds with k terms, and
 P(AUC estimate = 1) <= AUC^k.
 
 References
@@ -49,7 +49,7 @@ Wins = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class AUCInterval:
-    """An AUC and what is known about it.
+    """An AUC with its confidence interval.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class AUCInterval:
 
 @dataclass(frozen=True)
 class AUCComparison:
-    """Two AUCs of the same examples, and what is known about their difference.
+    """Two AUCs on the same examples, with a test of their difference.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class AUCComparison:
     standard_error : float
         Standard error of the difference; NaN if a class has a single example.
     z : float
-        The ratio difference / standard_error; NaN where there is no positive standard error.
+        The ratio difference / standard_error; NaN without a positive standard error.
     p_value : float
         Two-sided p-value of equal AUCs.
     low, high : float
@@ -125,13 +125,13 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
 
     Notes
     -----
-    Three cases have no usable normal approximation; with k = min(n+, n-) and a = 1 - confidence
-    they are covered by bounds that hold for every k (and are wide for small k):
+    Three cases have no usable normal approximation. With k = min(n+, n-) and a = 1 - confidence,
+    bounds that hold for every k cover them (they are wide for small k):
 
     - AUC = 1 (or 0): the interval is [(a/2)^(1/k), 1] (or its mirror image), since a perfect
       separation has probability at most AUC^k. The standard error is 0 if both classes have
       two examples.
-    - a class with one example: its placements have no variance; Hoeffding's interval
+    - a class with one example: its placements have no variance. Hoeffding's interval is
       AUC +- sqrt(log(2/a) / (2 k)), cut to [0, 1], which is [0, 1] unless a is large.
     - all scores equal: the standard error is 0, and Hoeffding's interval is returned.
 
@@ -172,18 +172,18 @@ def interval_of(auc: float, error: float, k: int, confidence: float) -> AUCInter
 def mean_auc_interval(parts: Sequence[AUCInterval]) -> AUCInterval:
     r"""Return the mean of AUCs of disjoint parts of the data, with its interval.
 
-    The models are taken as given, so that the parts are independent: the standard error is the root
-    of the sum of squared standard errors, over their number.
+    The models are taken as fixed, so the parts are independent: the standard error is the root of
+    the sum of squared standard errors, divided by their number.
 
     Parameters
     ----------
     parts : sequence of AUCInterval
-        At least one, of one confidence.
+        At least one; all must have the same confidence.
 
     Returns
     -------
     AUCInterval
-        For a single part, that part. Where a part has no standard error (one example of a class, or
+        For a single part, that part. If a part has no standard error (one example of a class, or
         a perfect separation in each part), the ends of the interval are the means of the ends.
 
     Examples
@@ -214,8 +214,8 @@ def compare_auc(
 ) -> AUCComparison:
     r"""Test whether two scores of the same examples have equal AUC (paired DeLong test).
 
-    The variance is that of the differences of placements, which takes the covariance of the two
-    AUCs into account without subtracting large numbers.
+    The variance is that of the differences of placements. It includes the covariance of the two
+    AUCs without subtracting large numbers.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def compare_auc(
     Notes
     -----
     If a class has one example, or if all differences of placements are equal (both scores rank
-    alike, or one is perfect and the other perfectly wrong), there is no z. With
+    alike, or one is perfect and the other perfectly wrong), z does not exist. With
     k = min(n+, n-) the p-value is then Hoeffding's min(1, 2 exp(-k difference^2 / 2)) and the
     interval is difference +- sqrt(2 log(2/a) / k), cut to [-1, 1].
 
@@ -278,7 +278,7 @@ def compare_auc(
 
 
 def _wins(positive: Mask, values: Vector) -> tuple[Wins, Wins]:
-    """Return twice the negatives that each positive beats, twice the positives that beat each."""
+    """Return twice the wins of each positive, and twice the losses of each negative."""
     ranks = doubled_ranks(values)
     up = ranks[positive] - doubled_ranks(values[positive])
     down = ranks[~positive] - doubled_ranks(values[~positive])

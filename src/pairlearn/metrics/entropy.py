@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Renyi's quadratic entropy of errors, estimated with a Parzen window (section 2.1)."""
+r"""Renyi's quadratic entropy of residuals, estimated with a Parzen window (section 2.1)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pairlearn.validation import check_positive
 
 __all__ = ["WINDOWS", "error_entropy"]
 
-#: Pairs in one block of the exact sum.
+#: Pairs in a block of the exact sum.
 _BLOCK = 1 << 16
-#: Up to so many errors, "auto" visits every pair.
-_EXACT = 512
-#: Bins in one bandwidth.
-_BINS = 32
-#: Bins are laid out with the empty ones between them if there are fewer than so many for each.
+#: "auto" computes all pairs for at most this number of residuals; beyond that it uses bins.
+_MOST_EXACT = 512
+#: Bins per bandwidth.
+_BINS_PER_BANDWIDTH = 32
+#: Empty bins are stored too if there are fewer than this number of bins per occupied one.
 _GAPS = 16
 
 
@@ -33,7 +33,7 @@ def _epanechnikov(u: Vector) -> Vector:
     return np.asarray(0.75 * np.maximum(1.0 - u * u, 0.0))
 
 
-#: Name -> (window as a density of u = (e - e') / gamma, the |u| from which on it is negligible).
+#: Name -> (window as a density of u = (e - e') / gamma, the |u| beyond which it is negligible).
 WINDOWS: dict[str, tuple[Callable[[Vector], Vector], float]] = {
     "gaussian": (_gaussian, 9.0),
     "epanechnikov": (_epanechnikov, 1.0),
@@ -45,23 +45,23 @@ def error_entropy(
 ) -> float:
     r"""Return the empirical entropy of errors.
 
-    H = -log 1/(n^2 gamma) sum over all i, j of G((e_i - e_j) / gamma), the pairs i = j included
-    as in the paper. Smaller is better: equal errors give the least value, log(gamma / G(0)). A
-    constant added to all errors changes nothing.
+    H = -log 1/(n^2 gamma) sum over all i, j of G((e_i - e_j) / gamma), including the pairs i = j
+    as in the paper. Smaller is better: equal errors give the least value, log(gamma / G(0)). Adding
+    a constant to all errors changes nothing.
 
     Parameters
     ----------
     errors : array-like of shape (n,)
         Errors y - h(x).
     bandwidth : float
-        The bandwidth gamma > 0. Entropies are comparable at equal bandwidth only.
+        The bandwidth gamma > 0. Only entropies of equal bandwidth are comparable.
     window : {"gaussian", "epanechnikov"}, default="gaussian"
         The window G, a density: the normal one or 3/4 (1 - u^2)_+.
     method : {"auto", "exact", "binned"}, default="auto"
-        "exact" visits the pairs that the window sees, in blocks; "binned" shares each error
-        between two of the bins of width gamma / 32 around it and costs O(n log n) whatever the
-        range of the errors (a relative error of the sum of about 1e-4 for the Gaussian window).
-        "auto" is exact up to 512 errors.
+        "exact" visits all pairs within the window, in blocks. "binned" splits each error between
+        the two nearest bins of width gamma / 32; it costs O(n log n) for any range of errors, with
+        a relative error of the sum of about 1e-4 for the Gaussian window. "auto" is exact up to 512
+        errors.
 
     Returns
     -------
@@ -84,13 +84,13 @@ def error_entropy(
     if method not in ("auto", "exact", "binned"):
         raise ValueError(f'method must be "auto", "exact" or "binned", got {method!r}.')
     density, reach = WINDOWS[window]
-    exact = method == "exact" or (method == "auto" and len(e) <= _EXACT)
+    exact = method == "exact" or (method == "auto" and len(e) <= _MOST_EXACT)
     total = (_exact if exact else _binned)((e - e[0]) / gamma, density, reach)
     return -math.log(total / (len(e) ** 2 * gamma))
 
 
 def _exact(u: Vector, density: Callable[[Vector], Vector], reach: float) -> float:
-    """Return the sum over all ordered pairs of sorted values."""
+    """Return the sum of the window over all ordered pairs of sorted values."""
     last = np.searchsorted(u, u + reach, side="right")
     total = 0.0
     start = 0
@@ -98,7 +98,7 @@ def _exact(u: Vector, density: Callable[[Vector], Vector], reach: float) -> floa
         rows = max(1, _BLOCK // max(int(last[start]) - start, 1))
         block = slice(start, start + rows)
         stop = int(last[block].max())
-        # Each pair once, from its smaller member; the diagonal is counted apart.
+        # each pair once, from its smaller member; the diagonal is added separately
         gaps = u[start:stop] - u[block, None]
         after = np.arange(start, stop) > np.arange(start, min(start + rows, len(u)))[:, None]
         total += 2.0 * float(density(gaps)[after].sum())
@@ -107,11 +107,11 @@ def _exact(u: Vector, density: Callable[[Vector], Vector], reach: float) -> floa
 
 
 def _binned(u: Vector, density: Callable[[Vector], Vector], reach: float) -> float:
-    """Return the sum with every value shared between its two nearest bins."""
+    """Return the sum of the window with every value split between its two nearest bins."""
     from pairlearn.kernels.entropy import share_among_bins, sum_near_bins, sum_near_places
 
     bins, counts = np.empty(2 * len(u)), np.empty(2 * len(u))
-    n = share_among_bins(u * _BINS, bins, counts)
+    n = share_among_bins(u * _BINS_PER_BANDWIDTH, bins, counts)
     weights = _weights_of_bins(density, reach)
     bins, counts = bins[:n], counts[:n]
     if bins[-1] >= _GAPS * n:
@@ -125,6 +125,6 @@ def _binned(u: Vector, density: Callable[[Vector], Vector], reach: float) -> flo
 @functools.cache
 def _weights_of_bins(density: Callable[[Vector], Vector], reach: float) -> Vector:
     """Return the window at the distances of bins."""
-    weights = density(np.arange(math.ceil(reach * _BINS) + 1) / _BINS)
-    # What is cut off is far below the error of the bins.
+    weights = density(np.arange(math.ceil(reach * _BINS_PER_BANDWIDTH) + 1) / _BINS_PER_BANDWIDTH)
+    # the part cut off is far below the error of the bins
     return np.asarray(weights[weights > 1e-9 * weights[0]])

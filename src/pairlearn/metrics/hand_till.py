@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many classes: the mean AUC over pairs of classes (Hand and Till's M).
+"""The AUC of many classes: the mean over pairs of classes (Hand and Till's M).
 
 References
 ----------
@@ -27,11 +27,11 @@ __all__ = ["HandTill"]
 
 @dataclass(frozen=True)
 class HandTill(Metric):
-    """The mean, over pairs of classes, of the AUC with which scores tell the two apart.
+    """The mean, over pairs of classes, of the AUC between the two classes.
 
-    With one score for each class, the AUC of a pair is the mean of that of each one's own score;
-    this is scikit-learn's ``roc_auc_score(multi_class="ovo")``. With one score for each pair, as a
-    pairwise classifier has them, it is the AUC of that score.
+    With one score for each class, the AUC of a pair is the mean of the AUCs of both classes' own
+    scores; this is scikit-learn's ``roc_auc_score(multi_class="ovo")``. With one score for each
+    pair, as from a pairwise classifier, it is the AUC of that score.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ class HandTill(Metric):
         Whether scores have a column for each pair of classes (first with second, first with
         third, ...), larger for the later class of the pair; by default one for each class.
     classes : sequence, optional
-        The classes in the order of the columns; by default those of y, sorted. With it a class
-        may be missing in y: the mean is then over the pairs that are there.
+        The classes in the order of the columns; by default those of y, sorted. If given, a class
+        may be missing in y: the mean is then over the present pairs.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class HandTill(Metric):
                 continue
             rows = np.concatenate((members[first], members[second]))
             later = np.arange(len(rows)) >= len(members[first])
-            # Of two scores of classes, the first class is positive for its own.
+            # with a score per class, the first class is positive for its own score
             views = [(column, later)] if self.pairs else [(first, ~later), (second, later)]
             for column_, positive in views:
                 one = area.measure_classes(positive, scores[rows, column_], weight[rows])
@@ -95,8 +95,8 @@ class HandTill(Metric):
                 influence[rows] += one.influence
         if not found:
             raise ValueError(
-                f"y must hold at least two classes, got {len(present)}; there is no pair to tell "
-                "apart."
+                f"y must hold at least two classes, got {len(present)}; there is no pair to "
+                "compare."
             )
         value = float(np.mean([one.value for one in found]))
         return Measured(value, influence / len(found), min(one.n_terms for one in found))

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""A metric is a function of a weighted sample; its uncertainty is how it answers to the weights.
+r"""The base of all metrics, with standard errors, intervals and paired tests.
 
-Let f(v) be the value of a metric when example i weighs v_i. Every metric here is unchanged when all
+Let f(v) be the value of a metric if example i has weight v_i. Every metric here is unchanged if all
 weights are multiplied by the same number, hence sum_i v_i df/dv_i = 0, and
 
     psi_i = v_i df/dv_i
 
 is the *influence* of example i. The variance of the value is estimated by the sum of psi_i^2 (the
-infinitesimal jackknife), for examples that come in groups by the sum over groups of the squared
-sum. Two scores of the same examples are compared by the differences of their influences, which
-takes the covariance into account. For the AUC the influences are DeLong's placements, and the
-factor n_c / (n_c - 1) for each class c makes the variance DeLong's; with groups it is Obuchowski's,
-with G / (G - 1) for G groups and Student's quantile with G - 1 degrees of freedom.
+infinitesimal jackknife); for examples in groups, by the sum over groups of the squared sum. Two
+scores of the same examples are compared by the differences of their influences, which include the
+covariance. For the AUC the influences are DeLong's placements, and the factor n_c / (n_c - 1) for
+each class c makes the variance DeLong's; with groups it is Obuchowski's, with G / (G - 1) for G
+groups and Student's quantile with G - 1 degrees of freedom.
 
-Intervals are symmetric on the logit scale of the range of the metric, and stay inside it. Where
-nothing varies (a perfect score, one example of a class, one group, all scores equal) there is no
-variance to go by, and bounds for a mean of k independent terms take its place, k being stated by
-the metric: at the end of the range [(a/2)^(1/k), 1] or its mirror image, elsewhere Hoeffding's. For
-the AUC that is a theorem (see `roc_auc_interval`), for the other metrics a convention.
+Intervals are symmetric on the logit scale of the range of the metric, and stay inside it. If
+nothing varies (a perfect score, one example of a class, one group, all scores equal), there is no
+variance. Then bounds for a mean of k independent terms are used, where the metric states k: at the
+end of the range [(a/2)^(1/k), 1] or its mirror image, elsewhere Hoeffding's. For the AUC that is a
+theorem (see `roc_auc_interval`), for the other metrics a convention.
 
 References
 ----------
@@ -46,7 +46,7 @@ __all__ = ["Comparison", "Interval", "Measured", "Metric", "TwoClassMetric"]
 
 @dataclass(frozen=True)
 class Interval:
-    """The value of a metric and what is known about it.
+    """The value of a metric with its confidence interval.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The values of two scores of the same examples, and what is known about their difference.
+    """The values of two scores on the same examples, with a test of their difference.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Comparison:
     standard_error : float
         Standard error of the difference; NaN if a class has a single example.
     z : float
-        The ratio difference / standard_error; NaN where there is no positive standard error.
+        The ratio difference / standard_error; NaN without a positive standard error.
     p_value : float
         Two-sided p-value of equal values.
     low, high : float
@@ -126,12 +126,12 @@ class Measured:
     influence : ndarray of shape (n,)
         The weight of each example times the derivative of the value by it.
     n_terms : int
-        The number of independent terms behind the value, for bounds where nothing varies.
+        The number of independent terms in the value, for bounds if nothing varies.
     floor, ceiling : float
         The range of the metric on this sample.
     draws : ndarray of shape (n,), optional
-        If the value is a share of some examples: the weight of each among them. The interval is
-        then that of a share, see `share_limits`.
+        If the value is a share of some examples: the weight of each of these examples. The interval
+        is then that of a share, see `share_limits`.
 
     Examples
     --------
@@ -156,11 +156,11 @@ class Sample:
     labels: NDArray[Any]
     scores: tuple[Vector, ...]
     weight: Vector
-    #: Codes of the groups, or None if every example stands for itself.
+    #: Codes of the groups, or None if every example is its own group.
     groups: NDArray[np.int64] | None
 
     def standard_error(self, influence: Vector) -> float:
-        """Return the root of the summed squares of the influences."""
+        """Return the root of the sum of squared influences."""
         if self.groups is not None:
             n_groups = int(self.groups.max()) + 1
             if n_groups < 2:
@@ -174,9 +174,10 @@ class Sample:
         return math.sqrt(float(squares @ (counts / (counts - 1.0))))
 
     def n_draws(self, draws: Vector) -> tuple[float, float]:
-        """Return how many equal and independent examples weigh like these, at least and at most.
+        """Return bounds on the number of equal and independent examples with this total weight.
 
-        At least: if those of one group were all the same; at most: if they were independent.
+        The lower one assumes that all examples of a group are equal, the upper that they are
+        independent.
         """
         total = float(draws.sum())
         most = total**2 / float(draws @ draws)
@@ -186,7 +187,7 @@ class Sample:
         return total**2 / float(sums @ sums), most
 
     def n_terms(self, n_terms: int) -> int:
-        """Return the number of independent terms: never more than there are groups."""
+        """Return the number of independent terms, at most the number of groups."""
         return n_terms if self.groups is None else min(n_terms, int(self.groups.max()) + 1)
 
     def quantile(self, confidence: float) -> float:
@@ -199,7 +200,7 @@ class Sample:
         return float(stdtrit(int(self.groups.max()), level))
 
     def p_value(self, z: float) -> float:
-        """Return the two-sided p-value of a ratio, by the same distribution."""
+        """Return the two-sided p-value of a ratio, from the same distribution."""
         if self.groups is None:
             return math.erfc(abs(z) / math.sqrt(2.0))
         from scipy.special import stdtr
@@ -208,10 +209,10 @@ class Sample:
 
 
 class Metric(ABC):
-    """What is measured of scores, with interval and paired test.
+    """The base class of metrics, with interval and paired test.
 
-    A metric of one's own says how it is measured, see `measure`; `__call__`, `interval` and
-    `compare` follow. A metric is a small frozen dataclass whose fields are its settings.
+    Your own metric defines `measure`; `__call__`, `interval` and `compare` follow. A metric is a
+    small frozen dataclass whose fields are its settings.
 
     Examples
     --------
@@ -251,7 +252,7 @@ class Metric(ABC):
         Returns
         -------
         Measured
-            The value and what it depends on.
+            The value and its influences.
         """
 
     def check_scores(self, name: str, scores: ArrayLike, n: int) -> Vector:
@@ -277,7 +278,7 @@ class Metric(ABC):
         scores : array-like
             Finite scores, larger for examples that look positive.
         sample_weight : array-like of shape (n,), optional
-            Non-negative weights; an example of weight zero is as good as absent.
+            Non-negative weights; an example of weight zero counts as absent.
 
         Returns
         -------
@@ -308,7 +309,7 @@ class Metric(ABC):
             Non-negative weights.
         groups : array-like of shape (n,), optional
             The group (patient, user, query) of each example. Examples of one group may depend on
-            each other, groups are independent. By default each example is a group of its own.
+            each other; groups are independent. By default each example is its own group.
         confidence : float, default=0.95
             The level of the interval.
 
@@ -360,7 +361,7 @@ class Metric(ABC):
         a, b = (self.measure(sample.labels, scores, sample.weight) for scores in sample.scores)
         difference = a.value - b.value
         influence = a.influence - b.influence
-        # Equal up to rounding is equal: the ratio of two roundings would be a p-value of nothing.
+        # equal up to rounding is equal: the ratio of two rounding errors would be a false p-value
         noise = 1e-12 * (np.abs(a.influence).max() + np.abs(b.influence).max())
         error = sample.standard_error(np.where(np.abs(influence) <= noise, 0.0, influence))
         width = max(a.ceiling, b.ceiling) - min(a.floor, b.floor)
@@ -392,7 +393,7 @@ class Metric(ABC):
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
     ) -> Sample:
-        """Return checked arguments without examples of weight zero; `scores` by their names."""
+        """Return checked arguments without examples of weight zero; `scores` are given by name."""
         labels = np.asarray(y)
         if labels.ndim != 1:
             raise ValueError(f"y must be a vector of labels, got shape {labels.shape}.")
@@ -403,7 +404,7 @@ class Metric(ABC):
             weight = check_weights(sample_weight, n, name="sample_weight")
         kept = weight > 0.0
         if not kept.any():
-            raise ValueError("sample_weight is 0 for every example; leave some of them in.")
+            raise ValueError("sample_weight is 0 for every example; give some a positive weight.")
         codes = None
         if groups is not None:
             names = np.asarray(groups)
@@ -417,7 +418,7 @@ class Metric(ABC):
 
 
 class TwoClassMetric(Metric):
-    """A metric of two classes, the larger label being positive.
+    """A metric of two classes; the larger label is positive.
 
     A subclass defines `measure_classes`.
 
@@ -439,13 +440,13 @@ class TwoClassMetric(Metric):
 
     @abstractmethod
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
-        """Return the value and the influences, told which examples are positive."""
+        """Return the value and the influences, given the mask of positive examples."""
 
 
 def _limits(
     found: Measured, error: float, sample: Sample, confidence: float
 ) -> tuple[float, float]:
-    """Return the interval: logit where something varies, bounds for k terms elsewhere."""
+    """Return the interval: logit if something varies, otherwise bounds for k terms."""
     width = found.ceiling - found.floor
     share = (found.value - found.floor) / width
     k, miss = sample.n_terms(found.n_terms), 1.0 - confidence
@@ -463,7 +464,7 @@ def _limits(
     else:
         limit = (0.5 * miss) ** (1.0 / k)
         low, high = (limit, 1.0) if share >= 1.0 else (0.0, 1.0 - limit)
-    # Rounding must not push the estimate out of its interval.
+    # rounding must not push the estimate out of its interval
     return (
         min(found.floor + width * low, found.value),
         max(found.floor + width * high, found.value),
@@ -475,13 +476,13 @@ def share_limits(
 ) -> tuple[float, float]:
     r"""Return the limits of a share whose variance is partly that of a binomial.
 
-    Wilson's score interval: the shares p that are not rejected by
+    Wilson's score interval holds the shares p with
 
-    .. math:: (share - p)^2 \le z^2 \, (p (1 - p) / m + excess),
+    .. math:: (share - p)^2 \le z^2 \, (p (1 - p) / m + excess).
 
-    where the binomial part of the variance follows p, as it does in truth, and `excess`, what the
-    standard error has beyond it, is as estimated. The number of independent draws m, from
-    ``size[0]`` to ``size[1]``, is the one that explains the standard error best.
+    The binomial part of the variance depends on p; `excess`, the rest of the estimated variance,
+    is constant. The number of independent draws m, from ``size[0]`` to ``size[1]``, is the one that
+    explains the standard error best.
 
     >>> low, high = share_limits(0.9, 0.3 / 10**0.5, (10.0, 10.0), 1.96)
     >>> round(low, 3), round(high, 3)
@@ -494,7 +495,7 @@ def share_limits(
     excess = max(error**2 - spread / m, 0.0)
     shift = z * z / m
     middle = (share + 0.5 * shift) / (1.0 + shift)
-    # The roots of (1 + shift) p^2 - (2 share + shift) p + share^2 - z^2 excess.
+    # the roots of (1 + shift) p^2 - (2 share + shift) p + share^2 - z^2 excess
     constant = (share * share - z * z * excess) / (1.0 + shift)
     half = math.sqrt(max(middle * middle - constant, 0.0))
     return max(middle - half, 0.0), min(middle + half, 1.0)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Areas under parts of the ROC curve, exact with ties, in O(n log n).
 
-With R(t) the true positive rate where the false positive rate is t, the area for rates up to
+Let R(t) be the true positive rate at the false positive rate t. The area for rates up to
 alpha = `max_fpr` and above beta = `min_tpr` is the integral of (R(t) - beta)_+ over [0, alpha].
 
-Its derivatives by the weights come from the curve in its parametric form (F(u), T(u)): moving it by
-(dF, dT) changes R by dT - R' dF at a fixed t, hence the area by the integrals of dT dF and -dF dT
-over the part that counts. The part's ends add nothing: one stays at alpha, at the other the
-integrand is 0. If an example of share a(u) among the accepted gains weight, then
+Its derivatives with respect to the weights come from the curve in parametric form (F(u), T(u)):
+shifting it by (dF, dT) changes R by dT - R' dF at a fixed t, hence the area by the integrals of
+dT dF and -dF dT over the part that counts. The part's ends add nothing: one stays at alpha, at the
+other the integrand is 0. If an example of share a(u) among the accepted gains weight, then
 dT = (a - T) / W+, or dF = (a - F) / W-. For alpha = 1 and beta = 0 these are DeLong's placements.
 
 References
@@ -34,7 +34,7 @@ __all__ = ["PartialAUC"]
 
 @dataclass(frozen=True)
 class PartialAUC(TwoClassMetric):
-    """The area under the part of the ROC curve that matters.
+    """The area under a part of the ROC curve.
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ class PartialAUC(TwoClassMetric):
     min_tpr : float, default=0.0
         The smallest true positive rate that counts (the two-way partial AUC).
     standardised : bool, default=True
-        Whether chance is brought to 1/2 and perfection to 1, by McClish's formula
+        Whether to map chance to 1/2 and perfection to 1, by McClish's formula
         (1 + (area - chance) / (best - chance)) / 2, with best = max_fpr (1 - min_tpr) and
-        chance = (max_fpr - min_tpr)_+^2 / 2. It is what scikit-learn's
-        ``roc_auc_score(max_fpr=...)`` returns.
+        chance = (max_fpr - min_tpr)_+^2 / 2. It equals scikit-learn's
+        ``roc_auc_score(max_fpr=...)``.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class PartialAUC(TwoClassMetric):
         under = float(run @ (tpr[:-1] * length + rise * square))
         beside = float(rise @ (fpr[:-1] * length + run * square))
         area = under - self.min_tpr * float(run @ length)
-        # Integrals of a(u): half a square within the own step, all of the later ones.
+        # integrals of a(u): half a square within its own step, all of the later ones
         own = [side * square + _later(side * length) for side in (run, rise)]
         influence = np.where(
             positive,
@@ -106,7 +106,7 @@ class PartialAUC(TwoClassMetric):
         )
 
     def _part(self, fpr: Vector, tpr: Vector) -> tuple[Vector, Vector]:
-        """Return where, within each step from 0 to 1, the part begins and ends."""
+        """Return where the part begins and ends within each step, from 0 to 1."""
         n_steps = len(fpr) - 1
         steps = np.arange(n_steps)
         last = int(np.searchsorted(fpr, self.max_fpr, side="right")) - 1
@@ -120,5 +120,5 @@ class PartialAUC(TwoClassMetric):
 
 
 def _later(values: Vector) -> Vector:
-    """Return, for each entry, the sum of those after it."""
+    """Return the sum of all later entries, for each entry."""
     return np.append(np.cumsum(values[::-1])[::-1][1:], 0.0)

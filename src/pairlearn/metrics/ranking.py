@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How good rankings within queries are: NDCG and the share of pairs in the right order."""
+"""Metrics of rankings within queries: NDCG and the share of pairs in the right order."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pairlearn.validation import check_count, check_labels
 
 __all__ = ["ndcg", "pair_accuracy", "query_slices"]
 
-#: Queries of more documents are compared by sorting, not pair by pair.
+#: Documents in a query beyond which pairs are counted by sorting, not one by one.
 _MANY = 512
 
 
 def query_slices(qid: ArrayLike | None, n: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the rows of each query, in the order of the queries' names."""
+    """Yield the rows of each query, in the order of the query names."""
     if qid is None:
         yield np.arange(n)
         return
@@ -41,8 +41,8 @@ def ndcg(
     r"""Return the mean normalised discounted cumulative gain over queries.
 
     DCG@k = sum over the ranks r = 1, ..., k of g(y_(r)) / log2(1 + r), divided by that of the best
-    order. Documents of equal score share the mean gain of their ranks, so that the result does not
-    depend on the order of the rows.
+    order. Documents of equal score share the mean gain of their ranks, so the order of the rows
+    does not matter.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def ndcg(
     qid : array-like of shape (n,), optional
         The query of each document; one query by default.
     k : int, optional
-        How many ranks count; all by default.
+        The number of ranks that count; all by default.
     gain : {"exponential", "linear"}, default="exponential"
         2^y - 1 or y.
 
@@ -103,8 +103,8 @@ def ndcg(
 def pair_accuracy(y: ArrayLike, scores: ArrayLike, *, qid: ArrayLike | None = None) -> float:
     """Return the mean over queries of the share of pairs that scores put in the right order.
 
-    A pair counts when its grades differ; equal scores count one half. With two grades it is the
-    AUC of each query.
+    A pair counts if its grades differ; equal scores count one half. With two grades it is the AUC
+    of each query.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def pair_accuracy(y: ArrayLike, scores: ArrayLike, *, qid: ArrayLike | None = No
 
     Notes
     -----
-    All pairs of queries of up to 512 documents, O(m log m) by Kendall's tau for larger ones.
+    Queries of up to 512 documents visit all pairs; larger ones use Kendall's tau in O(m log m).
 
     Examples
     --------
@@ -137,11 +137,12 @@ def pair_accuracy(y: ArrayLike, scores: ArrayLike, *, qid: ArrayLike | None = No
         if len(rows) > 1 and grades[rows].max() > grades[rows].min()
     ]
     if not values:
-        raise ValueError("No query has two different grades; there is no pair to put in order.")
+        raise ValueError("No query has two different grades; there is no pair to order.")
     return float(np.mean(values))
 
 
 def _share_in_order(y: Vector, s: Vector) -> float:
+    """Return the share of pairs of different grades in the right order; a tie counts half."""
     if len(y) <= _MANY:
         larger = y[:, None] > y
         right = float(np.count_nonzero(larger & (s[:, None] > s)))
@@ -154,7 +155,7 @@ def _share_in_order(y: Vector, s: Vector) -> float:
     comparable = n_pairs - tied_y
     if tied_s == n_pairs:
         return 0.5
-    # tau-b = (right - wrong) / sqrt(comparable (n_pairs - tied_s)), and a tie adds to neither.
+    # tau-b = (right - wrong) / sqrt(comparable (n_pairs - tied_s)); a tie adds to neither
     tau = float(kendalltau(y, s, method="asymptotic").statistic)
     difference = tau * float(np.sqrt(comparable) * np.sqrt(n_pairs - tied_s))
     return 0.5 + 0.5 * difference / comparable

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""The exact empirical pair risk F_S of given scores, and its gradient.
 
-F_S = 1/(n (n - 1)) sum over ordered pairs i != j of f(s_i - s_j; y_i, y_j), where f counts a pair
-of different labels in both orders, or, for a loss with ``one_sided=True``, only from the larger
-label. A pair of equal labels counts for nothing unless the loss says otherwise.
+F_S = 1/(n (n - 1)) sum over ordered pairs i != j of f(s_i - s_j; y_i, y_j). Here f counts a pair of
+different labels in both orders or, for a loss with ``one_sided=True``, only from the larger label.
+A pair of equal labels counts nothing unless the loss says otherwise.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def pair_risk(
     scores : array-like of shape (n,)
         Finite scores, for a linear model X @ w.
     y : array-like of shape (n,)
-        Labels; of a pair, the example with the larger label should have the larger score.
+        Labels; in a pair, the example with the larger label should have the larger score.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights. F_S is then the mean of f over ordered pairs i != j in which a pair
-        weighs w_i w_j.
+        Non-negative weights. F_S is then the mean of f over ordered pairs i != j with the pair
+        weights w_i w_j.
 
     Returns
     -------
     float
-        The risk; 0 if all labels are equal, since no pair costs anything (for losses of unequal
-        labels).
+        The risk; 0 if all labels are equal, since then no pair costs anything (for losses of
+        unequal labels).
 
     Notes
     -----
@@ -85,14 +85,14 @@ def pair_risk_gradient(
     scores : array-like of shape (n,)
         Finite scores, for a linear model X @ w.
     y : array-like of shape (n,)
-        Labels; of a pair, the example with the larger label should have the larger score.
+        Labels; in a pair, the example with the larger label should have the larger score.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights, as in `pair_risk`.
 
     Returns
     -------
     ndarray of shape (n,)
-        The derivatives dF_S / ds_i. They add up to 0: shifting all scores leaves the risk alone.
+        The derivatives dF_S / ds_i. They add up to 0: a shift of all scores keeps the risk.
 
     Notes
     -----
@@ -114,7 +114,7 @@ def pair_risk_gradient(
         p, q, a, b = sample.classes()
         inner = np.empty(len(sample.upper))
         inner[sample.upper] = a * sample.class_sums(p, q, b, slopes=True)
-        # l(p - q) = l((-q) - (-p)): seen from the lower class, the classes change places.
+        # l(p - q) = l((-q) - (-p)): seen from the lower class, the classes swap
         inner[~sample.upper] = -b * sample.class_sums(-q, -p, a, slopes=True)
         gradient[sample.kept] += sample.scale * sample.orders * inner
     return gradient
@@ -127,20 +127,20 @@ class _Sample:
     loss: PairLoss
     #: Scores, labels and weights.
     data: tuple[Vector, Vector, Vector]
-    #: Which of the given examples these are.
+    #: A mask of the kept examples among the given ones.
     kept: Mask
-    #: Which of these carry the largest label.
+    #: A mask of the largest label among the kept examples.
     upper: Mask
     #: The reciprocal of the sum of w_i w_j over i != j.
     scale: float
     #: Whether one class can be summed for each example of the other: two labels, a known form.
     by_class: bool
-    #: The way to sum without visiting pairs one by one, if there is one.
+    #: The function that sums without visiting single pairs, if there is one.
     sums: Sums | None
 
     @property
     def orders(self) -> float:
-        """In how many orders a pair counts."""
+        """The number of orders in which a pair counts."""
         return 1.0 if self.loss.one_sided else 2.0
 
     @property
@@ -163,6 +163,7 @@ class _Sample:
 def _prepared(
     loss: str | PairLoss, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> _Sample:
+    """Check the arguments; drop examples of weight zero and normalise the weights."""
     loss = get_loss(loss)
     values = check_scores("scores", scores)
     n = len(values)
@@ -179,7 +180,7 @@ def _prepared(
     values, labels, weight = values[kept], labels[kept], weight[kept]
     weight = weight / weight.max()
     weight = weight / weight.sum()
-    # 1 - w would cancel for an example that carries nearly all the weight.
+    # 1 - w would cancel for an example with nearly all the weight
     others = 1.0 - weight
     heaviest = int(np.argmax(weight))
     others[heaviest] = np.delete(weight, heaviest).sum()

@@ -61,13 +61,13 @@ def as_metric(metric: str | Metric, **settings: Any) -> Metric:
 
 @dataclass(frozen=True)
 class Scorer:
-    """A metric of what an estimator says of examples; larger is better.
+    """A metric of an estimator's scores; larger is better.
 
     Parameters
     ----------
     metric : Metric
-        What is measured. A metric that is better when small, a cost, is returned with its sign
-        changed, as scikit-learn's ``neg_...`` scorers do.
+        The metric. If smaller is better, as for a cost, the sign is changed, as in
+        scikit-learn's ``neg_...`` scorers.
 
     Examples
     --------
@@ -82,14 +82,14 @@ class Scorer:
     def __call__(
         self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
-        """Return the value for a fitted estimator, larger being better."""
+        """Return the value for a fitted estimator; larger is better."""
         scores = self._scores(estimator, X)
         classes = getattr(estimator, "classes_", None)
         labels: NDArray[Any] = np.asarray(y)
         metric = self.metric
         if isinstance(metric, HandTill):
             if classes is not None and metric.classes is None:
-                # A fold may lack a class that the estimator knows.
+                # a fold may lack a class that the estimator knows
                 metric = HandTill(metric.pairs, tuple(np.asarray(classes).tolist()))
         elif classes is not None:
             if len(classes) != 2:
@@ -102,6 +102,7 @@ class Scorer:
         return value if metric.larger_is_better else -value
 
     def _scores(self, estimator: Any, X: Any) -> Any:
+        """Return the scores, pair scores or probabilities that the metric needs."""
         metric = self.metric
         many = isinstance(metric, HandTill)
         by_pairs = isinstance(metric, HandTill) and metric.pairs

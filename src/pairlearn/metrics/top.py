@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""The top of the list: precision and recall among the k highest scores, and their enrichment.
+r"""Metrics of the top of the list: precision and recall among the k highest scores, enrichment.
 
-The top k of n examples is the top share alpha = k / n. Of examples that tie at the cut each counts
-by the same fraction, which is the expectation over all orders of the ties. Of weighted examples
-the top share of the weight counts.
+The top k of n examples is the top share alpha = k / n. Examples that tie at the cut all count by
+the same fraction, the expectation over all orders of the ties. With weights, the top share of the
+weight counts.
 
-When example i gains weight, the cut moves so that the share stays alpha: what enters or leaves are
-examples at the cut, positive with probability p_c. The caught weight S = sum v_i u_i y_i therefore
-has the derivative u_i y_i - p_c (u_i - alpha), u_i being the accepted part of i. The share of
-positives among the examples next to the cut, n^(2/3) of them, stands for p_c.
+If example i gains weight, the cut moves so that the share stays alpha: examples at the cut enter or
+leave, and these are positive with probability p_c. So the caught weight S = sum v_i u_i y_i has the
+derivative u_i y_i - p_c (u_i - alpha), where u_i is the accepted part of i. The estimate of p_c is
+the share of positives among the n^(2/3) examples next to the cut.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ __all__ = ["EnrichmentFactor", "PrecisionAt", "RecallAt"]
 
 @dataclass(frozen=True)
 class _Top:
-    """What the top share of a sample holds."""
+    """The content of the top share of a sample."""
 
     share: float
     #: Weight of all, of the positives, and of the positives in the top.
     total: float
     total_positive: float
     caught: float
-    #: The derivative of `caught` by the weight of each example.
+    #: The derivative of `caught` with respect to the weight of each example.
     slope: Vector
     #: The weight of each example in the top.
     inside: Vector
 
 
 def _top(positive: Mask, scores: Vector, weight: Vector, share: float) -> _Top:
+    """Return the content of the top share, and the derivative of the caught weight."""
     found = corners(positive, scores, weight)
     accepted = found.accepted_positive + found.accepted_negative
     total = float(accepted[-1])
     cut = min(int(np.searchsorted(accepted, share * total)), len(accepted) - 1)
-    # The step that leads to corner `cut` is the one that the cut divides.
+    # the cut divides the step that leads to corner `cut`
     part = min((share * total - accepted[cut - 1]) / (accepted[cut] - accepted[cut - 1]), 1.0)
     step = cut - 1
     inside = np.where(found.step < step, 1.0, np.where(found.step == step, part, 0.0))
@@ -67,13 +68,13 @@ class PrecisionAt(TwoClassMetric):
     """The share of positives among the k highest scores.
 
     Its interval is Wilson's, widened by the variance of the cut. As the value has few steps, the
-    coverage of any interval goes up and down with the true precision (Brown, Cai and DasGupta
-    2001), for k = 10 by several percent; its mean over true precisions is near the nominal level.
+    coverage of any interval oscillates with the true precision (Brown, Cai and DasGupta 2001), for
+    k = 10 by several percent; its mean over true precisions is near the nominal level.
 
     Parameters
     ----------
     k : int
-        How many examples are looked at, at most all.
+        The number of top examples, at most all.
 
     References
     ----------
@@ -104,12 +105,12 @@ class PrecisionAt(TwoClassMetric):
 
 @dataclass(frozen=True)
 class RecallAt(TwoClassMetric):
-    """The share of all positives that is among the k highest scores.
+    """The share of all positives among the k highest scores.
 
     Parameters
     ----------
     k : int
-        How many examples are looked at, at most all.
+        The number of top examples, at most all.
 
     Examples
     --------
@@ -129,15 +130,15 @@ class RecallAt(TwoClassMetric):
 
 @dataclass(frozen=True)
 class EnrichmentFactor(TwoClassMetric):
-    """How many times more positives the top share holds than a random part of that size.
+    """The ratio of positives in the top share to those in a random part of that size.
 
-    It is the recall divided by the share. Where the top holds positives only, it can only grow
-    with rarer positives, and `PrecisionAt` says more.
+    It is the recall divided by the share. If the top holds only positives, it depends only on how
+    rare positives are, and `PrecisionAt` says more.
 
     Parameters
     ----------
     share : float, default=0.01
-        The share of all examples that is looked at, in (0, 1].
+        The share of examples at the top, in (0, 1].
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The safe model file: arrays and a description, no code."""
+"""Save and load models safely: a model file holds arrays and a description, no code."""
 
 from pairlearn.models.file import FORMAT_VERSION, load_model, read_model, write_model
 from pairlearn.models.parts import register_part

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The model file: safetensors with one JSON description, checked to the last byte.
+"""Read and write model files: safetensors with one JSON description, fully checked.
 
 Layout, version 1: eight bytes with the length of the header, the header (JSON: name, type,
 shape and place of each array, and ``__metadata__`` with the description as a JSON text), the
@@ -28,9 +28,10 @@ __all__ = ["FORMAT_VERSION", "MAX_HEADER_BYTES", "dump_model", "load_model", "pa
            "read_model", "write_model"]  # fmt: skip
 
 FORMAT_VERSION = 1
+#: Bytes of a header at most; a larger one is refused before it is parsed.
 MAX_HEADER_BYTES = 1 << 26
 MAX_FILE_BYTES = 1 << 34
-#: Of what is no file, and may have no end.
+#: Bytes read at most from a pipe or a device, which may have no end.
 MAX_PIPE_BYTES = 1 << 28
 METADATA_KEY = "pairlearn"
 
@@ -45,7 +46,7 @@ def _json(value: Any) -> str:
 
 
 def _digest(description: dict[str, Any], tensors: dict[str, Any], data: bytes | memoryview) -> str:
-    """SHA-256 over everything but the digest itself: description, table of arrays, arrays."""
+    """Return SHA-256 of everything but the digest: description, table of arrays, arrays."""
     state = hashlib.sha256()
     content = {k: v for k, v in description.items() if k != "sha256"}
     for part in (_json([content, tensors]).encode("utf-8"), data):
@@ -55,7 +56,7 @@ def _digest(description: dict[str, Any], tensors: dict[str, Any], data: bytes | 
 
 
 def dump_model(record: ModelRecord) -> bytes:
-    """Return the bytes of the model file of a record.
+    """Return a record as the bytes of a model file.
 
     >>> record = ModelRecord("ExampleClassifier", {"coef": np.array([1.0, -2.0])})
     >>> parse_model(dump_model(record), allow_unregistered=True).arrays["coef"]
@@ -64,7 +65,7 @@ def dump_model(record: ModelRecord) -> bytes:
     tensors: dict[str, Any] = {}
     parts: list[bytes] = []
     place = 0
-    # the widest types first, so that each array starts at a multiple of its item size
+    # wide types come first, so each array starts at a multiple of its item size
     names = sorted(record.arrays, key=lambda n: (-record.arrays[n].itemsize, n))
     for name in names:
         array = record.arrays[name]
@@ -102,19 +103,19 @@ def dump_model(record: ModelRecord) -> bytes:
 
 
 def write_model(path: str | os.PathLike[str], record: ModelRecord) -> None:
-    """Write a model file in one atomic step; the old file stays intact if anything fails.
+    """Write a model file in one atomic step; on failure the old file stays intact.
 
     Parameters
     ----------
     path : path
-        Where to write; by custom it ends in ``.safetensors``.
+        The file; usually it ends in ``.safetensors``.
     record : ModelRecord
         The model.
 
     Raises
     ------
     ModelFileError
-        Where the record cannot be stored, or the file cannot be written.
+        If the record cannot be stored, or the file cannot be written.
 
     Examples
     --------
@@ -137,14 +138,14 @@ def write_model(path: str | os.PathLike[str], record: ModelRecord) -> None:
 
 
 def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False) -> ModelRecord:
-    """Return the record in a model file, after checking all of it.
+    """Read a model file, check all of it, and return its record.
 
     Parameters
     ----------
     path : path
         A file written by `write_model`.
     allow_unregistered : bool, default False
-        Accept the name of an estimator that is not registered, as for inspecting.
+        Accept an estimator that is not registered, for example to inspect a file.
 
     Returns
     -------
@@ -154,7 +155,7 @@ def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False
     Raises
     ------
     ModelFileError
-        Where the file cannot be read, or anything in it is not as it must be.
+        If the file cannot be read or is invalid.
 
     Examples
     --------
@@ -186,7 +187,7 @@ def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False
 
 
 def _read(file: BinaryIO) -> bytes:
-    """Return the bytes of a file that may be a model, a pipe or a device without an end."""
+    """Return the bytes of a file that may be a model, a pipe or an endless device."""
     status = os.fstat(file.fileno())
     if status.st_size > MAX_FILE_BYTES:
         raise ModelFileError(f"it has {status.st_size} bytes, too many for a model file.")
@@ -204,7 +205,7 @@ def _read(file: BinaryIO) -> bytes:
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
-    """Return the fitted estimator in a model file, whichever it is.
+    """Return the fitted estimator in a model file, of any type.
 
     Parameters
     ----------
@@ -214,7 +215,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        The model, found by name in the table of registered estimators.
+        The model, an instance of a registered estimator.
     """
     record = read_model(path)
     try:
@@ -224,7 +225,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def parse_model(data: bytes, *, allow_unregistered: bool = False) -> ModelRecord:
-    """Return the record in the bytes of a model file, after checking all of them."""
+    """Check the bytes of a model file and return its record."""
     length = _header_length(data)
     if 8 + length > len(data):
         raise ModelFileError("it ends inside the header; it was cut short, write it again.")
@@ -240,10 +241,10 @@ def parse_model(data: bytes, *, allow_unregistered: bool = False) -> ModelRecord
         odd = sorted(name[:60] for name in set(description) ^ set(_FIELDS))
         raise ModelFileError(f"its description has wrong entries ({', '.join(odd[:8])[:200]}).")
     body = memoryview(data)[8 + length :]
-    # The checksum comes before any look at the content: what it covers was written by a program.
+    # check the digest before looking at the content: only a program's output passes
     _check_digest(description, header, body)
     check_plain(header, "the header")
-    # The record checks the rest of the description itself.
+    # the record checks the rest of the description
     arrays = _arrays(header, body)
     del description["format_version"], description["sha256"]
     record = ModelRecord(arrays=arrays, **description)
@@ -258,8 +259,7 @@ def _header_length(data: bytes) -> int:
     if not 2 <= length <= MAX_HEADER_BYTES:
         raise ModelFileError(
             f"it says its header has {length} bytes, less than 2 or more than "
-            f"{MAX_HEADER_BYTES}; "
-            "it is damaged or not a model file."
+            f"{MAX_HEADER_BYTES}; it is damaged or not a model file."
         )
     return length
 
@@ -287,7 +287,7 @@ def _check_version(description: dict[str, Any]) -> None:
 
 
 def _load(text: bytes, what: str) -> dict[str, Any]:
-    """Return a JSON object without repeated entries; what is in it is not yet checked."""
+    """Return a JSON object without repeated entries; its content is not yet checked."""
 
     def refuse(token: str) -> NoReturn:
         raise ModelFileError(f"{what} contains {token}.")
@@ -314,7 +314,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _arrays(header: dict[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
-    """Return the arrays; together they must cover the body without gap or overlap."""
+    """Return the arrays; together they must fill the body without gap or overlap."""
     arrays: dict[str, NDArray[Any]] = {}
     spans: list[tuple[int, int]] = []
     for name, entry in header.items():

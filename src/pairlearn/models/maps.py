@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fitted feature map as a description in plain values and one vector, and back.
+"""Store a fitted feature map as a plain description and one vector, and restore it.
 
-The description says which map it is, its fields, and name, type and shape of each array that it
-learned; the vector holds their numbers one after the other. Nothing is allocated before the
-description has been compared with the length of the vector.
+The description holds the name of the map, its fields, and the name, type and shape of each learned
+array; the vector holds their numbers, joined. Nothing is allocated before the description has been
+checked against the length of the vector.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def _described(state: Mapping[str, Any], parts: list[Vector]) -> dict[str, Any]:
 
 
 def unpack_map(description: Any, values: Vector) -> FeatureMap:
-    """Return the fitted map that `pack_map` described; raise `ModelFileError` if it is none."""
+    """Return the fitted map of a `pack_map` output; raise `ModelFileError` if it is invalid."""
     rest = [0]
     try:
         state = _state(description, values, rest)
         if rest[0] != len(values):
-            raise ValueError(f"{len(values)} numbers are there, {rest[0]} are described.")
+            raise ValueError(f"{len(values)} numbers are stored, {rest[0]} are described.")
         known = [one for one in own_parts() if issubclass(one, FeatureMap)]
         return restored_map(state, known=known)
     except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
@@ -71,8 +71,9 @@ def unpack_map(description: Any, values: Vector) -> FeatureMap:
 
 
 def _state(description: Any, values: Vector, rest: list[int], depth: int = 0) -> dict[str, Any]:
+    """Return the state of a described map; `rest[0]` counts the numbers used so far."""
     if not isinstance(description, Mapping) or depth > 8:
-        raise ValueError("the description is no map.")
+        raise ValueError("the description is not a mapping.")
     if "maps" in description:
         maps = [_state(one, values, rest, depth + 1) for one in description["maps"]]
         return {"map": description["map"], "maps": maps}
@@ -83,7 +84,7 @@ def _state(description: Any, values: Vector, rest: list[int], depth: int = 0) ->
             raise ValueError(f"an array of {dtype!r:.20} of shape {shape!r:.60} is described.")
         start, stop = rest[0], rest[0] + math.prod(shape)
         if stop > len(values):
-            raise ValueError(f"{len(values)} numbers are too few for what is described.")
+            raise ValueError(f"{len(values)} numbers are too few for the described arrays.")
         part = values[start:stop]
         if dtype == "int64" and not (np.abs(part) < 2**53).all():
             raise ValueError("an index is too large.")
@@ -98,7 +99,7 @@ def _state(description: Any, values: Vector, rest: list[int], depth: int = 0) ->
 
 
 def plain_map(features: FeatureMap) -> dict[str, Any]:
-    """Return a fitted map as plain values, arrays as lists: for programs in other languages."""
+    """Return a fitted map as plain values, with arrays as lists, for other languages."""
     return _plain(features.state())
 
 

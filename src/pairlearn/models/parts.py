@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of an estimator as plain values, and back.
+"""Turn the parameters of an estimator into plain values, and back.
 
-Numbers, texts and lists stay what they are. A part (a loss, a schedule, ...) becomes an object
-``{"part": NAME, ...fields}``, and NAME is looked up in a table: a file can name what the library
-knows, and nothing else.
+Numbers, texts and lists stay unchanged. A part (a loss, a schedule, ...) becomes an object
+``{"part": NAME, ...fields}``. NAME is looked up in a table, so a file can name only classes that
+the library knows.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def _parts() -> dict[str, type]:
 
 
 def register_part(part: type) -> type:
-    """Let a part of your own, a frozen dataclass, be stored in model files under its name.
+    """Register your own part, a frozen dataclass, so that model files can store it.
 
-    Call it before saving and before loading: the file holds the name and the fields, not the
+    Register it before saving and before loading: the file holds the name and the fields, not the
     code. It can be used as a decorator.
 
     Parameters
@@ -68,7 +68,7 @@ def register_part(part: type) -> type:
 
 
 def own_parts() -> tuple[type, ...]:
-    """Return the classes that `register_part` was called with."""
+    """Return the classes registered with `register_part`."""
     return tuple(_GIVEN.values())
 
 
@@ -114,7 +114,7 @@ def encode(value: Any, where: str) -> Any:
 
 
 def decode(value: Any, where: str) -> Any:
-    """Return the parameter that `encode` wrote."""
+    """Return the parameter of an `encode` output."""
     if isinstance(value, list):
         return [decode(entry, where) for entry in value]
     if not isinstance(value, Mapping):

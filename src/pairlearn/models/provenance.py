@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a model comes from: a fingerprint of the data, cheap enough for every fit."""
+"""A fingerprint of the training data, cheap enough for every fit."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainingData", "data_fingerprint"]
 
-#: Rows that the fingerprint looks at, evenly spaced.
+#: Evenly spaced rows in the fingerprint.
 _ROWS = 256
 
 
 def data_fingerprint(X: Any, y: ArrayLike) -> str:
     """Return a digest of the shape, all labels and up to 256 evenly spaced rows.
 
-    It tells whether a model was trained on *these* data at negligible cost; it is not a proof, for
-    rows in between are not looked at. It depends on the order of the rows and not on whether they
-    are stored dense or sparse.
+    It tells at negligible cost whether a model was trained on *these* data. It is no proof, since
+    other rows are not read. It depends on the order of the rows, but not on whether they are dense
+    or sparse.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def data_fingerprint(X: Any, y: ArrayLike) -> str:
     """
     from pairlearn.solvers.rows import as_rows
 
-    # A table that is stored by columns would be copied whole for the few rows.
+    # converting a table stored by columns would copy all of it for a few rows
     rows = X if isinstance(X, np.ndarray) and X.ndim == 2 else as_rows(X, finite=None)
     chosen = _sample(rows.shape[0])
     some = rows[chosen] if isinstance(rows, np.ndarray) else rows.take(chosen)
@@ -53,14 +53,14 @@ def data_fingerprint(X: Any, y: ArrayLike) -> str:
 
 
 class TrainingData:
-    """Recognises, chunk by chunk, the data that a model was trained on, by their fingerprint.
+    """Recognise the training data of a model, chunk by chunk, by their fingerprint.
 
     Parameters
     ----------
     fingerprint : str or None
-        What `data_fingerprint` said of them; with None nothing is recognised.
+        The output of `data_fingerprint`; with None nothing is recognised.
     n : int
-        How many examples they were.
+        The number of training examples.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class TrainingData:
 
     @classmethod
     def of_model(cls, model: Any) -> TrainingData:
-        """Return those of a model from a file, which may say anything of them."""
+        """Return the training data of a loaded model, whose record is not trusted."""
         known = getattr(model, "provenance_", {})
         fingerprint, n = known.get("data_fingerprint"), known.get("rows_seen")
         if isinstance(fingerprint, str) and isinstance(n, int) and 0 < n < 1 << 53:
@@ -87,7 +87,7 @@ class TrainingData:
         return cls(None, 0)
 
     def note(self, X: Any) -> None:
-        """Take the next examples."""
+        """Add the next examples."""
         from pairlearn.solvers.rows import as_rows
 
         begin, stop = self._shape[0], self._shape[0] + X.shape[0]
@@ -98,14 +98,14 @@ class TrainingData:
             self._found += _row_bytes(rows.take(self._wanted[first:last] - begin))
 
     def is_this(self, y: ArrayLike) -> bool:
-        """Tell whether the examples, with these labels, are those of the training."""
+        """Return whether the examples with these labels are the training data."""
         if self._fingerprint is None or self._shape[0] != self._n:
             return False
         return _digest(self._shape, y, self._found) == self._fingerprint
 
 
 def _sample(n: int) -> NDArray[np.int64]:
-    """Return the rows to look at."""
+    """Return the rows to read."""
     return np.unique(np.linspace(0, max(n - 1, 0), min(n, _ROWS)).astype(np.int64))
 
 
@@ -117,13 +117,13 @@ def _digest(shape: tuple[int, ...], y: ArrayLike, rows: bytes) -> str:
 
 
 def _row_bytes(some: Rows) -> bytes:
-    """Return, row after row, the places of what is not zero and its values."""
+    """Return the places and values of nonzero entries, row by row."""
     from pairlearn.solvers.rows import DenseRows
 
     if isinstance(some, DenseRows):
         values = some.X.astype(np.float64)
         if values.all():
-            # The same bytes at once: this is the time of a whole fit of a small model.
+            # the same bytes in one step: row by row would take as long as fitting a small model
             places = np.broadcast_to(np.arange(values.shape[1]), values.shape)
             return np.concatenate([places.view(np.float64), values], axis=1).tobytes()
         return b"".join(np.flatnonzero(row).tobytes() + row[row != 0].tobytes() for row in values)

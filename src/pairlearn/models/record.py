@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fitted model as plain values: what goes into a model file and nothing else."""
+"""A fitted model as plain values, exactly the content of a model file."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from numpy.typing import NDArray
 __all__ = ["MAX_NAME", "ModelFileError", "ModelRecord", "check_plain", "reason"]
 
 MAX_NAME = 200
+#: Levels of nested lists and dicts at most.
 MAX_DEPTH = 12
-#: Characters of a place in an error.
+#: Characters of a place in an error message.
 _SHOWN = 200
 _KINDS = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
 
 
 class ModelFileError(ValueError):
-    """A model file cannot be written or read; the message is one line and names the cure."""
+    """A model file cannot be written or read; the one-line message names the cure."""
 
 
 def reason(error: Exception) -> str:
-    """Return why a part of the library refused what is in a file, in one line.
+    """Return one line on why the library refused a value of a file.
 
-    It may repeat a value of the file, which can be long.
+    It is shortened, as it may repeat a long value.
 
     >>> len(reason(ValueError("gamma must be a number, got " + "9" * 5000 + ".")))
     203
@@ -46,18 +47,18 @@ def check_plain(value: Any, where: str) -> Any:
     try:
         return _plain(value, path)
     except _FlawError as flaw:
-        # The place is put into words only here: for each element it would cost as much as the
-        # longest key above it.
+        # build the text of the place only on an error: for each element it would cost as much as
+        # the longest key above it
         place = where + "".join(f"[{k}]" if isinstance(k, int) else f".{k[:60]}" for k in path)
         raise ModelFileError(f"{flaw.args[0]}{place[:_SHOWN]} {flaw.args[1]}") from None
 
 
 class _FlawError(Exception):
-    """What is said before and after the place of a value that a file cannot hold."""
+    """The texts before and after the place in the error for a value that a file cannot hold."""
 
 
 def _plain(value: Any, path: list[str | int]) -> Any:
-    """Return a plain copy; at an error `path` leads to the value."""
+    """Return a plain copy; on an error `path` leads to the value."""
     if len(path) > MAX_DEPTH:
         raise _FlawError("", f"is nested more than {MAX_DEPTH} deep.")
     if isinstance(value, np.generic):
@@ -108,12 +109,12 @@ def _check_name(value: Any, where: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ModelRecord:
-    """What is known about one fitted model.
+    """The content of one fitted model.
 
     Parameters
     ----------
     estimator : str
-        Name under which the estimator is registered, such as ``"AUCClassifier"``.
+        Registered name of the estimator, such as ``"AUCClassifier"``.
     arrays : mapping of str to ndarray
         Fitted arrays: float64, float32, int64, int32, uint8 or bool; floats must be finite.
     parameters : mapping
@@ -123,7 +124,7 @@ class ModelRecord:
     feature_names : sequence of str, optional
         Names of the features, in order.
     provenance : mapping
-        Where the model comes from: rows seen, fingerprint of the data, date, ...
+        The origin of the model: rows seen, fingerprint of the data, date, ...
     certificate : mapping, optional
         The privacy certificate.
     library_version : str
@@ -186,7 +187,7 @@ def _sequence(value: Any, where: str) -> list[Any]:
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
-    """Return a read-only copy of an array that a model file can hold."""
+    """Return a read-only copy of an array; refuse types that a model file cannot hold."""
     array = np.array(value, order="C", ndmin=0)
     if array.dtype.newbyteorder("<").str not in _KINDS:
         raise ModelFileError(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which estimators a model file may hold, and what their arrays must look like.
+"""The estimators that a model file may hold, and the rules for their arrays.
 
-An estimator registers itself by name when its module is imported; the modules of the library's own
-estimators are listed here, so that they need not be imported before. A file only ever names an
-entry of these tables: nothing in it decides what is imported or called.
+An estimator registers itself by name when its module is imported. The library's own estimators are
+listed here with their modules, which are imported when needed. A file can only name an entry of
+these tables: it never decides what is imported or called.
 """
 
 from __future__ import annotations
@@ -28,17 +28,16 @@ class ArraySpec:
     Parameters
     ----------
     shape : tuple of int or str
-        Sides; a name stands for a number that must be the same wherever it occurs. The name
-        ``"n_features"`` must also agree with the feature names, ``"n_classes"`` with the
-        classes.
+        Sides; equal names must have equal lengths. The name ``"n_features"`` must also match the
+        feature names, ``"n_classes"`` the classes.
     dtypes : tuple of str
-        Types allowed.
+        Allowed types.
     required : bool
-        Whether the array must be there.
+        Whether the array is required.
     low, high : float
-        The smallest and the largest value allowed.
+        The smallest and the largest allowed value.
     order : {"any", "rising", "strictly rising"}
-        How each value of a vector must relate to the one before it.
+        The order of the values of a vector.
     """
 
     shape: tuple[int | str, ...]
@@ -64,7 +63,7 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What a record of one estimator must contain.
+    """The required content of a record of one estimator.
 
     Parameters
     ----------
@@ -75,7 +74,7 @@ class ModelSpec:
     build : callable
         Makes the fitted estimator from a checked record.
     parameters : tuple of str
-        Names of parameters allowed; others are refused.
+        Names of allowed parameters; others are refused.
     """
 
     name: str
@@ -86,7 +85,7 @@ class ModelSpec:
 
 _SPECS: dict[str, ModelSpec] = {}
 
-#: The library's own estimators: where each one registers itself.
+#: The modules of the library's own estimators.
 _HOMES = {
     "AUCClassifier": "pairlearn.estimators.auc.classifier",
     "EmbeddingLearner": "pairlearn.torch.embedder",
@@ -106,7 +105,7 @@ _HOMES = {
 
 
 def register_model(spec: ModelSpec) -> ModelSpec:
-    """Add an estimator to the table; its name must be new.
+    """Register an estimator; its name must be new.
 
     Examples
     --------
@@ -128,7 +127,7 @@ def registered() -> tuple[str, ...]:
 
 
 def spec_of(name: str) -> ModelSpec:
-    """Return the entry of an estimator, importing its module if it is one of the library's own."""
+    """Return the entry of an estimator; import its module if it is one of the library's own."""
     if name not in _SPECS and name in _HOMES:
         importlib.import_module(_HOMES[name])
     if name not in _SPECS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data that arrives in pieces: readers in chunks, exact positions, atomic files, running AUC.
+"""Learn from data that arrive in pieces: readers in chunks, checkpoints, running AUC, alarms.
 
 Examples
 --------

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A checkpoint: the state of a learner and the place in its data, in one file that survives.
+"""Save the state of a learner and its place in the data in one crash-safe file.
 
-The file is a model file (safetensors and a checked JSON description) under a name of its own. It
-replaces the one before in one atomic step, which is kept beside it: a crash at any moment leaves
-at least one complete checkpoint.
+A checkpoint is a model file (safetensors and a checked JSON description) with its own type name. A
+new checkpoint replaces the old one in one atomic step, and the old one is kept beside it: a crash
+at any moment leaves at least one complete checkpoint.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _NAME = "OnlineLearner checkpoint"
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be written or used; the message is one line and names the cure."""
+    """A checkpoint cannot be written or used; the one-line message names the cure."""
 
 
 class CheckpointWarning(UserWarning):
-    """The newest checkpoint was passed over for the one before, or nothing guards it."""
+    """The newest checkpoint was unusable and an older one was used, or no lock guards the file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What a learner needs to go on: its state (see `streams.state`) and the reader's place.
+    """The state of a learner (see `streams.state`) and the position of its reader.
 
-    A learner whose `settings` are others must not continue.
+    Only a learner with equal `settings` may continue.
     """
 
     settings: dict[str, Any]
@@ -51,20 +51,20 @@ class Checkpoint:
     finished_passes: int = 0
 
 
-#: What systems answer whose folders know no locks.
+#: Errors of file systems without locks.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 @contextlib.contextmanager
 def hold_checkpoint(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Keep other processes from the checkpoint inside the block.
+    """Lock a checkpoint against other processes inside the block.
 
-    A `CheckpointError` names the process that has it; that one is alive, for the system takes the
-    lock from a dead one. What killed processes have left beside the file is removed.
+    A `CheckpointError` names the live process that holds the lock; the system releases the lock of
+    a dead one. Temporary files of killed processes are removed.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
-        raise CheckpointError(f"{path} is not a file, which a checkpoint must be; name another.")
+        raise CheckpointError(f"{path} is not a file; name another checkpoint.")
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(hold(path))
@@ -80,7 +80,7 @@ def hold_checkpoint(path: str | os.PathLike[str]) -> Iterator[None]:
                     "another folder."
                 ) from None
             warn_caller(
-                f"the file system of {path} has no locks; see to it that no second process uses "
+                f"the file system of {path} has no locks; make sure that no second process uses "
                 "this checkpoint.",
                 CheckpointWarning,
             )
@@ -90,9 +90,9 @@ def hold_checkpoint(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a checkpoint; the one before is kept as ``NAME.previous``.
+    """Write a checkpoint; keep the previous one as ``NAME.previous``.
 
-    Where the file cannot be written, a `CheckpointError` says so, and the older ones are intact.
+    If writing fails, a `CheckpointError` gives the reason, and the older files are intact.
     """
     from pairlearn.models.file import dump_model
     from pairlearn.models.record import ModelRecord
@@ -119,6 +119,7 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
 
 
 def _load(path: Path) -> Checkpoint:
+    """Read and check one checkpoint file; every flaw is a `CheckpointError`."""
     from pairlearn.models.file import read_model
     from pairlearn.models.record import ModelFileError
 
@@ -154,15 +155,14 @@ def _load(path: Path) -> Checkpoint:
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint | None:
-    """Return the newest checkpoint that can be used, None where there is none.
+    """Return the newest usable checkpoint, or None if there is no file.
 
-    A newest file that is cut short, damaged or of another version is named in a
-    `CheckpointWarning`, and the one before it is used. A `CheckpointError` says that there are
-    files and none of them can be used.
+    If the newest file is cut short, damaged or of another version, a `CheckpointWarning` names it
+    and the previous one is used. If no file is usable, the error is a `CheckpointError`.
     """
     path = Path(path)
     if not path.exists():
-        # writing never leaves the name free: whoever deleted the file wants to start again
+        # writing never removes the file, so the user deleted it to start again
         return None
     checkpoint, complaint = read_newest(path, _load, refused=CheckpointError)
     if complaint is not None:

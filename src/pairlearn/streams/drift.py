@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Alarms when the AUC of a stream changes, with a stated rate of false alarms.
+r"""Raise an alarm when the AUC of a stream changes, with a stated rate of false alarms.
 
-Labelled examples are taken in blocks. Block t has an AUC, whose normal deviate is x_t =
-Phi^{-1}(AUC): nearly symmetric, where the AUC itself leans to the left and its logit to the right.
+Labelled examples are grouped in blocks. Block t has an AUC with the normal deviate x_t =
+Phi^{-1}(AUC), which is nearly symmetric; the AUC itself and its logit are skewed.
 While nothing changes the x_t are close to independent and normal with one unknown mean and
 variance, so that
 
     T_t = (x_t - mean) / (deviation sqrt(t / (t - 1)))    over blocks 1, ..., t - 1
 
 follows Student's distribution with t - 2 degrees of freedom, independently of all other T, and
-z_t = Phi^{-1}(F(T_t)) is standard normal: nothing has to be known or estimated beforehand. The
-alarm is a cumulative sum, D_t = max(0, D_{t-1} - z_t - k), raised where D_t > h (Hawkins' self-
-starting CUSUM). By Siegmund's approximation there are on average
+z_t = Phi^{-1}(F(T_t)) is standard normal: nothing must be known or estimated beforehand. The
+cumulative sum D_t = max(0, D_{t-1} - z_t - k) raises an alarm when D_t > h (Hawkins' self-starting
+CUSUM). By Siegmund's approximation there are on average
 
     (exp(2 k b) - 2 k b - 1) / (2 k^2),    b = h + 1.166,
 
-blocks between two false alarms; h is where that is one and a half times what the user asked for,
-since blocks are not quite normal. After an alarm all
-starts anew. A model that improves while it learns raises x_t and no alarm.
+blocks between two false alarms. The threshold h makes this one and a half times the number that the
+user asked for, since blocks are not quite normal. After an alarm everything starts anew. A model
+that improves while it learns raises x_t but no alarm.
 
 References
 ----------
@@ -42,16 +42,15 @@ from pairlearn.validation import check_count, check_positive, check_scored
 
 __all__ = ["Alarm", "DriftAlarm", "restored_alarm"]
 
-#: Half of the shift, in deviations of a block, that is found fastest.
+#: Half of the shift, in standard deviations of a block, that the sum detects fastest.
 _ALLOWANCE = 0.5
 #: Siegmund's correction for the overshoot.
 _OVERSHOOT = 1.166
-#: A deviation is known from so many blocks; before, there is no test.
+#: Blocks before the first test; fewer do not determine a deviation.
 _LEAST_BLOCKS = 5
-#: A block has at least so many examples of each class, or goes on.
+#: Examples of each class in a block at least; otherwise the block grows.
 _LEAST_OF_CLASS = 10
-#: Blocks are not quite normal, most of all short ones with few errors: in simulations up to a third
-#: more false alarms than Siegmund's formula says. It is asked for so many times fewer.
+#: Factor on the wanted time between false alarms: short blocks with few errors are not normal.
 _CAUTION = 1.5
 _DIRECTIONS = ("drop", "both")
 _NORMAL = NormalDist()
@@ -66,9 +65,9 @@ class Alarm:
     n_seen : int
         Labelled examples seen when it was raised.
     since : int
-        Where the change probably began: labelled examples before the sum started to grow.
+        Labelled examples seen when the change probably began: when the sum started to grow.
     before, after : float
-        The AUC of a typical block before and after that.
+        The AUC of a typical block before and after the change.
     """
 
     n_seen: int
@@ -78,17 +77,17 @@ class Alarm:
 
 
 class DriftAlarm:
-    """Tells when the progressive AUC changes.
+    """Watch the progressive AUC and raise an alarm when it changes.
 
     Parameters
     ----------
     examples_per_false_alarm : float, default=1e6
-        While nothing changes, an alarm is raised about once in so many labelled examples, not
-        more often. At least ten blocks.
+        The mean number of labelled examples between two false alarms, at least. It must be at least
+        ten blocks.
     block : int, default=500
-        Examples of a block. One in which a class has fewer than ten examples goes on until it has.
+        Examples in a block. A block grows until each class has ten examples.
     direction : {"drop", "both"}, default="drop"
-        Whether a rise is an alarm as well; a model that is still learning rises.
+        Whether a rise raises an alarm too; the AUC of a model that still learns rises.
 
     Attributes
     ----------
@@ -133,7 +132,7 @@ class DriftAlarm:
                 f"{examples_per_false_alarm!r} for blocks of {block}; make it larger, or the "
                 "blocks smaller."
             )
-        # Two sums raise twice as many false alarms as one.
+        # two sums raise twice as many false alarms as one
         self.threshold = _threshold(_CAUTION * n_blocks * (1 if direction == "drop" else 2))
         self.alarms: list[Alarm] = []
         self.n_seen = 0
@@ -144,14 +143,14 @@ class DriftAlarm:
     def _start(self) -> None:
         """Forget all blocks."""
         self._n_blocks, self._mean, self._squares = 0, 0.0, 0.0
-        # For drops and rises: the sum, where it was last zero, and count and sum of x since then.
+        # for drops and rises: the sum, where it was last zero, and the count and sum of x since
         self._sums = np.zeros(2)
         self._since = np.full(2, self.n_seen - len(self._scores), dtype=np.int64)
         self._later = np.zeros((2, 2))
 
     @one_at_a_time
     def update(self, scores: ArrayLike, is_positive: ArrayLike) -> int:
-        """Add examples in the order in which they were scored, before they were learned.
+        """Add examples in the order of their scores, which must come from before learning them.
 
         Parameters
         ----------
@@ -163,13 +162,13 @@ class DriftAlarm:
         Returns
         -------
         int
-            How many alarms these examples raised.
+            The number of alarms that these examples raised.
         """
         new, labels = check_scored(scores, is_positive)
         before = len(self.alarms)
         begin = 0
         while begin < len(new):
-            # Whole blocks, and single examples where a block waits for its rarer class.
+            # take whole blocks, or single examples while a block waits for its rarer class
             stop = begin + max(self.block - len(self._scores), 1)
             part = slice(begin, stop)
             self._scores = np.append(self._scores, new[part])
@@ -183,10 +182,11 @@ class DriftAlarm:
         return len(self.alarms) - before
 
     def _take_block(self) -> None:
+        """Test the complete block, raise alarms, and add the block to the mean and deviation."""
         scores, positive = self._scores, self._positive
         self._scores, self._positive = np.empty(0), np.empty(0, dtype=np.bool_)
         m, n = int(positive.sum()), int((~positive).sum())
-        # A perfect block has a finite deviate.
+        # the added half keeps the deviate of a perfect block finite
         value = (0.5 * doubled_wins(scores[positive], scores[~positive]) + 0.5) / (m * n + 1.0)
         x = _NORMAL.inv_cdf(value)
         if self._n_blocks >= _LEAST_BLOCKS:
@@ -206,21 +206,21 @@ class DriftAlarm:
         self._squares += step * (x - self._mean)
 
     def _standardised(self, x: float, m: int, n: int) -> float:
-        """Return the deviation of a block from those before, as a standard normal number."""
+        """Return the deviation of a block from earlier blocks as a standard normal number."""
         from scipy.special import ndtri, stdtr
 
         count = self._n_blocks
         deviation = math.sqrt(self._squares / (count - 1))
-        # Blocks that are all perfect vary less than blocks can; a theory of theirs sets a floor.
+        # perfect blocks have no spread; the theoretical standard error sets a floor
         deviation = max(deviation, 0.5 * _hanley_mcneil(self._mean, m, n))
         t = (x - self._mean) / (deviation * math.sqrt(1.0 + 1.0 / count))
         share = float(stdtr(count - 1, -abs(t)))
-        # Beyond this the tail of the normal is not representable.
+        # smaller tails of the normal distribution are not representable
         return math.copysign(-float(ndtri(max(share, 1e-300))), t)
 
     def _raise(self, k: int) -> None:
         count, total = self._later[k].tolist()
-        # The blocks since the change are among those that the mean is of, but for the last.
+        # the mean includes the blocks since the change, except the last
         inside = max(count - 1.0, 0.0)
         last = total / count
         early = self._n_blocks - inside
@@ -232,7 +232,7 @@ class DriftAlarm:
 
     @one_at_a_time
     def state(self) -> dict[str, Any]:
-        """Return everything that the next example depends on, for a checkpoint."""
+        """Return the complete state for a checkpoint."""
         table = [[a.n_seen, a.since, a.before, a.after] for a in self.alarms]
         return {
             "examples_per_false_alarm": self.examples_per_false_alarm,
@@ -276,9 +276,9 @@ class DriftAlarm:
 
 
 def restored_alarm(saved: Any, present: DriftAlarm | None) -> DriftAlarm | None:
-    """Return the alarm of a checkpoint; one that was made otherwise than the present is refused.
+    """Return the alarm of a checkpoint; refuse one whose settings differ from the present alarm.
 
-    Where either of the two has none the present one begins.
+    If either is None, return the present one.
     """
     if saved is None or present is None:
         return present
@@ -286,13 +286,13 @@ def restored_alarm(saved: Any, present: DriftAlarm | None) -> DriftAlarm | None:
         if saved.get(name) != getattr(present, name):
             raise ValueError(
                 f"the saved alarm has {name}={saved.get(name)!r:.40}, here it is "
-                f"{getattr(present, name)!r}; make it alike."
+                f"{getattr(present, name)!r}; use the same value."
             )
     return DriftAlarm.from_state(saved)
 
 
 def _threshold(n_blocks: float) -> float:
-    """Return h such that a sum of standard normal numbers passes it once in so many blocks."""
+    """Return h so that a sum of standard normal numbers exceeds it once in `n_blocks` blocks."""
     low, high = 0.0, 60.0
     for _ in range(80):
         middle = 0.5 * (low + high)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an online learner asks of an estimator, of the library or of one's own.
+"""The methods that an online learner needs from an estimator, the library's or your own.
 
 ========================================  =====================================================
-``partial_fit(X, y)``                     learns a chunk; gets ``qid=`` too where it takes it
-``score_and_learn(X, y, *, classes,``     instead, for two classes: learns a chunk and returns
-``finite)``                               the scores that it had before, whose AUC is watched
-``stream_state()``                        everything that the next chunk depends on, as values
-                                          that `pairlearn.streams.state` can hold
-``restore_stream(state)``                 goes on from there, in an estimator made alike
-``restart_stream()``                      optional: begins anew from the present coefficients,
-                                          which `OnlineLearner(forget=...)` needs
-``get_params(deep=False)``                the settings that a checkpoint belongs to, as
-                                          scikit-learn's `BaseEstimator` gives them
+``partial_fit(X, y)``                     learns a chunk; also gets ``qid=`` if it accepts it
+``score_and_learn(X, y, *, classes,``     replaces `partial_fit` for two classes: learns a chunk
+``finite)``                               and returns its scores from before learning
+``stream_state()``                        returns the complete state as values that
+                                          `pairlearn.streams.state` can store
+``restore_stream(state)``                 loads a state into an estimator with equal settings
+``restart_stream()``                      optional, for `OnlineLearner(forget=...)`: starts anew
+                                          from the present coefficients
+``get_params(deep=False)``                the settings that a checkpoint belongs to, as in
+                                          scikit-learn's `BaseEstimator`
 ========================================  =====================================================
 
-`classes` holds both labels, or is None once the estimator has `classes_`; `finite` says that X is
-known to hold neither NaN nor infinity. A chunk that fails must leave the estimator as it was.
+`classes` holds both labels, or is None once the estimator has `classes_`; `finite` promises that X
+holds neither NaN nor infinity. If a chunk fails, the estimator must stay unchanged.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ __all__ = ["Driver"]
 
 
 class Driver:
-    """Drives an estimator; see the methods that this module asks for.
+    """Drive an estimator through the methods that this module lists.
 
+    >>> import numpy as np
     >>> class Mean:
     ...     total, n = 0.0, 0
     ...     def partial_fit(self, X, y):
@@ -51,7 +52,7 @@ class Driver:
     """
 
     def __init__(self, model: Any) -> None:
-        #: Whether there are scores, whose AUC means something.
+        #: Whether the estimator returns scores of two classes, which have an AUC.
         self.ranks_classes = hasattr(model, "score_and_learn")
         #: Whether the estimator can start a stream from its present coefficients.
         self.can_restart = hasattr(model, "restart_stream")
@@ -65,7 +66,7 @@ class Driver:
             raise TypeError(
                 f"an online learner cannot drive {type(model).__name__}, which has no "
                 f"{' and no '.join(missing)}; take AUCClassifier, PairwiseRanker, MetricLearner or "
-                "EntropyRegressor, or write them (pairlearn.streams.driving says what they do)."
+                "EntropyRegressor, or write them (see pairlearn.streams.driving)."
             )
         self.model = model
         self._takes_queries = "qid" in signature(getattr(model, learn)).parameters
@@ -79,7 +80,7 @@ class Driver:
         classes: NDArray[Any] | None = None,
         finite: bool = False,
     ) -> Vector | None:
-        """Learn a chunk; return the scores that it had before, where their AUC means something."""
+        """Learn a chunk; return its scores from before learning, or None without two classes."""
         if self.ranks_classes:
             known = hasattr(self.model, "classes_")
             scores: Vector = self.model.score_and_learn(
@@ -93,7 +94,7 @@ class Driver:
         return None
 
     def restart(self) -> None:
-        """Forget the step counter and the average; go on from the present coefficients."""
+        """Reset the step counter and the average; keep the present coefficients."""
         self.model.restart_stream()
 
     def state(self) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples given as dicts: which values and labels can be learned from."""
+"""Check the values and labels of examples given as dicts."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ __all__ = [
     "values_of",
 ]
 
-#: Values and coefficients are at most so large: squares of scores, summed, stay finite.
+#: The largest absolute value or coefficient; sums of squared scores then stay finite.
 LARGEST = 1e60
-#: What a loss sees of each label.
+#: The sign of each label in the loss.
 LABELS: dict[Any, float] = {True: 1.0, False: -1.0, -1: -1.0}
 
 
 class RefusedExampleWarning(UserWarning):
-    """Examples were not learned because their values cannot be used."""
+    """Examples were skipped because their values are unusable."""
 
 
 def values_of(examples: list[dict[Any, float]]) -> Vector | None:
-    """Return all values one after the other; None where one cannot be learned."""
+    """Return all values in one array, or None if one is unusable."""
     return as_numbers(list(chain.from_iterable(map(dict.values, examples))))
 
 
 def as_numbers(values: list[float]) -> Vector | None:
-    """Return a list as an array; None where a value is not a number of a size that is learned."""
+    """Return a list as an array, or None if a value is not a number within the limits."""
     try:
         memory = bytearray(8 * len(values))
         struct.pack_into(f"{len(values)}d", memory, 0, *values)
         flat = np.frombuffer(memory)
     except (struct.error, TypeError, ValueError, OverflowError):
         return None
-    # with a NaN both are NaN, and no comparison holds
+    # with a NaN, min and max are NaN and both comparisons fail
     usable = flat.min(initial=0.0) >= -LARGEST and flat.max(initial=0.0) <= LARGEST
     return flat if usable else None
 
 
 def check_label(y: Any) -> None:
-    """Refuse a label that is neither True nor False, 1 nor 0 nor -1."""
+    """Refuse a label other than True, False, 1, 0 and -1."""
     try:
         known = y in LABELS
     except TypeError:
@@ -62,7 +62,7 @@ def check_label(y: Any) -> None:
 
 
 def check_example(x: Any) -> None:
-    """Refuse what is not a mapping of names to finite numbers of at most 1e60.
+    """Refuse an example that is not a mapping of names to finite numbers of at most 1e60.
 
     >>> check_example({"age": None})
     Traceback (most recent call last):

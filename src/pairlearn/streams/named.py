@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Algorithm 2 on examples given as dicts: features by name, which may come and go.
+"""Algorithm 2 on examples given as dicts, whose features may come and go.
 
-Examples are copied and wait; a batch is mapped to rows and learned at once, which gives what
-learning each at once would give. A feature that is absent is 0; a new one starts with coefficient
-0, which is what it would have had if it had always been absent. As long as examples have the
-names of the last batch, only their values are kept.
+Examples are copied into a queue and learned in batches, with the same result as one by one. An
+absent feature is 0. A new feature starts with coefficient 0, as if it had always been absent. While
+examples have the names of the last batch, only their values are stored.
 
-Predictions use the average as of certain numbers of examples: after n of them the next change is
-n / 8 later, 1024 at the most. The average of n iterates hardly moves in between, and what is
-predicted does not depend on how often somebody asks.
+Predictions use an average that is updated at fixed numbers of examples: after n examples, the next
+update comes n / 8 examples later, at most 1024. The average hardly moves in between, and the
+predictions do not depend on when they are asked for.
 
-Probabilities come from scores that examples got before they were learned: within each class they
-are described by a mean and a common variance, and the logarithm of the odds is then linear in the
-score.
+Probabilities come from the scores of examples before they were learned, see `log_odds`.
 """
 
 from __future__ import annotations
@@ -57,13 +54,13 @@ if TYPE_CHECKING:
 
 __all__ = ["NamedLearner"]
 
-#: Examples that wait to be learned at the most.
-_BATCH = 1024
-#: After n examples n / _SHARE more may wait.
-_SHARE = 8
-#: Examples whose spread gives the scale of the steps, with step_size="auto".
+#: Examples in the queue at most.
+_MOST_QUEUED = 1024
+#: After n examples, the queue holds at most n / _QUEUE_DIVISOR examples.
+_QUEUE_DIVISOR = 8
+#: First examples whose spread sets the scale of the steps if step_size="auto" without scaling.
 _WARM_UP = 32
-#: How much of the statistics of the scores survives _BATCH examples.
+#: Share of the score statistics that survives _MOST_QUEUED further examples.
 _FADE = 0.7
 
 
@@ -75,26 +72,25 @@ class NamedLearner:
     loss : str or PairLoss, default="hinge"
         The pair loss.
     step_size : float or "auto", default="auto"
-        Scale c of the step sizes c / sqrt(t). "auto" takes 3; without `scaling` the reciprocal of
-        the mean squared distance of two examples among the first 32, which wait until then.
+        Scale c of the step sizes c / sqrt(t). "auto" is 3. Without `scaling` it is the reciprocal
+        of the mean squared distance of two examples among the first 32, which are held back.
     radius : float, default=inf
         Radius of the ball that the coefficients live in.
     scaling : "auto" or None, default="auto"
-        "auto" finds the scales of features on the way, so that their units do not matter (see
+        "auto" learns the scale of each feature on the way, so units do not matter (see
         `pairlearn.solvers.streams.running_scales`): coefficients are in the units of the examples,
-        `step_size` and `radius` refer to features whose variances add up to 1. None takes them as
-        they are.
+        `step_size` and `radius` refer to features whose variances add up to 1. None uses the
+        features as they are.
 
     Attributes
     ----------
     n_seen : int
         Examples received, refused ones included.
     n_refused : int
-        Examples that were not learned because a value was not a finite number of at most 1e60, or
-        because coefficients would have become larger than that. Each batch with such examples
-        gives a `RefusedExampleWarning` that names the first. Where coefficients would leave the
-        numbers at every example of a batch, `learn_one` raises a `DivergenceError`; the batch is
-        not learned.
+        Examples skipped because a value was not a finite number of at most 1e60, or because a
+        coefficient would have become larger than that. Each batch with such examples gives a
+        `RefusedExampleWarning` that names the first. If every example of a batch would make the
+        coefficients diverge, `learn_one` raises a `DivergenceError` and skips the batch.
 
     Examples
     --------
@@ -117,11 +113,12 @@ class NamedLearner:
         self.step_size = step_size
         self.radius = radius
         self.scaling = scaling
-        #: Threads that teach take turns; predictions wait for nobody.
+        #: Learning threads take turns; predictions never wait.
         self._turns = Turns()
         self._start_empty()
 
     def _start_empty(self) -> None:
+        """Check the parameters and reset the learner."""
         get_loss(self.loss)
         if self.step_size != "auto":
             check_positive("step_size", self.step_size)  # type: ignore[arg-type]
@@ -129,25 +126,25 @@ class NamedLearner:
         if self.scaling not in ("auto", None):
             raise ValueError(f'scaling must be "auto" or None, got {self.scaling!r}.')
         self._columns = NamedColumns()
-        #: The names that all examples of the last batch had, and how to take their values.
+        #: The names in every example of the last batch, and a function that gets their values.
         self._names: tuple[Any, ...] = ()
         self._width = 0
         self._pick: Callable[[dict[Any, float]], tuple[float, ...]] | None = None
-        #: Values of the first examples that wait, one example after the other.
+        #: Values of the first queued examples, joined.
         self._values: list[float] = []
-        #: The examples that wait after them, the labels of all, and how many may wait.
+        #: The queued examples after them, the labels of all, and the capacity of the queue.
         self._waiting: list[dict[Any, float]] = []
         self._labels: list[float] = []
         self._room = _WARM_UP if self._warms_up else 1
         self._stream: Stream | None = None
         self._scale = 0.0
-        #: The coefficients that predict, by column.
+        #: The coefficients used for prediction, by column.
         self._coef = np.zeros(1)
-        #: Scores are noted about the first example of a scaled stream, as far as it was dense:
-        #: coefficients that wobble would shift those of features far from zero.
+        #: Score statistics are centred at the first example of a scaled stream, if it was dense:
+        #: otherwise changing coefficients would shift the scores of features far from zero.
         self._origin = np.zeros(1)
-        #: What predictions see, changed by one assignment: the coefficients by name; number, sum
-        #: and sum of squares of the scores of each class, given before learning; and `offset`.
+        #: Everything predictions read, replaced in one assignment: coefficients by name; count, sum
+        #: and sum of squares of each class's scores before learning; and `offset`.
         self._seen: tuple[dict[Any, float], Vector, float]
         self._seen = {}, np.zeros((2, 3)), 0.0
         self._watch = OrderWatch()
@@ -156,7 +153,7 @@ class NamedLearner:
 
     @property
     def _warms_up(self) -> bool:
-        """Whether the scale of the steps is found from the first examples."""
+        """Whether the first examples set the scale of the steps."""
         return self.step_size == "auto" and self.scaling is None
 
     # --------------------------------------------------------------------------- learning
@@ -172,6 +169,7 @@ class NamedLearner:
             self._learn_one(x, label)
 
     def _learn_one(self, x: Mapping[Any, float], label: float) -> None:
+        """Queue an example; learn the queue when it is full."""
         pick = self._pick
         labels = self._labels
         try:
@@ -180,7 +178,7 @@ class NamedLearner:
                     self._keep(x)
                 else:
                     self._values += pick(x)
-            except KeyError:  # as many names as in the last batch, but others
+            except KeyError:  # the same number of names as in the last batch, but other names
                 self._keep(x)
             labels.append(label)
         except BaseException:
@@ -194,7 +192,7 @@ class NamedLearner:
                     self._change_coefficients()
 
     def _keep(self, x: Mapping[Any, float]) -> None:
-        """Let an example wait with its names, and those after it."""
+        """Queue this example and all later ones with their names."""
         try:
             self._waiting.append(dict(x))
         except (TypeError, ValueError):
@@ -203,14 +201,14 @@ class NamedLearner:
         self._pick = None
 
     def _drop_unlabelled(self) -> None:
-        """Forget an example whose label did not follow: Ctrl-C came in between."""
+        """Drop an example without a label, left by a Ctrl-C."""
         kept = len(self._labels)
         unnamed = len(self._values) // self._width if self._width else 0
         del self._waiting[max(0, kept - unnamed) :]
         del self._values[kept * self._width :]
 
     def _pending(self) -> list[dict[Any, float]]:
-        """Return the examples that wait."""
+        """Return the queued examples."""
         width, values = self._width, self._values
         return [
             dict(zip(self._names, values[k : k + width], strict=True))
@@ -224,7 +222,7 @@ class NamedLearner:
 
     @property
     def offset(self) -> float:
-        """The score of the example about which scores are noted, as of the last prediction."""
+        """The score of the example at which scores are centred, as of the last prediction."""
         return self._seen[2]
 
     @property
@@ -233,12 +231,12 @@ class NamedLearner:
         return self._columns.names
 
     def _learn_waiting(self) -> None:
-        """Learn the examples that wait, unless the scale of the steps is still unknown."""
+        """Learn the queued examples, unless the scale of the steps is still unknown."""
         if not self._labels or (
             self._stream is None and self._warms_up and len(self._labels) < _WARM_UP
         ):
             return
-        with deferred_interrupt():  # what is taken is learned
+        with deferred_interrupt():  # examples taken from the queue must be learned
             rows, y = self._take_waiting()
             if not len(y):
                 return
@@ -246,7 +244,7 @@ class NamedLearner:
                 self._start(rows)
             assert self._stream is not None
             by_name, sums, offset = self._seen
-            if by_name:  # something has been learned that gives a score
+            if by_name:  # a model exists, so there are scores
                 sums = sums + sums_by_class(rows.scores(self._coef) - offset, y)
                 self._seen = by_name, sums, offset
             count, cause = self._learn_rows(rows, y)
@@ -262,9 +260,9 @@ class NamedLearner:
             )
 
     def _learn_rows(self, rows: Rows, y: Vector) -> tuple[int, str]:
-        """Learn rows but for those that would ruin the model; return how many these are, and why.
+        """Learn rows except those that would ruin the model; return their number and the reason.
 
-        A batch in which there are such rows is learned in halves, down to a single row.
+        A batch with such rows is split in halves, down to a single row.
         """
         assert self._stream is not None
         saved = self._stream.state()
@@ -288,7 +286,7 @@ class NamedLearner:
         return sum(count for count, _ in found), found[0][1] or found[1][1]
 
     def _take_waiting(self) -> tuple[Rows, Vector]:
-        """Return the waiting examples as rows, those that can be used, and empty the queue."""
+        """Empty the queue and return its usable examples as rows, with labels."""
         labels = self._labels
         self._n_taken += len(labels)
         self._room -= len(labels)
@@ -314,13 +312,13 @@ class NamedLearner:
         return rows, np.array(labels)
 
     def _rows(self, names: tuple[Any, ...], m: int, flat: Vector) -> Rows:
-        """Return the rows of m examples with the same names; the next ones may have them too."""
+        """Return m examples with the same names as rows; expect these names next time."""
         rows = self._columns.rows_alike(names, m, flat)
         self._make_room()
         if self._columns.is_dense:
             self._names, self._width = names, len(names)
-        # Of a single name `itemgetter` gives no tuple; in sparse rows the order of the names would
-        # show in the last digits.
+        # `itemgetter` of a single name gives no tuple; in sparse rows the order of the names would
+        # change the last digits
         self._pick = itemgetter(*names) if self._columns.is_dense and len(names) > 1 else None
         return rows
 
@@ -348,7 +346,7 @@ class NamedLearner:
     def _start(self, rows: Rows) -> None:
         if self._warms_up:
             first = rows.take(np.arange(min(rows.shape[0], _WARM_UP)))
-            # of features that are hardly more than zero the reciprocal would be infinite
+            # features near zero would give an infinite reciprocal
             self._scale = min(1.0 / mean_pair_distance(first), LARGEST**2)
         else:
             self._scale = STEP_SIZE if self.step_size == "auto" else float(self.step_size)
@@ -357,7 +355,7 @@ class NamedLearner:
         self._stream = self._make()
 
     def _make_room(self) -> None:
-        """Make room for further features; their coefficients have been 0 all the time."""
+        """Make room for new features, with coefficient 0."""
         width = self._columns.width
         more = width - len(self._coef)
         if not more:
@@ -370,7 +368,7 @@ class NamedLearner:
         descent = saved["descent"]
         for name in ("w", "weighted_sum", "left_iterate", "total"):
             descent[name] = np.pad(descent[name], (0, more))
-        # Sparse steps keep the squared norm of the iterate, dense ones do not.
+        # only sparse steps maintain the squared norm of the iterate
         descent["state"][1] = descent["w"] @ descent["w"]
         if saved["buffer"] is not None:
             saved["buffer"] = widened(saved["buffer"], width)
@@ -380,14 +378,14 @@ class NamedLearner:
         self._stream.restore(saved)
 
     def _change_coefficients(self) -> None:
-        """Let predictions use the present average, and say when that happens next."""
+        """Publish the present average to predictions and set the time of the next update."""
         n = self._n_taken
-        self._room = max(1, min(n // _SHARE, _BATCH))
+        self._room = max(1, min(n // _QUEUE_DIVISOR, _MOST_QUEUED))
         if self._stream is None:
             return
         self._coef = self._stream.average
         by_name = dict(zip(self._columns.index, self._coef.tolist(), strict=False))
-        moments = self._seen[1] * _FADE ** (self._room / _BATCH)
+        moments = self._seen[1] * _FADE ** (self._room / _MOST_QUEUED)
         self._seen = by_name, moments, float(self._coef @ self._origin)
 
     # ------------------------------------------------------------------------- prediction
@@ -402,13 +400,13 @@ class NamedLearner:
         try:
             self._learn_waiting()
         except DivergenceError as error:
-            # The model is as it was before the examples that waited: it is none the worse.
+            # the failed batch left the model unchanged, so it can still predict
             warn_caller(str(error), RefusedExampleWarning)
         average = self._coef if self._stream is None else self._stream.average
         return dict(zip(self._columns.index, average.tolist(), strict=False))
 
     def score_one(self, x: Mapping[Any, float]) -> float:
-        """Return the score of an example; names never seen in learning count nothing."""
+        """Return the score of an example; unknown names are ignored."""
         return _score(x, self._seen[0])
 
     def predict_proba_one(self, x: Mapping[Any, float]) -> dict[bool, float]:
@@ -427,18 +425,19 @@ class NamedLearner:
     # ------------------------------------------------------------------------------ state
 
     def settings(self) -> dict[str, Any]:
-        """Return how the learner was made, as plain values."""
+        """Return the constructor parameters as plain values."""
         from pairlearn.models.parts import encode
 
         names = ("loss", "step_size", "radius", "scaling")
         return {name: encode(getattr(self, name), name) for name in names}
 
     def state(self) -> dict[str, Any]:
-        """Return everything that the next example depends on, for a checkpoint."""
+        """Return the complete state for a checkpoint."""
         with self._turns:
             return self._state()
 
     def _state(self) -> dict[str, Any]:
+        """Return the complete state; the caller holds the lock."""
         by_name, moments, _ = self._seen
         return {
             "index": list(self._columns.names),
@@ -457,12 +456,13 @@ class NamedLearner:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state returned by `state`, also by another learner made alike."""
+        """Load a state of this learner or of another with equal settings."""
         with self._turns:
-            check_state(state, most_waiting=max(_WARM_UP, _BATCH))
+            check_state(state, most_waiting=max(_WARM_UP, _MOST_QUEUED))
             self._restore(state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        """Check a state and load it."""
         self._start_empty()
         self._columns = NamedColumns(state["index"], int(state["capacity"]))
         self._waiting = [dict(x) for x in state["waiting"]]
@@ -482,8 +482,8 @@ class NamedLearner:
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
         """Return an `AUCClassifier` with the same coefficients and probabilities.
 
-        It is over the features seen so far, in the order of `feature_names`; `classes` are the
-        labels of negative and positive examples.
+        It has the features seen so far, in the order of `feature_names`; `classes` are the labels
+        of negative and positive examples.
         """
         from pairlearn.estimators.auc.classifier import AUCClassifier
 
@@ -491,6 +491,7 @@ class NamedLearner:
             return AUCClassifier.from_record(self._record(classes))
 
     def _record(self, classes: tuple[Any, Any]) -> ModelRecord:
+        """Return the model record of an `AUCClassifier` with the present coefficients."""
         from pairlearn.models.parts import encode
         from pairlearn.models.record import ModelRecord
 

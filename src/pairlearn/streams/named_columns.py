@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of features to columns: rows of examples that are dicts, whose names may come and go."""
+"""Turn examples given as dicts into rows: each name gets a column when it first appears."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pairlearn.typing import Vector
 
 __all__ = ["NamedColumns", "widened"]
 
-#: Up to so many features examples are rows of a dense array, beyond that sparse rows.
+#: Up to this number of features rows are dense, beyond it sparse.
 _DENSE_UP_TO = 512
-#: Layouts of an example that are remembered.
+#: Cached layouts (the columns of a tuple of names).
 _LAYOUTS = 1024
 _NONE = np.empty(0, dtype=np.int32)
 
@@ -29,7 +29,7 @@ class NamedColumns:
     names : sequence
         The names that have a column.
     width : int, default=1
-        How wide rows are, at least.
+        The least width of rows.
 
     Examples
     --------
@@ -54,11 +54,11 @@ class NamedColumns:
 
     @property
     def is_dense(self) -> bool:
-        """Whether rows are those of a dense array."""
+        """Whether rows are dense."""
         return self.width <= _DENSE_UP_TO
 
     def rows(self, examples: list[dict[Any, float]], flat: Vector) -> Rows:
-        """Return examples as rows; `flat` has all of their values one after the other."""
+        """Return examples as rows; `flat` holds all of their values, joined."""
         columns = np.concatenate([_NONE, *map(self._layout, map(tuple, examples))])
         counts = np.array(list(map(len, examples)), dtype=np.intp)
         self._make_room()
@@ -87,7 +87,7 @@ class NamedColumns:
             columns = [index.setdefault(name, len(index)) for name in names]
             found = np.array(columns, dtype=np.int32)
             if len(self._layouts) >= _LAYOUTS:
-                # where names vary freely there would be one for each example
+                # if names vary freely, every example would add a layout
                 self._layouts.clear()
             self._layouts[names] = found
         return found
@@ -95,17 +95,17 @@ class NamedColumns:
     def _make_room(self) -> None:
         needed = len(self.index)
         if needed > self.width:
-            # Dense rows are as wide as they must be; sparse rows do not mind.
+            # dense rows get the exact width; the width of sparse rows costs nothing
             self._set_width(needed if needed <= _DENSE_UP_TO else 1 << needed.bit_length())
 
     def _set_width(self, width: int) -> None:
-        #: How wide rows are.
+        #: The width of rows.
         self.width = width
         self._in_order = np.arange(width, dtype=np.int32)
 
 
 def widened(rows: Rows, width: int) -> Rows:
-    """Return rows of so many columns, of the kind that this width asks for."""
+    """Return rows widened to `width` columns, dense or sparse as this width requires."""
     if isinstance(rows, CsrRows):
         return CsrRows(rows.data, rows.indices, rows.indptr, width)
     if width <= _DENSE_UP_TO:

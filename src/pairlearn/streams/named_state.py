@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A saved learner of examples by name is looked at before anything of its size is made."""
+"""Check the saved state of a `NamedLearner` before allocating anything of its size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["check_size", "check_state"]
 
 
 def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
-    """Refuse a state that no `NamedLearner` can have; `most_waiting` examples wait in one."""
+    """Refuse a state that no `NamedLearner` can have; its queue holds at most `most_waiting`."""
     index, waiting, labels = state["index"], state["waiting"], state["labels"]
     if not isinstance(index, list) or len(set(index)) != len(index):
         raise ValueError("the saved names are not a list of different ones.")
@@ -45,13 +45,13 @@ def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
     scale = restored_number(state, "scale", low=0.0, high=np.finfo(np.float64).max)
     if state["stream"] is not None:
         check_positive("the saved scale", scale)
-        # In units of the scales, which are at most twice the largest value: a column that is
-        # constant shows nothing in the user's.
+        # these are in units of the scales, at most twice the largest value: in the user's units a
+        # constant column shows nothing
         w = restored_array(state["stream"]["descent"], "w", (capacity,))
         check_size(w, 2.0 * LARGEST**2)
 
 
 def check_size(saved: Vector, largest: float = LARGEST) -> None:
-    """Refuse coefficients of a file that learning would not have let pass."""
+    """Refuse saved coefficients beyond the limit of learning."""
     if np.abs(saved).max() > largest:
         raise ValueError(f"a saved coefficient is beyond {largest:g}.")

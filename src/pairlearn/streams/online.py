@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A learner that can be left running: it learns as data arrive, watches itself, and survives.
+"""A learner for long runs: it learns from arriving data, watches its AUC, and survives crashes.
 
-Each example is scored before it is learned (progressive AUC), old data can be forgotten, and the
-whole state goes into a checkpoint from which a killed run continues bit for bit.
+Each example is scored before it is learned (progressive AUC). Old data can be forgotten. A
+checkpoint holds the whole state, so a killed run continues bit for bit.
 """
 
 from __future__ import annotations
@@ -35,35 +35,36 @@ from pairlearn.validation import check_count, check_fraction
 
 __all__ = ["OnlineLearner"]
 
-#: Rows between two checkpoints unless told otherwise.
+#: Rows between two checkpoints by default.
 EVERY = 250_000
-#: The first pieces of a stream have so many examples, then they double up to _YOUNG.
-_FIRST, _YOUNG = 128, 8192
+#: Examples in the first piece of a stream; the pieces then double.
+_FIRST_PIECE = 128
+#: Examples after which chunks are no longer cut into pieces.
+_YOUNG_EXAMPLES = 8192
 
 
 class OnlineLearner:
-    r"""Algorithm 2 around an estimator, with progressive AUC, forgetting and checkpoints.
+    r"""Train an estimator on a stream, with progressive AUC, forgetting and checkpoints.
 
     Parameters
     ----------
     model : estimator, optional
-        What learns, by default ``AUCClassifier()``; it is trained in place. An estimator of one's
-        own says its state by two methods, see `pairlearn.streams.driving`.
+        The estimator, by default ``AUCClassifier()``; it is trained in place. For your own
+        estimator see `pairlearn.streams.driving`.
     classes : array-like of shape (2,), optional
-        Both labels. Without them the first chunk must show both.
+        Both labels. Without them the first chunk must contain both.
     window : int, default=10000
-        Number of examples that the progressive AUC looks back on.
+        Number of last examples in the progressive AUC.
     forget : int, "drop" or None, default=None
-        None gives every example the weight that the averaging rule says, for data that do not
-        drift. A number n starts the step sizes and the average anew after every n examples, from
-        the coefficients reached: what is older than n examples acts through the starting point
-        alone. "drop" does so when the AUC of a window is more than `drop` below the best one
-        since the last start.
+        None weights every example by the averaging rule, for data that do not drift. A number n
+        restarts the step sizes and the average after every n examples, from the present
+        coefficients: older examples act only through the starting point. "drop" restarts when the
+        AUC of a window falls more than `drop` below the best one since the last start.
     drop : float, default=0.05
         See `forget`.
     alarm : DriftAlarm, optional
-        Told of the same scores as the progressive AUC; `alarm.alarms` says when the AUC changed.
-        For models of two classes.
+        Watches the same scores as the progressive AUC; `alarm.alarms` lists the changes. Only for
+        models of two classes.
 
     Attributes
     ----------
@@ -72,14 +73,14 @@ class OnlineLearner:
     n_seen : int
         Examples learned.
     n_restarts : int
-        How often the past was forgotten.
+        Number of restarts.
     auc : float or None
         The progressive AUC over the window.
 
     Notes
     -----
-    Chunks are cut where a start is due, so that restarts do not depend on their sizes, and the
-    first 8192 examples after a start are learned in pieces of doubling size.
+    Chunks are cut where a restart is due, so restarts do not depend on chunk sizes. The first 8192
+    examples after a start are learned in pieces of doubling size.
 
     Examples
     --------
@@ -129,12 +130,12 @@ class OnlineLearner:
         self._since_start = 0
         self._best: float | None = None
         self._restart_due = False
-        #: Where the reader of `fit_stream` goes on.
+        #: Where the reader of `fit_stream` continues.
         self.position: Position | None = None
 
     @property
     def auc(self) -> float | None:
-        """The AUC of the last examples by the scores they got before they were learned."""
+        """The AUC of the last examples, by their scores before they were learned."""
         return self._value_of_window()
 
     @one_at_a_time
@@ -148,7 +149,7 @@ class OnlineLearner:
 
     @property
     def window(self) -> int:
-        """Number of examples that the progressive AUC looks back on."""
+        """Number of last examples in the progressive AUC."""
         return self._progressive.window
 
     # --------------------------------------------------------------------------- learning
@@ -185,11 +186,11 @@ class OnlineLearner:
         Returns
         -------
         OnlineLearner
-            Itself. A chunk that fails is not learned, but for the part before a restart.
+            Itself. If a chunk fails, only its part before a restart has been learned.
         """
         if hasattr(X, "tocsr"):
             X = X if X.format == "csr" else X.tocsr()
-        elif not hasattr(X, "columns"):  # a frame has names, which the model compares
+        elif not hasattr(X, "columns"):  # the model compares the names of a frame
             X = np.asarray(X)
         labels = np.asarray(y)
         queries = None if qid is None else np.asarray(qid)
@@ -218,8 +219,9 @@ class OnlineLearner:
             begin = stop
 
     def _learn_part(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, finite: bool) -> None:
+        """Learn one piece, update AUC and alarm, and decide whether a restart is due."""
         driver = self._driver
-        # Nothing of what follows may be done by halves.
+        # an interrupt must not separate these steps
         with deferred_interrupt():
             if self._restart_due:
                 driver.restart()
@@ -242,17 +244,17 @@ class OnlineLearner:
         found = np.unique(y) if known is None else known
         if len(found) != 2:
             raise ValueError(
-                f"the first chunk shows the labels {found.tolist()[:5]}, and two are needed; pass "
+                f"the first chunk has the labels {found.tolist()[:5]}, and two are needed; pass "
                 "classes=[negative, positive]."
             )
         self._classes = found
 
     def _until_check(self) -> int:
-        """Return how many examples may be learned at once."""
+        """Return the number of examples that may be learned at once."""
         n = self._since_start
-        # At first the model is young: it must not judge, nor choose its step size by, a large
-        # chunk that it has not begun to learn.
-        limit = max(_FIRST, 1 << n.bit_length()) - n if n < _YOUNG else 1 << 62
+        # a young model must neither be judged by, nor choose its step size by, a large chunk that
+        # it has hardly begun to learn
+        limit = max(_FIRST_PIECE, 1 << n.bit_length()) - n if n < _YOUNG_EXAMPLES else 1 << 62
         if self.forget is None:
             return limit
         period = self.window if self.forget == "drop" else int(self.forget)
@@ -313,21 +315,21 @@ class OnlineLearner:
         resume: bool = True,
         progress: Callable[[OnlineLearner, Chunk], None] | None = None,
     ) -> OnlineLearner:
-        """Learn everything a reader delivers.
+        """Learn everything that a reader delivers.
 
         Parameters
         ----------
         reader : Reader
-            Where the data come from, with labels.
+            The source of the data, with labels.
         checkpoint : path, optional
-            Where to keep the state. If the file exists, learning goes on from it. Another process
-            that uses it meanwhile gets an error.
+            File for the state. If it exists, learning continues from it. Another process that uses
+            it at the same time gets an error.
         every : int, default=250000
-            Rows after which a checkpoint is written (at the end of a chunk).
+            Rows between two checkpoints, which are written at the end of a chunk.
         n_passes : int, default=1
-            How often to read the data.
+            Number of passes over the data.
         resume : bool, default=True
-            Whether to go on from an existing checkpoint; with False it is overwritten.
+            Whether to continue from an existing checkpoint; False overwrites it.
         progress : callable, optional
             Called after each chunk with the learner and the chunk.
 
@@ -335,7 +337,7 @@ class OnlineLearner:
         -------
         OnlineLearner
             Itself. The result is the same, bit for bit, however often the process was killed and
-            started again on the way. Ctrl-C leaves a checkpoint.
+            restarted. Ctrl-C leaves a checkpoint.
         """
         every = check_count("every", every)
         n_passes = check_count("n_passes", n_passes)
@@ -355,6 +357,7 @@ class OnlineLearner:
         resume: bool,
         progress: Callable[[OnlineLearner, Chunk], None] | None,
     ) -> None:
+        """Learn from the reader, after loading a checkpoint if there is one to resume."""
         start = reader.position
         finished = 0
         if checkpoint is not None and resume:
@@ -368,13 +371,13 @@ class OnlineLearner:
                 read = getattr(reader, "n_features", None)
                 if None not in (learned, read) and learned != read:
                     raise CheckpointError(
-                        f"the checkpoint {checkpoint} has a model of {learned} features and a "
-                        f"place in data of {read}; delete it to start again."
+                        f"the checkpoint {checkpoint} has a model of {learned} features, the data "
+                        f"have {read}; delete it to start again."
                     )
         written = self.n_seen
 
         def save() -> None:
-            """Write what is not written yet, whole and once, whoever presses Ctrl-C again."""
+            """Write examples not saved yet; a second Ctrl-C waits until the file is complete."""
             nonlocal written
             if checkpoint is not None and self.n_seen > written:
                 with deferred_interrupt():
@@ -387,7 +390,7 @@ class OnlineLearner:
                     if chunk.y is None:
                         raise ReadError("the data have no labels; name their column with label=.")
                     with deferred_interrupt():
-                        # A reader has refused every row that is not finite.
+                        # the reader has refused all rows that are not finite
                         self._learn(chunk.X, chunk.y, chunk.qid, finite=True)
                         self.position = chunk.position
                     if progress is not None:
@@ -406,6 +409,7 @@ class OnlineLearner:
         save()
 
     def _settings(self) -> dict[str, Any]:
+        """Return the settings that a checkpoint must match."""
         from pairlearn.models.parts import encode
 
         left_out = ("callbacks", "random_state", "verbose")
@@ -424,7 +428,7 @@ class OnlineLearner:
 
     @one_at_a_time
     def state(self) -> dict[str, Any]:
-        """Return everything that the next example depends on."""
+        """Return the complete state."""
         return {
             "classes": self._classes,
             "model": self._driver.state(),
@@ -439,7 +443,7 @@ class OnlineLearner:
 
     @one_at_a_time
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state returned by `state`, also by another learner made alike."""
+        """Load a state of this learner or of another with equal settings."""
         state = unpack(*pack(dict(state)))
         classes, best, due = state["classes"], state["best"], state["restart_due"]
         if classes is not None and (
@@ -454,7 +458,7 @@ class OnlineLearner:
         n_seen = restored_count(state, "n_seen")
         n_restarts = restored_count(state, "n_restarts", maximum=n_seen)
         if self.forget is None and (due or n_restarts):
-            raise ValueError("the saved stream has begun anew, which needs forget=.")
+            raise ValueError("the saved stream was restarted; pass the same forget=.")
         since_start = restored_count(state, "since_start", maximum=n_seen)
         progressive = ProgressiveAUC.from_state(state["progressive"], window=self.window)
         if progressive.n_seen != n_seen * self._driver.ranks_classes:
@@ -473,6 +477,7 @@ class OnlineLearner:
         return Checkpoint(self._settings(), self.state(), self.position, finished)
 
     def _restore(self, found: Checkpoint, path: str | os.PathLike[str]) -> None:
+        """Load a checkpoint; refuse one with other settings or an invalid state."""
         settings = self._settings()
         for name in settings:
             mine, theirs = settings[name], found.settings.get(name)
@@ -480,7 +485,7 @@ class OnlineLearner:
                 continue
             if mine != theirs:
                 if name == "parameters" and isinstance(theirs, dict):
-                    # A parameter that one of them does not have stands there as None.
+                    # a parameter that only one side has shows as None on the other
                     name = next(
                         k
                         for k in {**mine, **theirs}
@@ -506,7 +511,7 @@ class OnlineLearner:
         self.position = found.position
 
     def provenance(self) -> dict[str, Any]:
-        """Return where the model comes from, for the model file."""
+        """Return the provenance for the model file: where the model comes from."""
         known: dict[str, Any] = {"rows_seen": self.n_seen}
         if self.position is not None:
             known["data_fingerprint"] = self.position.fingerprint
@@ -523,16 +528,16 @@ class OnlineLearner:
 
 
 def _row_of(x: ArrayLike) -> NDArray[Any]:
-    """Return one example as a table of one row."""
+    """Return one example as a matrix of one row."""
     if isinstance(x, Mapping):
         raise TypeError(
-            "an example is a vector of numbers here, got a mapping of names; use NamedLearner."
+            "an example must be a vector of numbers, got a mapping of names; use NamedLearner."
         )
     return np.asarray(x)[np.newaxis]
 
 
 def _check_same_classes(saved: NDArray[Any] | None, known: NDArray[Any] | None) -> None:
-    """Refuse a saved state of other labels than the learner, or its model, has."""
+    """Refuse a saved state whose labels differ from those of the learner or its model."""
     if saved is not None and known is not None and not np.array_equal(saved, known):
         raise ValueError(
             f"the saved classes are {saved.tolist()!r:.200}, here they are {known.tolist()!r:.200}."

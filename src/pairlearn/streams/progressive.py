@@ -18,12 +18,12 @@ from pairlearn.validation import check_count, check_scored
 
 __all__ = ["ProgressiveAUC"]
 
-# One example that slides in costs about as much as sorting this many.
+# Sliding one example into the window costs about as much as sorting this number of examples.
 _SLIDE_COST = 16
 
 
 class ProgressiveAUC:
-    r"""The AUC of the scores that the last `window` examples got before they were learned.
+    r"""The AUC of the last `window` examples, by their scores before they were learned.
 
     Each example is first scored and then learned, so the value needs no held-out data. With P
     positive and N negative examples in the window,
@@ -32,13 +32,13 @@ class ProgressiveAUC:
               \left(1[s_i > s_j] + \tfrac12\, 1[s_i = s_j]\right),
 
     kept as an integer while examples come and go: the value is exact, an update takes time
-    proportional to sqrt(window), and memory is proportional to `window` alone. Where a large
-    part of the window is exchanged at once it is sorted anew instead, when its value is asked.
+    proportional to sqrt(window), and memory is proportional to `window`. If a large part of the
+    window changes at once, the window is sorted when its value is next needed.
 
     Parameters
     ----------
     window : int, default 10000
-        Number of examples that count.
+        Number of examples in the window.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class ProgressiveAUC:
         self.window = check_count("window", window)
         self.n_seen = 0
         capacity = max(8, 2 * math.isqrt(self.window))
-        # enough for half-full blocks twice over: between two packings come many splits
+        # twice the blocks needed if all are half full: many splits occur between two packings
         n_blocks = 4 * (self.window // capacity + 1) + 4
         self._ring_scores = np.zeros(self.window)
         self._ring_labels = np.zeros(self.window, dtype=np.int8)
@@ -94,23 +94,23 @@ class ProgressiveAUC:
         self.n_seen += len(new)
 
     def _exchange(self, scores: Vector, labels: NDArray[np.int8]) -> None:
-        """Write many examples into the ring; the blocks follow when they are needed."""
+        """Write many examples into the ring; the blocks are updated when needed."""
         n = len(scores)
         scores, labels = scores[-self.window :], labels[-self.window :]
         stop = int(self._state[0] + n) % self.window
-        # The last ones end at `stop`; what does not fit before it stands at the end of the ring.
+        # the new examples end at `stop`; those that do not fit before it go to the ring's end
         wrapped = max(0, len(scores) - stop)
         for ring, new in ((self._ring_scores, scores), (self._ring_labels, labels)):
             ring[max(0, stop - len(scores)) : stop] = new[wrapped:]
             ring[self.window - wrapped :] = new[:wrapped]
         self._state[0] = stop
         self._state[1] = size = min(self.window, int(self._state[1]) + n)
-        # until the ring is full its first `size` places are the used ones
+        # until the ring is full, its first `size` places are in use
         self._state[2] = int(self._ring_labels[:size].sum(dtype=np.int64))
         self._stale = True
 
     def _refresh(self) -> None:
-        """Sort the window into the blocks, and count its pairs."""
+        """Sort the window into blocks and count its pairs."""
         if not self._stale:
             return
         from pairlearn.kernels import progressive_auc
@@ -137,7 +137,7 @@ class ProgressiveAUC:
 
     @property
     def value(self) -> float | None:
-        """The AUC of the window; None while one of the classes is absent."""
+        """The AUC of the window; None if a class is absent."""
         return self._value()
 
     @one_at_a_time
@@ -147,7 +147,7 @@ class ProgressiveAUC:
         return int(self._state[3]) / (2 * pairs) if pairs else None
 
     def measure(self, metric: Metric) -> float | None:
-        """Return another metric of the window, found anew by sorting it.
+        """Return another metric of the window, computed by sorting it.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class ProgressiveAUC:
         Returns
         -------
         float or None
-            Its value; None while one of the classes is absent.
+            Its value; None if a class is absent.
 
         Examples
         --------
@@ -174,7 +174,7 @@ class ProgressiveAUC:
 
     @one_at_a_time
     def scores(self) -> tuple[Vector, Mask]:
-        """Return the scores of the window, and which of them are of positive examples."""
+        """Return the scores of the window, and a mask of the positive examples."""
         size = int(self._state[1])
         return self._ring_scores[:size].copy(), self._ring_labels[:size].astype(np.bool_)
 
@@ -199,7 +199,7 @@ class ProgressiveAUC:
         state : dict
             What `state` returned.
         window : int, optional
-            The size that it must have; another one is refused before it is made.
+            The required size; a saved window of another size is refused before allocation.
 
         Returns
         -------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The online learner and feature maps with River's interface; needs River (extra ``river``)."""
+"""`NamedLearner` and feature maps with River's interface; needs River (extra ``river``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
     radius : float, default=inf
         Radius of the ball that the coefficients live in.
     scaling : "auto" or None, default="auto"
-        Whether the scales of features are found on the way; see `NamedLearner`.
+        Whether to learn the scales of features on the way; see `NamedLearner`.
 
     Examples
     --------
@@ -64,14 +64,14 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
 
 
 class RiverFeatures(base.Transformer):  # type: ignore[misc]
-    """A fitted feature map as a part of a River pipeline: dicts in, dicts of mapped features out.
+    """A fitted feature map for a River pipeline: dicts in, dicts of mapped features out.
 
     A feature that an example lacks counts as zero, as in `NamedLearner`. The map never changes.
 
     Parameters
     ----------
     features : FeatureMap
-        A map that is fitted, to a sample of the stream for example.
+        A fitted map, for example fitted to a sample of the stream.
     names : sequence
         The names of its inputs, in order.
 
@@ -102,8 +102,8 @@ class RiverFeatures(base.Transformer):  # type: ignore[misc]
             place = self._places.get(name)
             if place is None:
                 raise ValueError(
-                    f"feature {name!r} is none that the map was fitted to; select those before it "
-                    "(river.compose.Select), or fit the map to all."
+                    f"feature {name!r} is not an input of the map; select its inputs before it "
+                    "(river.compose.Select), or fit the map to all features."
                 )
             row[0, place] = value
         return dict(enumerate(self.features.transform(row)[0].tolist()))

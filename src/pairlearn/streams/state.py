@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state of a running learner as named arrays and plain values, and back, bit for bit.
+"""Write the state of a running learner as named arrays and JSON values, and read it bit for bit.
 
-What a JSON text cannot hold is written as an object with one key that starts with ``$``.
+A value that JSON cannot hold becomes an object with one key that starts with ``$``.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pairlearn.solvers.rows import CsrRows, DenseRows
 __all__ = ["StateError", "pack", "unpack"]
 
 _FLOATS = ("float64", "float32")
-#: What a file holds as an array; labels and others are written as lists.
+#: Types stored as arrays; other arrays, such as labels, are written as lists.
 _TENSORS = ("float64", "float32", "int64", "int32", "uint8", "bool")
 
 
 class StateError(ValueError):
-    """A state cannot be written down or read back."""
+    """A state cannot be written or read."""
 
 
 def pack(value: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return plain values, which JSON can hold, and the arrays that they refer to.
+    """Return plain JSON values, and the arrays that they refer to.
 
     >>> plain, arrays = pack({"w": np.ones(2), "step": 3})
     >>> plain, sorted(arrays)
@@ -42,6 +42,8 @@ def pack(value: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
 
 
 def _pack(value: Any, place: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Return the JSON form of a value; put its arrays into `arrays` under the name `place`."""
+
     def inner(name: object) -> str:
         return f"{place}.{name}" if place else str(name)
 
@@ -79,12 +81,13 @@ def _pack(value: Any, place: str, arrays: dict[str, NDArray[Any]]) -> Any:
 
 
 def unpack(plain: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """Return what `pack` was given; arrays are fresh copies."""
-    # Each array stands in one place: one that is named often would be copied often.
+    """Return the value given to `pack`, with fresh copies of its arrays."""
+    # each array may be named once, so a damaged file cannot make many copies
     return _unpack(plain, dict(arrays))
 
 
 def _unpack(plain: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Return the value of a JSON form; take its arrays out of `arrays`."""
     if isinstance(plain, list):
         return [_unpack(entry, arrays) for entry in plain]
     if not isinstance(plain, Mapping):
@@ -122,12 +125,12 @@ def _listed(values: Any, dtype: str) -> NDArray[Any]:
 
 
 def _dense(X: Any) -> DenseRows:
-    """Return rows that a kernel can read; it trusts their form."""
+    """Check dense rows, since kernels trust their form."""
     return DenseRows(restored_array({"X": X}, "X", (None, None), _FLOATS))
 
 
 def _csr(parts: dict[str, Any], n_features: Any) -> CsrRows:
-    """Return sparse rows that lie inside their arrays, whatever the file says."""
+    """Check sparse rows: all indices must lie inside their arrays."""
     d = restored_count({"n_features": n_features}, "n_features", minimum=1, maximum=2**31 - 2)
     data = restored_array(parts, "data", (None,), _FLOATS)
     indices = restored_array(parts, "indices", data.shape, ("int32", "int64"))
@@ -141,7 +144,7 @@ def _csr(parts: dict[str, Any], n_features: Any) -> CsrRows:
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:
-    # a table, so that the file cannot name an attribute of its own choosing
+    # this table keeps the file from naming any other attribute
     kinds = {kind.__name__: kind for kind in (np.random.PCG64, np.random.PCG64DXSM,
                                                np.random.Philox, np.random.SFC64,
                                                np.random.MT19937)}  # fmt: skip

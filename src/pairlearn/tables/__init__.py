@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables as people keep them: names, texts, dates, gaps; and how they become features.
+"""Turn tables with names, texts, dates and gaps into features.
 
-`TextTable` and `ArrowTable` deliver rows of texts, `decide` finds what each column is,
-`TableEncoder` turns rows into features and stores itself as plain values, and `TableReader` is a
-reader in chunks of a table through an encoder.
+`TextTable` and `ArrowTable` read rows of texts. `decide` finds the kind of each column.
+`TableEncoder` turns rows into features and stores itself as plain values. `TableReader` reads a
+table in chunks through an encoder.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One column of texts to features, by its kind: fitted once, stored, the same ever after.
+"""The base class of column encoders, which turn one column of texts into features.
 
 Each kind of column has an encoder: `read` turns fields into compact values, `fit` learns medians
-and levels from them, `write` puts features into their places. An encoder never looks at labels.
+and levels from them, `write` writes the features. A fitted encoder is stored and never changes.
+An encoder never looks at labels.
 
-A missing number or date becomes the median, a missing yes or no its share, a missing category a
-feature of its own; where values are missing often, an indicator says so too. Levels that are rare
-or were never seen share the feature ``NAME=(other)``.
+A missing number or date becomes the median, a missing yes/no the share of yes, a missing category
+a feature of its own. If values are often missing, an indicator feature marks them. Rare and unseen
+levels share the feature ``NAME=(other)``.
 """
 
 from __future__ import annotations
@@ -23,26 +24,28 @@ from pairlearn.typing import Mask
 
 __all__ = ["ABSENT", "ColumnEncoder", "Odd", "Put", "saved_choice", "saved_flag", "saved_number"]
 
-#: Values are missing often from this share on, if so many are.
-_OFTEN, _AT_LEAST = 0.01, 5
+#: An indicator marks missing values if they are at least this share of the rows, ...
+_INDICATOR_SHARE = 0.01
+#: ... and at least this number of rows; fewer cannot be learned from.
+_INDICATOR_ROWS = 5
 
 ABSENT = "(missing)"
 
-#: Receives the place of a field that cannot be read and is taken as missing.
+#: Called with the index and the reason for each unreadable field, which counts as missing.
 Odd = Callable[[int, str], None]
-#: Receives rows, the feature among those of the column, and values.
+#: Called with rows, the index of the feature within the column, and values.
 Put = Callable[[NDArray[np.int64], int, Any], None]
 
 
 def _is_often(absent: int, n: int) -> bool:
-    return absent >= max(_AT_LEAST, _OFTEN * n)
+    return absent >= max(_INDICATOR_ROWS, _INDICATOR_SHARE * n)
 
 
 class ColumnEncoder(ABC):
-    """One column; `missing` is "auto", "indicator", "refuse" or the number that stands for none."""
+    """Encode one column. `missing` is "auto", "indicator", "refuse" or a number to fill in."""
 
     kind: ClassVar[str]
-    #: Whether an indicator of missing values follows the other features.
+    #: Whether the last feature is an indicator of missing values.
     indicator = False
 
     def __init__(self, name: str, missing: str | float = "auto") -> None:
@@ -51,15 +54,15 @@ class ColumnEncoder(ABC):
 
     @abstractmethod
     def read(self, fields: Sequence[str], odd: Odd) -> Any:
-        """Return compact values of fields."""
+        """Return compact values of the fields."""
 
     @abstractmethod
     def fit(self, parts: Sequence[Any]) -> None:
-        """Learn from the values of all rows, in parts."""
+        """Learn from the compact values of all rows, given in parts."""
 
     @abstractmethod
     def absent(self, values: Any) -> Mask:
-        """Return which values are missing."""
+        """Return a mask of the missing values."""
 
     @property
     @abstractmethod
@@ -68,32 +71,32 @@ class ColumnEncoder(ABC):
 
     @abstractmethod
     def write(self, values: Any, put: Put) -> None:
-        """Hand over the features of values; what is not handed over is zero."""
+        """Pass the nonzero features of the values to `put`."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Return what was learned, as plain values."""
+        """Return the fitted values as plain data."""
 
     @abstractmethod
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take in what `state` gave, after checking it."""
+        """Check and load the output of `state`."""
 
     def narrow(self) -> None:  # noqa: B027 (most have nothing to leave out)
-        """Leave out features that `fit`, if it saw all rows, has found to be of no use."""
+        """Drop the features that `fit` found useless; valid only if it saw all rows."""
 
     @property
     def is_sparse(self) -> bool:
-        """Whether most of many features are zero."""
+        """Whether the column has many features, most of them zero."""
         return False
 
     @property
     def describe(self) -> str:
-        """What becomes of the column, for a person; empty where that is plain."""
+        """How the column is encoded, for a person; empty if that is obvious."""
         return ""
 
     @property
     def describe_gaps(self) -> str:
-        """What becomes of missing values."""
+        """How missing values are encoded."""
         if self.missing == "refuse":
             return "rows with gaps are refused"
         return "gaps: own feature" if self.indicator else ""
@@ -111,7 +114,7 @@ class ColumnEncoder(ABC):
 
 
 def saved_flag(state: Mapping[str, Any], name: str) -> bool:
-    """Return what is saved under a name, if it is true or false."""
+    """Return a saved true or false."""
     value = state.get(name)
     if not isinstance(value, bool):
         raise ValueError(f"the saved {name} must be true or false, got {value!r:.60}.")
@@ -119,12 +122,12 @@ def saved_flag(state: Mapping[str, Any], name: str) -> bool:
 
 
 def saved_number(state: Mapping[str, Any], name: str) -> float:
-    """Return the finite number that is saved under a name."""
+    """Return a saved finite number."""
     return restored_number(state, name, low=-1e300, high=1e300)
 
 
 def saved_choice(state: Mapping[str, Any], name: str, allowed: Sequence[str]) -> str:
-    """Return what is saved under a name, if it is one of those allowed."""
+    """Return a saved value that must be one of `allowed`."""
     value = state.get(name)
     if value not in allowed:
         raise ValueError(

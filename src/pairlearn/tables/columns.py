@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The encoder of a column by its kind: from a decision, or from a file."""
+"""Make the encoder of a column from a decision or from a model file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_column(
     levels: Sequence[str] | None = None,
     width: int | None = None,
 ) -> ColumnEncoder:
-    """Return the encoder of a column that is used."""
+    """Return the encoder for a column that gives features."""
     name = decision.name
     if width is not None:
         return HashedColumn(name, missing, width)
@@ -41,7 +41,7 @@ def make_column(
 
 
 def restored_column(entry: Any) -> ColumnEncoder:
-    """Return the encoder that a file describes, after checking it."""
+    """Check a saved column and return its encoder."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
         raise ValueError("a saved column has no name.")
     kind, missing = entry.get("kind"), entry.get("missing")

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows that occur more than once where chance does not make them alike.
+"""Find rows that were copied by mistake.
 
-A table that was exported twice, or joined so that rows multiply, has copies of a row among those
-that are trained on and those that are held out; what is measured on the latter is too good. Rows
-of few categories are alike by chance, and nothing is wrong with them: copies are told only where
-two columns have values in great number, in which two rows do not agree by chance.
+If a table was exported twice or joined wrongly, training and held-out rows share copies, and the
+held-out score is too good. Rows of few categories may be equal by chance, which is fine. So copies
+are reported only if at least two columns have many different values.
 """
 
 from __future__ import annotations
@@ -16,15 +15,20 @@ from numpy.typing import NDArray
 
 __all__ = ["copies_line", "n_copies"]
 
-#: Copies below this share of the rows, or so few, are not worth a word.
-_SHARE, _FEW = 0.05, 10
-#: A column with at least so many values, and this share of the different rows, is no category; two
-#: of these are needed.
-_VALUES, _VALUE_SHARE, _COLUMNS = 20, 0.25, 2
+#: Copies are reported from this share of the rows on; fewer hardly change a score.
+_COPY_SHARE = 0.05
+#: Copies are reported from this number of rows on.
+_MIN_COPIES = 10
+#: A diverse column has at least this number of different values; fewer may be categories.
+_DIVERSE_VALUES = 20
+#: A diverse column has at least this number of different values per distinct row.
+_DIVERSE_SHARE = 0.25
+#: Rows cannot be equal by chance if this number of columns is diverse.
+_DIVERSE_COLUMNS = 2
 
 
 def copies_line(X: Any) -> list[str]:
-    """Return what to say of copies among examples, dense or CSR: one sentence, or none.
+    """Return a one-sentence warning about copied rows of dense or CSR `X`, or no sentence.
 
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
     >>> copies_line(np.concatenate([X, X]))  # doctest: +ELLIPSIS
@@ -36,24 +40,24 @@ def copies_line(X: Any) -> list[str]:
     if not count:
         return []
     return [
-        f"{count} of {n} rows are exact copies of others; unless they are cases of their own, what "
-        "is held out was also trained on and looks too good: leave the copies out"
+        f"{count} of {n} rows are exact copies of others; unless they are separate cases, held-out "
+        "rows were also trained on and the score is too good: leave the copies out"
     ]
 
 
 def n_copies(X: Any) -> int:
-    """Return how many rows equal an earlier one, 0 where that may be chance or is rare."""
+    """Return the number of rows that equal an earlier row; 0 if they are few or may be chance."""
     n = X.shape[0]
     n_different = len(np.unique(_keys(X)))
     copies = n - n_different
-    if copies < max(_SHARE * n, _FEW):
+    if copies < max(_COPY_SHARE * n, _MIN_COPIES):
         return 0
-    enough = max(_VALUES, _VALUE_SHARE * n_different)
-    return copies if _n_diverse(X, enough) >= _COLUMNS else 0
+    enough = max(_DIVERSE_VALUES, _DIVERSE_SHARE * n_different)
+    return copies if _n_diverse(X, enough) >= _DIVERSE_COLUMNS else 0
 
 
 def _keys(X: Any) -> NDArray[np.uint64]:
-    """Return a number for each row, the same for equal ones and by design for no others."""
+    """Return a hash of each row."""
     rng = np.random.default_rng(0)
     if hasattr(X, "indptr"):
         marks = rng.integers(2**64, size=X.shape[1], dtype=np.uint64)
@@ -67,8 +71,8 @@ def _keys(X: Any) -> NDArray[np.uint64]:
 
 
 def _mixed(values: NDArray[Any], mark: Any) -> NDArray[np.uint64]:
-    """Return the bits of numbers, mixed with those of a column (the end of SplitMix64)."""
-    # A zero has one sign here.
+    """Return the bits of numbers mixed with the mark of their column (the end of SplitMix64)."""
+    # adding 0.0 turns -0.0 into 0.0
     z = (values.astype(np.float64) + 0.0).view(np.uint64) ^ mark
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -76,7 +80,7 @@ def _mixed(values: NDArray[Any], mark: Any) -> NDArray[np.uint64]:
 
 
 def _n_diverse(X: Any, enough: float) -> int:
-    """Return how many columns have at least so many values."""
+    """Return the number of columns that have at least `enough` different values."""
     if not hasattr(X, "indptr"):
         return sum(len(np.unique(X[:, j])) >= enough for j in range(X.shape[1]))
     by_column = X.tocsc()

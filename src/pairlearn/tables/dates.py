@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dates and times as people write them: which order they have, and days since 1970.
+"""Parse dates and times as people write them, and find the order of day, month and year.
 
-Years that come first (2024-03-31, 20240331, 2024-03, 2024Q1) and months that have a name (31 Mar
-2024, Mar 31, 2024, Mar-2024) say themselves what they are. Numbers that end with the year have an
-order, "dmy" (31.03.2024) or "mdy" (03/31/2024); in the order "ymd" they are no dates. Each may be
-followed by a time, half of the day and an offset from UTC. A month without a day is its first, a
-quarter its first month.
+Some dates are unambiguous: the year comes first (2024-03-31, 20240331, 2024-03, 2024Q1), or the
+month has a name (31 Mar 2024, Mar 31, 2024, Mar-2024). Numbers that end with the year need an
+order, "dmy" (31.03.2024) or "mdy" (03/31/2024); in the order "ymd" they are not dates. A time, am
+or pm, and an offset from UTC may follow. A month without a day means its first day, a quarter the
+first day of its first month.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TIME = (
 )
 _NAMED = r"(?P<b>[A-Za-z]{3,9})"
 _YEAR = r"(?P<c>\d{4}|\d{2})"
-#: What says itself which part is which; `c` is the year, `b` the month, `a` the day.
+#: Unambiguous dates; `c` is the year, `b` the month, `a` the day.
 _PLAIN = (
     re.compile(rf"(?P<c>\d{{4}})([-/.])(?P<b>\d{{1,2}})\2(?P<a>\d{{1,2}}){_TIME}"),
     re.compile(r"(?P<c>(?:19|20)\d{2})(?P<b>\d{2})(?P<a>\d{2})"),
@@ -44,7 +44,7 @@ _PLAIN = (
 )
 _YEAR_LAST = re.compile(rf"(?P<a>\d{{1,2}})([-/.])(?P<b>\d{{1,2}})\2{_YEAR}{_TIME}")
 _EPOCH = date(1970, 1, 1).toordinal()
-#: Two digits of a year from here on are of the last century, as POSIX has it.
+#: A two-digit year from here on belongs to the 1900s, as in POSIX.
 _CENTURY = 69
 
 
@@ -55,8 +55,8 @@ def _month(text: str) -> int:
 
 
 def _fields(text: str, order: str) -> tuple[int, int, int, dict[str, str | None]] | None:
-    """Return year, month, day and all that was found."""
-    # no date has fewer letters than 1/1/24 or more than a day of the week, a date and a time
+    """Return year, month, day and all groups of the match, or None."""
+    # the shortest date is 1/1/24; the longest has a weekday and a time
     if not 6 <= len(text) <= 60:
         return None
     match = next((found for form in _PLAIN if (found := form.fullmatch(text))), None)
@@ -78,7 +78,7 @@ def _year(text: str) -> int:
 
 
 def parse_date(text: str, order: str) -> float | None:
-    """Return days since 1970-01-01 (UTC where an offset is given), or None if it is no date.
+    """Return days since 1970-01-01 (in UTC if an offset is given), or None if it is not a date.
 
     >>> parse_date("1970-01-02 12:00", "ymd"), parse_date("31.01.1970", "dmy")
     (1.5, 30.0)
@@ -111,7 +111,7 @@ def parse_date(text: str, order: str) -> float | None:
 
 
 def parse_dates(texts: Sequence[str], order: str) -> tuple[Vector, list[int]]:
-    """Return the days, NaN where there is no date, and the places of texts that are none.
+    """Return days since 1970 (NaN without a date) and the indices of texts that are not dates.
 
     >>> parse_dates(["1970-01-03", "", "soon"], "ymd")
     (array([ 2., nan, nan]), [2])
@@ -120,9 +120,9 @@ def parse_dates(texts: Sequence[str], order: str) -> tuple[Vector, list[int]]:
 
 
 def date_order(texts: Sequence[str], *, european: bool) -> tuple[str, float, bool]:
-    """Return the order in which most texts are dates, their share, and whether it is sure.
+    """Return the order in which most texts are dates, their share, and whether it is certain.
 
-    Where no day beyond 12 tells day and month apart, points and dashes put the day first, and so do
+    If no day is above 12, the order is a guess: points and dashes put the day first, and so do
     slashes in a file with decimal commas.
 
     >>> date_order(["01/02/2024", "03/25/2024"], european=False)
@@ -135,7 +135,7 @@ def date_order(texts: Sequence[str], *, european: bool) -> tuple[str, float, boo
         for order in ORDERS
     }
     best = max(shares.values())
-    # dates that are read in every order need none
+    # the order does not matter if every order reads the same dates
     order = max(shares, key=shares.__getitem__)
     if order == "ymd" or shares["dmy"] != shares["mdy"]:
         return order, best, True

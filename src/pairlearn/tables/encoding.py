@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Columns of texts to one table of features, the same in training and ever after.
+"""Encode a table of texts as features, the same way in training and in prediction.
 
-What becomes of a column is said by its encoder (`tables.column`).
+`TableEncoder` only joins its columns; `tables.column` says how each kind is encoded.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from pairlearn.typing import Mask
 
 __all__ = ["VERSION", "TableEncoder"]
 
-#: Version 2 has units of numbers, numbers that stand for no value and frequent words.
+#: Version 2 adds units, numbers that mean "missing", and frequent words.
 VERSION = 2
-#: With more features than this most are zero, and rows are stored sparse.
-_DENSE = 300
+#: Rows are stored sparse if they have more features than this; most are then zero.
+_MOST_DENSE_FEATURES = 300
 
 
 class TableEncoder:
-    """All columns of a table that give features, in order.
+    """Encode all columns of a table that give features, in order.
 
     Parameters
     ----------
     columns : sequence of ColumnEncoder
         The columns.
     label : LabelRule, optional
-        What the labels mean.
+        How labels become numbers.
     qid : str, optional
         The column of the query.
     dtype : {"float64", "float32"}
@@ -72,7 +72,7 @@ class TableEncoder:
         self.dtype = dtype
 
     def read(self, block: Block, odd: Callable[[str, int, str], None] | None = None) -> list[Any]:
-        """Return the compact values of a block; `odd` hears of fields taken as missing."""
+        """Return the compact values of a block; `odd` is called for each unreadable field."""
         absent = [c.name for c in self.columns if c.name not in block.columns]
         if absent:
             raise ReadError(
@@ -93,7 +93,7 @@ class TableEncoder:
     def fit(self, parts: Sequence[list[Any]], *, whole: bool = False) -> None:
         """Learn medians and levels from the compact values of rows.
 
-        If these are the whole table, words of a text that are rare in it are left out.
+        If `whole`, the parts are the whole table, and rare words of texts get no feature.
         """
         for k, column in enumerate(self.columns):
             column.fit([part[k] for part in parts])
@@ -114,11 +114,11 @@ class TableEncoder:
     def sparse(self) -> bool:
         """Whether rows are stored sparse."""
         hashed = any(column.is_sparse for column in self.columns)
-        return hashed or self.n_features > _DENSE
+        return hashed or self.n_features > _MOST_DENSE_FEATURES
 
     @property
     def spans(self) -> dict[str, slice]:
-        """The features of each column."""
+        """The range of features of each column."""
         found, begin = {}, 0
         for column in self.columns:
             width = len(column.feature_names)
@@ -127,7 +127,7 @@ class TableEncoder:
         return found
 
     def refused(self, part: list[Any]) -> NDArray[np.int64]:
-        """Return for each row the first column whose absence is refused, or -1."""
+        """Return for each row the first column that refuses its missing value, or -1."""
         n = len(part[0]) if part else 0
         blame = np.full(n, -1, dtype=np.int64)
         for k, column in enumerate(self.columns):
@@ -145,10 +145,10 @@ class TableEncoder:
         ]
 
     def as_schema(self, classes: bool) -> Schema | None:
-        """Return a schema that the compiled readers follow to the same features, if there is one.
+        """Return a schema with which the compiled readers give the same features, or None.
 
-        That is so if all columns are plain numbers without indicators, and a label (if `classes`
-        are asked for) has one spelling for each class.
+        A schema exists if all columns are plain numbers without indicators. If `classes`, the label
+        must also have a single spelling for each class.
         """
         plain = all(
             type(c) is NumberColumn
@@ -180,7 +180,7 @@ class TableEncoder:
         )
 
     def encode(self, part: list[Any]) -> Any:
-        """Return the features of compact values, an array or a CSR matrix."""
+        """Encode compact values as an array or a CSR matrix."""
         n = len(part[0]) if part else 0
         return self._sparse(part, n) if self.sparse else self._dense(part, n)
 
@@ -199,6 +199,7 @@ class TableEncoder:
         return X
 
     def _sparse(self, part: list[Any], n: int) -> Any:
+        """Return the features as CSR."""
         from scipy.sparse import coo_matrix
 
         rows: list[Any] = []
@@ -223,7 +224,7 @@ class TableEncoder:
         return X
 
     def state(self) -> dict[str, Any]:
-        """Return everything as plain values for a model file."""
+        """Return the encoder as plain values for a model file."""
         return {
             "version": VERSION,
             "columns": [
@@ -237,7 +238,7 @@ class TableEncoder:
 
     @classmethod
     def from_state(cls, state: Any) -> Self:
-        """Return the encoder that `state` gave, after checking all of it.
+        """Check the output of `state` and return its encoder.
 
         >>> TableEncoder.from_state({"version": 7})
         Traceback (most recent call last):
@@ -245,7 +246,7 @@ class TableEncoder:
         ValueError: the saved table has version 7, this library reads 1 to 2; upgrade pairlearn.
         """
         if not isinstance(state, Mapping):
-            raise ValueError("the saved table is no mapping.")
+            raise ValueError("the saved table is not a mapping.")
         if state.get("version") not in (1, VERSION):
             raise ValueError(
                 f"the saved table has version {state.get('version')!r:.20}, this library reads "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From files to an encoder and, where they fit in memory, to features and labels.
+"""Read files, fit an encoder and, if they fit in memory, return features and labels.
 
-What a column is is decided from a sample that is spread over the rows (of a stream: its first
-ones); labels, levels and medians come from all rows that are in memory.
+The kinds of columns come from a sample spread over the rows (for a stream, from its first rows).
+Labels, levels and medians come from all rows in memory.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from pairlearn.typing import Vector
 
 __all__ = ["FittedTable", "Plan", "TableOptions", "load_table", "plan_table"]
 
-#: Rows that decide what a column is.
+#: Rows in the sample that decides the kinds of columns.
 SAMPLE = 10_000
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What the user says about a table.
+    """Options of the user for a table.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class TableOptions:
     qid : str, optional
         The column of the query.
     problem : {"classes", "numbers", "groups"}
-        What labels are: two classes, numbers, or any number of classes.
+        The type of labels: two classes, numbers, or any number of classes.
     classes : (str, str), optional
         The negative and the positive class.
     features : sequence of str, optional
@@ -52,17 +52,17 @@ class TableOptions:
     exclude : sequence of str
         Columns to leave out.
     kinds : mapping of str to str
-        Columns whose kind is given.
+        Kinds given by the user, by column.
     levels, widths : mapping
-        Levels of a category; features that a column is hashed into.
+        Levels of categories and hash widths given by the user, by column.
     missing : "auto", "indicator", "refuse" or float
-        What an absent value means.
+        How to treat missing values.
     dtype : {"float64", "float32"}
         The type of the features.
     format, header, delimiter
         How files are read.
     strict : bool
-        Whether the first row that cannot be used is an error.
+        Whether to stop at the first unusable row.
     """
 
     label: str
@@ -84,24 +84,24 @@ class TableOptions:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What was decided about a table.
+    """The decisions about a table.
 
     Parameters
     ----------
     decisions : tuple of Decision
-        What each column is, in the order of the file, without label and query.
+        One for each column, in the order of the file, without label and query.
     encoder : TableEncoder
-        Fitted to the rows that were looked at.
+        Fitted to the sampled rows.
     absent : dict of str to float
-        The share of missing values of each column among them.
+        The share of missing values of each column in the sample.
     notes : tuple of str
-        What else a person should know.
+        Remarks for the user.
     delimiter : str
-        What stands between fields.
+        The character between fields.
     numeric_queries : bool
-        Whether queries, if there are any, are whole numbers.
+        Whether all queries are whole numbers; true without queries.
     plain_header : bool
-        Whether the first line names the columns, each once.
+        Whether the first line is a header with distinct names.
     """
 
     decisions: tuple[Decision, ...]
@@ -115,7 +115,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class FittedTable:
-    """A table in memory: what was decided, and its features and labels."""
+    """A table in memory: its plan, features and labels."""
 
     plan: Plan
     X: Any
@@ -138,7 +138,7 @@ class _Refused:
 
 
 def _together(one: Refusals, other: Refusals, sources: Sequence[str]) -> Refusals:
-    """Return the refused rows of two rounds, the first ones in the order of the files."""
+    """Merge the refused rows of two rounds, in the order of the files."""
     first = sorted(
         (*one.first, *other.first),
         key=lambda refusal: (sources.index(refusal.source), refusal.line),
@@ -147,7 +147,7 @@ def _together(one: Refusals, other: Refusals, sources: Sequence[str]) -> Refusal
 
 
 class _Files:
-    """The rows of some files, and what their beginnings tell."""
+    """The rows of several files, with the names and layout of the first."""
 
     def __init__(self, sources: Sequence[Any], options: TableOptions, refuse: _Refused) -> None:
         self._sources, self._options, self._refuse = sources, options, refuse
@@ -169,7 +169,7 @@ class _Files:
         )  # fmt: skip
 
     def blocks(self) -> Iterator[Block]:
-        """Yield all rows; the files after the first are found by the names of the first."""
+        """Yield all rows; every file must have the columns of the first."""
         for index, source in enumerate(self._sources):
             table = self._first if index == 0 else self._open(source)
             if index:
@@ -184,7 +184,7 @@ class _Files:
 
 
 def _column(name: str, names: Sequence[str], source: str, what: str, header: bool) -> str:
-    """Return the name of a column that may be given by its number where there are no names."""
+    """Return the name of a column; without a header it may be given by its number."""
     if name in names:
         return name
     if not header and name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
@@ -193,7 +193,7 @@ def _column(name: str, names: Sequence[str], source: str, what: str, header: boo
 
 
 def _spread(blocks: Sequence[Block], names: Sequence[str]) -> dict[str, list[str]]:
-    """Return a sample of all rows, spread evenly, by column."""
+    """Return evenly spaced rows by column."""
     n = sum(map(len, blocks))
     step = max(1, -(-n // SAMPLE))
     found: dict[str, list[str]] = {name: [] for name in names}
@@ -207,7 +207,7 @@ def _spread(blocks: Sequence[Block], names: Sequence[str]) -> dict[str, list[str
 
 
 def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tuple[str, str | None]:
-    """Return the columns of the label and of the query, after checking what else is named."""
+    """Check all columns that the options name; return the label and the query column."""
     label = _column(options.label, names, files.name, "label", options.header)
     qid = None
     if options.qid is not None:
@@ -216,7 +216,7 @@ def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tupl
         if column in files.repeated:
             raise ReadError(
                 f"{files.name} has more than one column named {column!r}; rename all but the one "
-                "that is meant."
+                "to use."
             )
     if label == qid:
         raise ReadError(f"--label and --qid name the same column, {label!r}.")
@@ -245,19 +245,19 @@ def _used(names: Sequence[str], label: str, qid: str | None, options: TableOptio
 
 
 def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
-    """Decide from the first rows what the columns are, for a table that is learned as a stream.
+    """Decide the kinds of columns from the first rows, for training on a stream.
 
     Parameters
     ----------
     sources : sequence of paths
         The files.
     options : TableOptions
-        What the user says.
+        The options of the user.
 
     Returns
     -------
     Plan
-        With an encoder that is fitted to these rows.
+        Its encoder is fitted to the first rows.
     """
     refuse = _Refused(options.strict)
     files = _Files(sources, options, refuse)
@@ -267,7 +267,7 @@ def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
     for block in files.blocks():
         if sum(map(len, taken)) < SAMPLE:
             taken.append(block)
-        # of a file that is sorted by its label, as much is read as shows both
+        # a file may be sorted by its label: read on until both classes have appeared
         found |= {text for text in block.columns[label] if not is_missing(text)}
         if sum(map(len, taken)) >= SAMPLE and (len(found) > 1 or options.classes):
             break
@@ -291,6 +291,7 @@ def _plan(
     options: TableOptions,
     sample: Mapping[str, Sequence[str]],
 ) -> Plan:
+    """Return the label rule, the kinds of columns, the fitted encoder and notes on the file."""
     commas = file_style(sample.values(), files.delimiter)
     if options.problem == "classes":
         rule = LabelRule.of_two(label, labels, options.classes, source=files.name)
@@ -352,7 +353,7 @@ def _plan(
 
 
 def _absent(decision: Decision, values: Sequence[str]) -> float:
-    """Return the share of fields without a value."""
+    """Return the share of missing fields."""
     if decision.kind == "number":
         numbers, _ = parse_numbers(values, decision.form, decision.unit)
         none = int(np.isnan(numbers).sum())
@@ -364,19 +365,19 @@ def _absent(decision: Decision, values: Sequence[str]) -> float:
 
 
 def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
-    """Read files into memory, decide what their columns are, and encode all rows.
+    """Read files into memory, decide the kinds of columns, and encode all rows.
 
     Parameters
     ----------
     sources : sequence of paths, or "-"
         The files.
     options : TableOptions
-        What the user says.
+        The options of the user.
 
     Returns
     -------
     FittedTable
-        Features, labels, and what was decided.
+        Plan, features and labels.
     """
     read, refuse, odd = _Refused(options.strict), _Refused(options.strict), OddFields()
     files = _Files(sources, options, read)
@@ -416,7 +417,7 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
             parts.append(part)
             ys.append(y)
             queries.append(query)
-        blocks[index] = _EMPTY  # its texts are not needed any more
+        blocks[index] = _EMPTY  # frees its texts
     refusals = _together(read.refusals, refuse.refusals, files.opened)
     if not parts:
         raise ReadError(f"{files.name} has no usable row: {refusals}")
@@ -424,7 +425,7 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
     if not encoder.n_features:
         texts = listed([column.name for column in encoder.columns])
         raise ReadError(
-            f"{files.name} leaves no feature: no word of {texts} comes often enough; name columns "
+            f"{files.name} leaves no feature: no word of {texts} is frequent enough; name columns "
             "with --numeric or --categorical."
         )
     X: Any = [encoder.encode(part) for part in parts]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each column of a table is, found from a sample of its fields.
+"""Decide the kind of each column of a table from a sample of its fields.
 
-A number, a category, yes or no, a date, a text of several words, an id (left out: it tells rows
-apart and nothing else) or a constant (left out).
+Kinds are number, category, yes/no, date and text of several words. Ids, which only tell rows
+apart, and constants are left out.
 """
 
 from __future__ import annotations
@@ -30,33 +30,37 @@ KINDS = ("number", "category", "yes/no", "date", "text", "id", "constant", "excl
 #: Kinds that give no features.
 UNUSED = ("id", "constant", "excluded")
 
-#: A column is of a kind if this share of its values is; the others are taken as missing.
-_ENOUGH = 0.95
-#: With fewer rows nothing is called an id.
-_FEW = 20
-#: The share of different values from which texts are ids, and numbers named so.
-_DISTINCT = 0.9
-#: Ids with at most so many values are groups: categories.
-_GROUPS = 100
-#: Words in a value, on average, from which it is a text: for all different values, and for others.
-_WORDS, _MANY_WORDS = 3, 4
-#: Beside so many different numbers so many different words say that there is no value.
-_NUMBERS, _NOTHINGS = 20, 3
+#: A column has a kind if at least this share of its values does; the rest counts as missing.
+_KIND_SHARE = 0.95
+#: A column is called an id only with at least this number of rows; fewer differ by chance.
+_LEAST_ID_ROWS = 20
+#: Values are ids if at least this share of them is different (numbers only with an id's name).
+_ID_SHARE = 0.9
+#: A column with an id's name and at most this number of values is a category of groups.
+_MOST_GROUPS = 100
+#: Nearly all different values with at least this number of words on average are texts, not ids.
+_TEXT_WORDS = 3
+#: Partly repeated values with at least this number of words on average are texts, not categories.
+_REPEATED_TEXT_WORDS = 4
+#: A column with words is a number only if it has at least this number of different numbers, ...
+_LEAST_NUMBERS = 20
+#: ... and at most this number of different words, which then count as missing.
+_MOST_NOTHINGS = 3
 
 _ID_NAME = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|hash)$)|(?<=[a-z])(?:Id|ID|Uuid|UUID)$"
 )
 _POSTAL = re.compile(r"(?i)(?:^|[_\s.-])(?:zip[_\s-]?(?:code)?|post(?:al)?[_\s-]?code|plz)$")
 _CODE = re.compile(r"0\d+")
-#: Units that need an example.
+#: Examples that explain a unit.
 _SHOWN = {MULTIPLIED: "1.5k is 1500", CLOCK: "1:30 is 1.5", MARKED: "<5 is 5"}
-#: Numbers that stand for no value, where they lie far from all others: -999, 9999, ...
+#: Numbers that mean "missing" if they lie far from all others: -999, 9999, ...
 _NINES = re.compile(r"-?9{3,}(?:\.0*)?")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a column is taken for.
+    """The kind of a column and how to read its fields.
 
     Parameters
     ----------
@@ -67,13 +71,13 @@ class Decision:
     form : str
         The style of numbers, or the order of dates; otherwise empty.
     unit : str
-        What stands behind the numbers, see `units`.
+        The unit of the numbers, see `units`.
     nothing : float, optional
-        The number that stands for no value.
+        The number that means "missing".
     note : str
-        What a reader of the table should know.
+        A remark for the user.
     given : bool
-        Whether the user has said so.
+        Whether the user chose the kind.
     """
 
     name: str
@@ -88,7 +92,7 @@ class Decision:
 def decide(
     name: str, values: Sequence[str], *, commas: str = "english", given: str | None = None
 ) -> Decision:
-    """Return what a column is.
+    """Decide the kind of a column.
 
     Parameters
     ----------
@@ -99,12 +103,12 @@ def decide(
     commas : str, default "english"
         The style of numbers with commas in the file.
     given : str, optional
-        The kind that the user wants.
+        The kind that the user chose.
 
     Returns
     -------
     Decision
-        The kind, and how fields are read.
+        The kind, and how to read fields.
 
     Examples
     --------
@@ -128,7 +132,7 @@ def decide(
     ):
         return Decision(name, "yes/no")
     digits = sum(n for value, n in counts.items() if value.isdigit())
-    if digits >= _ENOUGH * len(present):
+    if digits >= _KIND_SHARE * len(present):
         if any(map(_CODE.fullmatch, counts)):
             return _named(name, present, counts, "codes with leading zeros")
         if _POSTAL.search(name):
@@ -137,19 +141,19 @@ def decide(
     if eight and all(parse_date(value, "ymd") is not None for value in counts):
         return Decision(name, "date", "ymd", "year first")
     style, share = style_of(list(counts), commas)
-    if _weighted(counts, style) >= _ENOUGH and share > 0.5:
+    if _weighted(counts, style) >= _KIND_SHARE and share > 0.5:
         return _number(name, present, counts, style)
     dates = list(counts)
     order, share, sure = date_order(dates, european=commas == "european")
-    if share >= _ENOUGH:
+    if share >= _KIND_SHARE:
         return Decision(name, "date", order, _date_note(dates, order, sure))
     if share and sum(any(parse_date(t, o) is not None for o in ("dmy", "mdy")) for t in dates) >= (
-        _ENOUGH * len(dates)
+        _KIND_SHARE * len(dates)
     ):
         note = "dates, some with the day first and some with the month; write the year first"
         return Decision(name, "excluded", note=note)
     unit, style = _unit(counts, commas)
-    if unit and _ID_NAME.search(name) is None and _weighted(counts, style, unit) >= _ENOUGH:
+    if unit and _ID_NAME.search(name) is None and _weighted(counts, style, unit) >= _KIND_SHARE:
         return _measured(name, counts, style, unit)
     return _with_words(name, counts, style, unit) or _words(name, present, counts)
 
@@ -162,7 +166,7 @@ def _weighted(counts: Mapping[str, int], style: str, unit: str = "") -> float:
 
 
 def _unit(counts: Mapping[str, int], commas: str) -> tuple[str, str]:
-    """Return the unit of a column, if it has one, and the style of what stands before it."""
+    """Return the unit of a column (or an empty text) and the style of the numbers before it."""
     unit = unit_of(counts)
     if unit == CLOCK:
         return unit, "plain"
@@ -170,6 +174,7 @@ def _unit(counts: Mapping[str, int], commas: str) -> tuple[str, str]:
 
 
 def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decision:
+    """Return the decision for a kind that the user chose; refuse it if most values do not fit."""
     if kind == "number":
         counts = Counter(present)
         unit, (style, share) = "", style_of(present, commas)
@@ -179,8 +184,8 @@ def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decisio
         if share < 0.5:
             wrong = next((v for v in present if parse_number(v, style) is None), "")
             raise ReadError(
-                f"--numeric {name}: most values are no numbers, such as {cut(wrong)!r}; leave it "
-                "to be found, or name it with --categorical."
+                f"--numeric {name}: most values are not numbers, such as {cut(wrong)!r}; leave out "
+                "the option, or name the column with --categorical."
             )
         note = _number_note(counts, style, unit)
         return Decision(name, kind, style, note, given=True, unit=unit)
@@ -189,15 +194,15 @@ def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decisio
         if share < 0.5:
             wrong = present[0] if present else ""
             raise ReadError(
-                f"--date {name}: most values are no dates, such as {cut(wrong)!r}; dates are "
-                "like 2024-03-31, 31.03.2024 or 03/31/2024, with a time behind them or not."
+                f"--date {name}: most values are not dates, such as {cut(wrong)!r}; dates look "
+                "like 2024-03-31, 31.03.2024 or 03/31/2024, and a time may follow."
             )
         return Decision(name, kind, order, _date_note(present, order, sure), given=True)
     return Decision(name, kind, given=True)
 
 
 def _number_note(texts: Collection[str], style: str, unit: str) -> str:
-    """Return how numbers are read, where that is not plain."""
+    """Explain how numbers are read, if that is not obvious."""
     marks = set("".join(texts))
     notes = []
     if style == "english" and "," in marks:
@@ -226,13 +231,13 @@ def _date_note(texts: Iterable[str], order: str, sure: bool) -> str:
 def _number(name: str, present: Sequence[str], counts: Mapping[str, int], style: str) -> Decision:
     whole = all(value.lstrip("+-").isdigit() for value in counts)
     distinct = len(counts) / len(present)
-    if whole and len(present) >= _FEW:
+    if whole and len(present) >= _LEAST_ID_ROWS:
         named = _ID_NAME.search(name) is not None
         numbers = [int(value) for value in present]
         running = distinct == 1.0 and max(numbers) - min(numbers) == len(numbers) - 1
-        if running or (named and distinct >= _DISTINCT):
+        if running or (named and distinct >= _ID_SHARE):
             return Decision(name, "id", note="a number for each row")
-        if named and len(counts) <= _GROUPS and distinct < 0.5:
+        if named and len(counts) <= _MOST_GROUPS and distinct < 0.5:
             return Decision(name, "category", note=f"{len(counts)} ids of groups")
         if named and distinct >= 0.5:
             return Decision(name, "id", note="mostly a number for each row")
@@ -249,7 +254,7 @@ def _measured(name: str, counts: Mapping[str, int], style: str, unit: str) -> De
 
 
 def _with_words(name: str, counts: Mapping[str, int], style: str, unit: str) -> Decision | None:
-    """Return a number if most values are, many different ones, and others are marked (<0.5) or few.
+    """Decide for a number if most values are numbers and the rest is marked (<0.5) or few words.
 
     >>> _with_words("weight", {**{str(k): 1 for k in range(40)}, "n.d.": 9}, "plain", "").note
     "'n.d.' is no value"
@@ -263,8 +268,8 @@ def _with_words(name: str, counts: Mapping[str, int], style: str, unit: str) -> 
         unit = MARKED
     words = [text for text in others if parse_number(text, style, unit) is None]
     share = 1 - sum(counts[word] for word in words) / sum(counts.values())
-    few = len(words) <= _NOTHINGS and not any(c.isdigit() for c in "".join(words))
-    many = len(counts) - len(others) >= max(_NUMBERS, len(others))
+    few = len(words) <= _MOST_NOTHINGS and not any(c.isdigit() for c in "".join(words))
+    many = len(counts) - len(others) >= max(_LEAST_NUMBERS, len(others))
     if not others or not few or not many or share < 0.5 or _ID_NAME.search(name):
         return None
     measured = _measured(name, counts, style, unit)
@@ -276,7 +281,7 @@ def _with_words(name: str, counts: Mapping[str, int], style: str, unit: str) -> 
 
 
 def _nothing(counts: Mapping[str, int], style: str, unit: str = "") -> float | None:
-    """Return the number of nines only that lies far from all others and comes more than once.
+    """Return a repeated number of nines only that lies far from all others, or None.
 
     >>> _nothing({"-999": 4, "36.5": 9, "38.2": 7}, "plain")
     -999.0
@@ -293,27 +298,27 @@ def _nothing(counts: Mapping[str, int], style: str, unit: str = "") -> float | N
     if value is None or len(others) < 2:
         return None
     low, high = min(others), max(others)
-    # as far away as the others lie apart, and of another order of size
+    # farther away than the range of the others, and at least three times as large
     far = max(high - low, 3.0 * max(abs(low), abs(high)))
     return value if value > high + far or value < low - far else None
 
 
 def _named(name: str, present: Sequence[str], counts: Mapping[str, int], note: str) -> Decision:
-    """Return what a column of codes is."""
-    if len(present) >= _FEW and len(counts) / len(present) >= _DISTINCT:
+    """Decide between id and category for a column of codes."""
+    if len(present) >= _LEAST_ID_ROWS and len(counts) / len(present) >= _ID_SHARE:
         return Decision(name, "id", note=f"{note}, another for each row")
     return Decision(name, "category", note=note)
 
 
 def _words(name: str, present: Sequence[str], counts: Mapping[str, int]) -> Decision:
     distinct = len(counts) / len(present)
-    # the parts of a telephone number are no words
+    # the parts of a telephone number are not words
     parts = (part for value in counts for part in value.split())
     words = sum(any(map(str.isalpha, part)) for part in parts) / len(counts)
-    if len(present) >= _FEW and distinct >= _DISTINCT:
-        if words >= _WORDS:
+    if len(present) >= _LEAST_ID_ROWS and distinct >= _ID_SHARE:
+        if words >= _TEXT_WORDS:
             return Decision(name, "text", note=f"{words:.0f} words on average")
         return Decision(name, "id", note="another text for each row")
-    if words >= _MANY_WORDS and len(counts) > 50 and distinct > 0.5:
+    if words >= _REPEATED_TEXT_WORDS and len(counts) > 50 and distinct > 0.5:
         return Decision(name, "text", note=f"{words:.0f} words on average")
     return Decision(name, "category")

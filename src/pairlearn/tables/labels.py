@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the labels of a table mean: two classes, numbers, or any number of classes.
+"""Turn the labels of a table into two classes, numbers, or any number of classes.
 
-Two classes are compared without spaces around them and without the size of their letters: "Yes",
-"yes " and "YES" are one. Where that leaves more than two, and all of them say yes or no in some
-way ("Y", "yes", "N", "no"), these are the classes. A third word that says that nobody knows
-("unknown") is no class, and its rows are left out.
+Spaces around a class and upper or lower case do not matter: "Yes", "yes " and "YES" are one class.
+If more than two spellings remain and all of them mean yes or no ("Y", "yes", "N", "no"), yes and no
+are the classes. A third word such as "unknown" is not a class, and its rows are left out.
 """
 
 from __future__ import annotations
@@ -33,18 +32,19 @@ from pairlearn.typing import Vector
 __all__ = ["LabelRule", "query_numbers"]
 
 _KINDS = ("classes", "numbers", "groups")
-#: Texts that are positive beside a partner that is not among them.
+#: The class among these is positive if the other class is not among them.
 _POSITIVE = frozenset(
     ("yes", "y", "true", "t", "on", "1", "ja", "oui", "sí", "si", "sim", "positive", "pos", "good",
      "success", "won", "fraud", "spam", "churn", "churned", "default", "bad", "malignant", "sick",
      "ill", "fail", "failed", "failure")
 )  # fmt: skip
-#: Texts that are no class beside two others.
+#: Labels that are not a class if two others remain.
 _UNKNOWN = frozenset(
     ("unknown", "unk", "not known", "n/k", "not available", "missing", "undetermined",
      "undefined", "unspecified", "not specified", "don't know", "pending", "unbekannt", "inconnu",
      "desconocido", "sconosciuto", "k.a.", "s/d")
 )  # fmt: skip
+#: Labels that a message shows.
 _SHOWN = 6
 
 
@@ -54,7 +54,7 @@ def _fold(text: str) -> str:
 
 @dataclass(frozen=True)
 class LabelRule:
-    """How the fields of the label become numbers.
+    """The rule that turns label fields into numbers.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ class LabelRule:
     kind : {"classes", "numbers", "groups"}
         Two classes, which become 0 and 1; numbers (grades or targets); any classes, as 0, 1, ...
     values : tuple
-        The classes, as they are shown; of two the positive one last.
+        The classes as shown; of two, the positive one comes last.
     codes : mapping of str to int
-        The class of each spelling, folded.
+        The class of each case-folded spelling.
     style : str
         How numbers are written.
     note : str
-        What was decided.
+        Remarks for the user.
     """
 
     column: str
@@ -83,7 +83,7 @@ class LabelRule:
     def of_two(
         cls, column: str, texts: Iterable[str], given: Sequence[str] | None, *, source: str
     ) -> LabelRule:
-        """Return the rule of two classes, found in all labels or given as (negative, positive).
+        """Return the rule for two classes, found in the labels or given as (negative, positive).
 
         >>> rule = LabelRule.of_two("churn", ["No", "yes", "Yes ", "no"], None, source="a.csv")
         >>> rule.values, rule.note
@@ -113,13 +113,14 @@ class LabelRule:
         notes = [f"{_quoted(group)} are one class" for group in groups.values() if len(group) > 1]
         if left_out:
             are = "is" if len(left_out) == 1 else "are"
-            notes.append(f"{_quoted(left_out)} {are} no class, and left out")
+            notes.append(f"{_quoted(left_out)} {are} no class; such rows are left out")
         return cls(column, "classes", _as_numbers(shown), codes, note="; ".join([*notes, *why]))
 
     @classmethod
     def _of_given(
         cls, column: str, counts: Mapping[str, int], given: Sequence[str], source: str
     ) -> LabelRule:
+        """Return the rule for given classes; refuse a class that no row has."""
         codes: dict[str, int] = {}
         for code, wanted in enumerate(given):
             number = parse_number(wanted)
@@ -136,20 +137,20 @@ class LabelRule:
 
     @classmethod
     def of_numbers(cls, column: str, texts: Sequence[str], commas: str, source: str) -> LabelRule:
-        """Return the rule of grades or targets."""
+        """Return the rule for grades or targets."""
         present = [text.strip() for text in texts if not is_missing(text)]
         style, share = style_of(present, commas)
         if share < 0.5:
             wrong = next((t for t in present if parse_number(t, style) is None), "")
             raise ReadError(
-                f"{source}: the label {column!r} must be numbers here, and {wrong!r} is none; "
+                f"{source}: the label {column!r} must be numbers here, and {wrong!r} is not one; "
                 "check --label and --problem."
             )
         return cls(column, "numbers", style=style)
 
     @classmethod
     def of_groups(cls, column: str, texts: Iterable[str], source: str) -> LabelRule:
-        """Return the rule of any number of classes."""
+        """Return the rule for any number of classes."""
         counts = Counter(text.strip() for text in texts if not is_missing(text))
         if len(counts) < 2:
             raise ReadError(f"{source}: the label {column!r} has {len(counts)} value; two or more "
@@ -164,7 +165,7 @@ class LabelRule:
         return cls(column, "groups", shown, {text: k for k, text in enumerate(folded)})
 
     def apply(self, texts: Sequence[str]) -> tuple[Vector, dict[int, str]]:
-        """Return the labels as numbers, and for each row that has none the reason.
+        """Return the labels as numbers, and the reason for each row without a label.
 
         >>> rule = LabelRule("y", "classes", ("no", "yes"), {"no": 0, "yes": 1})
         >>> rule.apply(["Yes", "no", "perhaps"])
@@ -202,7 +203,7 @@ class LabelRule:
 
     @classmethod
     def from_state(cls, state: Any) -> LabelRule:
-        """Return the rule that `state` gave, after checking it."""
+        """Check the output of `state` and return its rule."""
         if not isinstance(state, Mapping) or not isinstance(state.get("column"), str):
             raise ValueError("the saved label names no column.")
         if state.get("kind") not in _KINDS or state.get("style") not in STYLES:
@@ -226,7 +227,7 @@ class LabelRule:
 
 
 def _yes_and_no(groups: Mapping[str, list[str]]) -> dict[str, list[str]] | None:
-    """Return two groups where all spellings say yes or no (or 1 or 0), otherwise None."""
+    """Return the groups "no" and "yes" if all spellings mean yes or no (or 1 or 0), else None."""
     found: dict[str, list[str]] = {"no": [], "yes": []}
     for key, spellings in groups.items():
         said = {"1": True, "0": False}.get(key, yes_or_no(key))
@@ -239,7 +240,7 @@ def _yes_and_no(groups: Mapping[str, list[str]]) -> dict[str, list[str]] | None:
 def _in_order(
     groups: Mapping[str, list[str]], sizes: Mapping[str, int]
 ) -> tuple[str, str, list[str]]:
-    """Return the negative class, the positive one, and how that was decided if it was not plain."""
+    """Return the negative class, the positive class, and the reason if it is not obvious."""
     first, second = sorted(groups)
     numbers = [parse_number(key) for key in (first, second)]
     if numbers[0] is not None and numbers[1] is not None:
@@ -248,14 +249,14 @@ def _in_order(
     if known[0] != known[1]:
         return (second, first, []) if known[0] else (first, second, [])
     if sizes[first] == sizes[second]:
-        return first, second, [f"{cut(second)!r} is taken as positive; --classes turns it round"]
+        return first, second, [f"{cut(second)!r} is taken as positive; --classes reverses it"]
     if sizes[first] < sizes[second]:
         first, second = second, first
-    return first, second, [f"{cut(second)!r}, the rarer one, is positive; --classes turns it round"]
+    return first, second, [f"{cut(second)!r}, the rarer one, is positive; --classes reverses it"]
 
 
 def _quoted(texts: Iterable[str]) -> str:
-    """Return the first of some labels for a message."""
+    """Return the first labels, quoted for a message."""
     return ", ".join(repr(cut(text)) for text in sorted(texts)[:_SHOWN])
 
 
@@ -264,7 +265,7 @@ def _shown(spellings: Sequence[str], counts: Mapping[str, int]) -> str:
 
 
 def _as_numbers(values: Sequence[str]) -> tuple[str | int | float, ...]:
-    """Return whole numbers and numbers as such if all are."""
+    """Return the values as numbers if all are numbers."""
     numbers = [parse_number(value) for value in values]
     if any(number is None for number in numbers):
         return tuple(values)
@@ -274,8 +275,9 @@ def _as_numbers(values: Sequence[str]) -> tuple[str | int | float, ...]:
 def _not_two(
     column: str, counts: Mapping[str, int], groups: Mapping[str, Any], source: str
 ) -> ReadError:
+    """Return the error for labels that are not two classes."""
     order = sorted(counts, key=lambda text: (-counts[text], text))
-    # a label of one row among three is a line of totals, or a mistake; a stream counts no rows
+    # counts expose a label of a single row, such as a line of totals; a stream counts no rows
     tell = 2 < len(groups) <= _SHOWN and max(counts.values()) > 1
     shown = ", ".join(
         f"{cut(text)} ({counts[text]} row{'s' * (counts[text] > 1)})" if tell else cut(text)
@@ -299,7 +301,7 @@ def _not_two(
 def query_numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
     """Return a number for each query: whole numbers as they are, texts by their hash.
 
-    A hash needs no table, so that a stream and another file agree on it.
+    A hash needs no table, so a stream and other files give the same numbers.
 
     >>> query_numbers(["7", "8"])[0]
     array([7, 8])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a delimited text is laid out: what stands between fields, around them and above the header.
+"""Find the layout of a delimited text from its first lines.
 
-All of it is found from the first lines.
+The layout is the delimiter, the quote, the lines above the header, and the names of rows.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _DELIMITERS = ",;\t|"
 
 
 def split(lines: Iterable[str], delimiter: str, quote: str = '"', *, strict: bool = True) -> Any:
-    """Return a reader of the fields of lines; spaces before a field do not count."""
+    """Split lines into fields; spaces before a field are dropped."""
     return csv.reader(
         lines, delimiter=delimiter, quotechar=quote, skipinitialspace=True, strict=strict
     )
 
 
 def _rows(lines: Sequence[str], delimiter: str, quote: str = '"') -> list[list[str]]:
-    """Return the rows of the first lines, as far as they can be split, without empty ones."""
+    """Return the nonempty rows of the first lines, or none if a line cannot be split."""
     try:
         return [row for row in split(lines, delimiter, quote, strict=False) if row]
     except csv.Error:
@@ -36,11 +36,11 @@ def _rows(lines: Sequence[str], delimiter: str, quote: str = '"') -> list[list[s
 
 
 def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
-    """Return the number of lines above the header: a title, a date, nothing.
+    """Return the number of lines above the header: titles, dates, comments, empty lines.
 
-    Such a line has at most one field with something in it, where most lines have two or more. Of
-    two columns the first may have no name. A line of names of groups of columns is above it too,
-    and so is a comment (# ...).
+    Such a line has at most one nonempty field, while most lines have two or more. With two columns
+    the first may have no name. Comments (# ...) and a line that names groups of columns are above
+    the header too.
 
     >>> lines_above(["Sales 2024", "", "a,b", "1,2", "3,4"], None)
     2
@@ -52,20 +52,20 @@ def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
     best, found = (0, 0), 0
     for one in delimiter or _DELIMITERS:
         try:
-            # each line on its own: a quoted line end would put off the count of lines
+            # split each line alone: a line end inside quotes would change the count of lines
             rows: list[list[str]] = [next(split([line], one, strict=False), []) for line in lines]
         except csv.Error:
             continue
         widths = Counter(len(row) for row in rows if len(row) > 1)
         n_alike, width = max(((n, width) for width, n in widths.items()), default=(0, 0))
-        # decimal commas cut the rows of another delimiter alike, but not its header
+        # decimal commas split all rows of another delimiter alike, but not its header
         if (n_alike, width) <= best:
             continue
         filled = [sum(map(bool, map(str.strip, row))) for row in rows]
         comments = _comments(lines, rows, width)
         first = next((k for k, n in enumerate(filled) if n > 1 and k >= comments), len(rows))
         title = comments or any(len(row) != 2 for row in rows[:first])
-        # a name between quotes may take two lines
+        # a quoted name may span two lines
         title = title and not any(line.count('"') % 2 for line in lines[:first])
         best = n_alike, width
         found = first if title and n_alike >= max(2, 0.6 * (len(rows) - first)) else 0
@@ -74,7 +74,7 @@ def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
 
 
 def _comments(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> int:
-    """Return how many lines of comments (# ...) there are; the last may be the header itself.
+    """Return the number of comment lines (# ...); the last one may be the header itself.
 
     >>> _comments(["# a", "#x,y", "1,2"], [["# a"], ["#x", "y"], ["1", "2"]], 2)
     1
@@ -85,7 +85,7 @@ def _comments(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int) -
 
 
 def _is_of_groups(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first of three lines names groups of columns, and the second the columns.
+    """Whether the first line names groups of columns and the second names the columns.
 
     >>> _is_of_groups([["Patient", "", ""], ["id", "age", "sex"], ["1", "2", "m"]])
     True
@@ -114,7 +114,7 @@ def is_number(text: str) -> bool:
 
 
 def find_delimiter(lines: Sequence[str]) -> str:
-    """Return the delimiter that cuts most lines into the same number of fields, of two or more.
+    """Return the delimiter that splits most lines into the same number of fields, at least two.
 
     >>> find_delimiter(["a;b", "1,5;2", "3,25;4"])
     ';'
@@ -122,10 +122,10 @@ def find_delimiter(lines: Sequence[str]) -> str:
     best, found = (0, 0), ","
     for delimiter in _DELIMITERS:
         widths = [len(row) for row in _rows(lines, delimiter)] or [0]
-        # Lines that agree with the header count, then the number of fields.
+        # more lines that agree with the header win, then more fields
         if widths[0] > 1 and (widths.count(widths[0]), widths[0]) > best:
             best, found = (widths.count(widths[0]), widths[0]), delimiter
-    # spaces are part of texts, and stand between fields only where nothing else does
+    # texts contain spaces, so a space is the delimiter only if nothing else is
     if best == (0, 0) and len(lines) > 1:
         widths = [len(line.split()) for line in lines if line.strip()]
         if widths and widths[0] > 1 and len(set(widths)) == 1:
@@ -134,7 +134,7 @@ def find_delimiter(lines: Sequence[str]) -> str:
 
 
 def find_quote(lines: Sequence[str], delimiter: str) -> str:
-    """Return what stands around fields: a quote of one stroke if some field of every row has it.
+    """Return the quote character: a single quote if every row has a field in single quotes.
 
     >>> find_quote(["a;b", "'x';1", "'y';2", "'z';3"], ";"), find_quote(["a", "it's", "5'"], ",")
     ("'", '"')
@@ -142,14 +142,14 @@ def find_quote(lines: Sequence[str], delimiter: str) -> str:
     if any('"' in line for line in lines):
         return '"'
     mark = re.escape(delimiter)
-    # few spaces, so that many of them are not looked at from each of them
+    # at most three spaces keep the search linear
     wrapped = re.compile(rf"(?:^|{mark}) {{0,3}}'[^']*' {{0,3}}(?:{mark}|$)")
     rows = [line.rstrip() for line in lines[1:] if line.strip()]
     return "'" if len(rows) > 2 and all(map(wrapped.search, rows)) else '"'
 
 
 def has_row_names(lines: Sequence[str], delimiter: str, quote: str) -> bool:
-    """Whether rows have one field more than the header, as R writes names of rows.
+    """Whether rows have one field more than the header, as R writes row names.
 
     >>> has_row_names(["a,b", "x,1,2", "y,3,4"], ",", '"')
     True
@@ -162,7 +162,7 @@ def has_row_names(lines: Sequence[str], delimiter: str, quote: str) -> bool:
 
 
 def filled_width(lines: Sequence[str], delimiter: str, quote: str) -> int:
-    """Return the number of columns up to the last one in which a row has something.
+    """Return the number of columns up to the last one that is not empty in all rows.
 
     >>> filled_width(["a,b,,", "1,2,,", "3,,,"], ",", '"')
     2

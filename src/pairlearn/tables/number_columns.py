@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Columns of numbers, of yes and no, and of dates."""
+"""Encoders for columns of numbers, of yes and no, and of dates."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from pairlearn.typing import Mask, Vector
 
 __all__ = ["DateColumn", "NumberColumn", "YesNoColumn"]
 
-#: Days of a year, a week and a day, and the span from which each wave is worth its features.
+#: Each wave of dates: its period, and the span that makes it worth two features, both in days.
 _WAVES = {"year": (365.2425, 300.0), "week": (7.0, 14.0), "day": (1.0, 0.0)}
 
-#: Also yes and no, in a column that has other words for them.
+#: 1 and 0 mean yes and no in a column that also has other words for them.
 _BITS = {"1": True, "0": False}
 
 
@@ -38,7 +38,7 @@ def _median(values: Vector) -> float:
 
 
 class NumberColumn(ColumnEncoder):
-    """A number; its median where there is none."""
+    """A number; a missing one becomes the median."""
 
     kind = "number"
 
@@ -88,7 +88,7 @@ class NumberColumn(ColumnEncoder):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.style = saved_choice(state, "style", STYLES)
-        # the first version of the table had neither
+        # version 1 of the table had neither
         unit, nothing = state.get("unit", ""), state.get("nothing")
         if not isinstance(unit, str) or len(unit) > LONGEST_UNIT:
             raise ValueError(f"the saved unit of {self.name!r} must be a short text.")
@@ -105,7 +105,7 @@ class NumberColumn(ColumnEncoder):
 
 
 class YesNoColumn(NumberColumn):
-    """1 for yes, 0 for no; the share of yes where there is neither."""
+    """1 for yes, 0 for no; a missing value becomes the share of yes."""
 
     kind = "yes/no"
 
@@ -124,7 +124,7 @@ class YesNoColumn(NumberColumn):
 
 
 class DateColumn(ColumnEncoder):
-    """Years from the median, and waves of the year, the week and the day that the dates span."""
+    """Years from the median, and sine and cosine of the year, week and day if the dates span it."""
 
     kind = "date"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A table through an encoder, as a reader in chunks that can be resumed."""
+"""Read a table in chunks through an encoder; a reader can resume at a saved position."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["OddFields", "TableReader"]
 
 
 class OddFields:
-    """Fields that could not be read and were taken as missing: how many, and the first."""
+    """The count and the first case of fields that were unreadable and count as missing."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.first: dict[str, str] = {}
 
     def add(self, source: str, column: str, line: int, reason: str) -> None:
-        """Note one more."""
+        """Count one field."""
         self.counts[column] = self.counts.get(column, 0) + 1
         self.first.setdefault(column, f"{source}:{line}: {reason}")
 
@@ -45,9 +45,9 @@ class OddFields:
 class TableReader(Reader):
     r"""Chunks of encoded rows of one or several files of one format.
 
-    Columns are found by name, in whatever order a file has them. A row is refused if its label
-    cannot be used; a field that cannot be read is taken as missing and counted in `odd`, or the
-    row is refused if the reader is strict.
+    Columns are found by name, in any order. A row is refused if its label is unusable. An
+    unreadable field counts as missing and is counted in `odd`; if the reader is strict, the row is
+    refused.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class TableReader(Reader):
     header, delimiter
         As for `TextTable`.
     strict : bool
-        Stop at the first row that cannot be used, and at fields that cannot be read.
+        Stop at the first unusable row or unreadable field.
 
     Examples
     --------
@@ -121,12 +121,12 @@ class TableReader(Reader):
         return table
 
     def restore(self, position: Position) -> None:
-        """Continue after `position`, which a reader of the same data has saved."""
+        """Continue after a position that a reader of the same data saved."""
         self._check_position(position, self._fingerprint)
         if not 0 <= position.file < len(self.sources):
             raise ReadError("the saved position names a file that is not among the sources.")
         self._table = self._open(position.file)
-        # at the beginning of a file nothing has been consumed yet
+        # at the start of a file no bytes have been consumed
         if position.offset and self._table.skip_to(position.offset) != position.consumed:
             raise ReadError(
                 f"{self._table.name} has changed before the place where the checkpoint was made; "
@@ -157,6 +157,8 @@ class TableReader(Reader):
             raise self._nothing_read(str(self._table.name))
 
     def _chunk(self, block: Block) -> Chunk:
+        """Encode a block, refuse unusable rows, and return the rest as a chunk."""
+
         def odd(column: str, line: int, reason: str) -> None:
             if self.strict:
                 self.refuse(self.refusals, block.source, line, f"column {column!r}: {reason}")
@@ -195,7 +197,7 @@ class TableReader(Reader):
 def labelled_rows(
     encoder: TableEncoder, block: Block
 ) -> tuple[NDArray[np.int64], Vector, NDArray[np.int64] | None, dict[int, str]]:
-    """Return rows with a label and a query, labels and queries of all, and why others have none."""
+    """Return usable rows, labels and queries of all rows, and the reasons for unusable rows."""
     assert encoder.label is not None
     y, reasons = encoder.label.apply(block.columns[encoder.label.column])
     qid = None

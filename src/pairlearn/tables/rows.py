@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of texts from delimited files and from Parquet or Arrow, in blocks.
+"""Read rows of texts in blocks from delimited files and from Parquet or Arrow.
 
-Python's own parser reads the fields: nothing has to be compiled, and a small file is read before a
+Python's own parser reads the fields: it needs no compilation, so a small file is read before a
 compiled parser would be loaded.
 """
 
@@ -35,21 +35,23 @@ from pairlearn.tables.layout import (
 __all__ = ["BLOCK_ROWS", "ArrowTable", "Block", "TextTable", "no_column", "open_table"]
 
 BLOCK_ROWS = 16_384
-#: Bytes read at once, and the longest line.
-_BYTES, _LONGEST = 1 << 18, 1 << 25
-#: Lines that are looked at to find the delimiter.
+#: Bytes per read.
+_BYTES = 1 << 18
+#: Bytes in a line at most; a longer one is refused, as its line ends are probably wrong.
+_LONGEST = 1 << 25
+#: First lines from which the layout is found.
 _LOOKED_AT = 50
-#: What a spreadsheet may say of the delimiter in the first line.
+#: A first line that a spreadsheet may write to name the delimiter.
 _SAID = re.compile(r"sep=(.)\r?\n?")
-#: The first field of a last line that adds up the others, without the size of its letters.
+#: First fields, case-folded, that mark a last line of totals.
 _TOTALS = frozenset(
     ("total", "totals", "grand total", "total general", "sum", "summe", "gesamt", "gesamtsumme",
      "somme", "suma", "totale", "average", "mean")
 )  # fmt: skip
 _LINE_END = re.compile(r"\s*[\r\n]+\s*")
-#: What names of rows are called, where the header has no name for them.
+#: The name of the column of row names if the header has none.
 _ROW_NAMES = "row"
-#: So often the lines after an open quote are read again; a file with more of them is refused.
+#: Unclosed quotes per file at most. Each one makes the lines after it be read again.
 _MOST_OPEN = 100
 
 Refuse = Callable[[str, int, str], None]
@@ -64,13 +66,13 @@ class Block:
     source : str
         The file.
     columns : mapping of str to sequence of str
-        The fields by the name of their column.
+        The fields by column name.
     lines : ndarray of int64
-        The line (or row) of each.
+        The line (or row) number of each row.
     offset, line : int
-        Where the next row starts.
+        The start of the next row.
     consumed : str
-        Digest of all bytes before it; empty where the source has none.
+        Digest of all bytes before `offset`; empty if the source has none.
     """
 
     source: str
@@ -91,7 +93,7 @@ class Block:
 
 
 class _Lines:
-    """The lines of a source as bytes, one after the other; some can be put back."""
+    """Iterate over the lines of a source as bytes; lines can be put back."""
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
@@ -104,13 +106,14 @@ class _Lines:
         self._buffer = bytearray(_BYTES)
 
     def _fill(self) -> None:
+        """Read until at least one complete line is ready, or to the end."""
         while not self._ready and not self._ended:
             size = self._source.readinto(memoryview(self._buffer))
             self._ended = size == 0
             data = self._rest + self._buffer[:size]
             lines = data.splitlines(keepends=True)
             self._rest = b""
-            # a carriage return at the very end may be half of a line end
+            # a carriage return at the very end may be the first half of a line end
             if lines and not self._ended and not lines[-1].endswith(b"\n"):
                 self._rest = lines.pop()
                 if len(self._rest) > _LONGEST:
@@ -141,7 +144,7 @@ class _Lines:
         return not self._ready
 
     def put_back(self, lines: Sequence[bytes]) -> None:
-        """Deliver lines once more."""
+        """Deliver the lines again."""
         self._ready.extendleft(reversed(lines))
         self.offset -= sum(map(len, lines))
         self.line -= len(lines)
@@ -151,17 +154,17 @@ def _decoded(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        # Each line on its own, so that a resumed reader decides as the first one did.
+        # decode each line alone, so that a resumed reader decides as the first one did
         return raw.decode("cp1252", "replace")
 
 
 class TextTable:
     r"""Rows of delimited text: plain, gzip, xz, bzip2 or zstd; a file or standard input.
 
-    The delimiter is found from the first lines; a byte-order mark is skipped, and tells UTF-16;
-    other text that is not UTF-8 is read as Windows-1252. Spaces around names do not count; columns
-    of one name (`repeated`) get numbers. Of rows that have one field more than the header the first
-    is the name. A row that repeats the header is refused, and so is a last one of totals.
+    The first lines tell the delimiter. A byte-order mark is skipped and identifies UTF-16; other
+    text that is not UTF-8 is read as Windows-1252. Spaces around names are dropped, and repeated
+    names (`repeated`) get numbers. If rows have one field more than the header, the first field is
+    the row name. A row that repeats the header is refused, and so is a last row of totals.
 
     Parameters
     ----------
@@ -170,8 +173,8 @@ class TextTable:
     header : bool, default True
         Whether the first line names the columns; without it they are "0", "1", ...
     delimiter : str, optional
-        One character; by default the one of ``, ; tab |`` that cuts the first lines alike, or
-        spaces where none does.
+        One character; by default the one of ``, ; tab |`` that splits the first lines alike, or
+        spaces if none does.
 
     Examples
     --------
@@ -220,7 +223,7 @@ class TextTable:
             )
         self.names = _different(read)
         self.repeated = _repeated(read)
-        #: Whether the first line names the columns, each once.
+        #: Whether the first line is a header with distinct names.
         self.plain_header = read == tuple(field.strip() for field in self._record) and not (
             self.repeated or self._skipped or self._quote != '"' or self.delimiter == " "
         )
@@ -229,7 +232,7 @@ class TextTable:
                            "number, as in 'NAME (2)'",)  # fmt: skip
 
     def _first_lines(self) -> list[bytes]:
-        """Look at some lines, without a byte-order mark."""
+        """Return the first lines, without a byte-order mark."""
         lines = self._lines
         for _ in zip(range(_LOOKED_AT), lines, strict=False):
             pass
@@ -242,7 +245,7 @@ class TextTable:
         return beginning
 
     def _read_names(self, width: int) -> tuple[str, ...]:
-        """Return the names, without empty ones behind the columns in which rows have something."""
+        """Return the names, without empty ones beyond the last nonempty column."""
         lines = self._lines
         for _ in range(self._skipped):
             next(lines)
@@ -262,7 +265,7 @@ class TextTable:
         else:
             self._take_in()
             self._record = record
-            # a name in two lines is one
+            # join a name that spans two lines
             fields = [_LINE_END.sub(" ", field.strip()) for field in record]
             names = [field or f"column {j + 1}" for j, field in enumerate(fields)]
             if all(is_number(name) for name in names):
@@ -277,7 +280,7 @@ class TextTable:
         self._digest.update(b"".join(self._lines.taken))
 
     def skip_to(self, place: int) -> str:
-        """Leave out the rows before a place, and return the digest of all bytes before it."""
+        """Skip the rows before a place; return the digest of all bytes before it."""
         lines = self._lines
         while lines.offset < place:
             if next(lines, None) is None:
@@ -292,9 +295,9 @@ class TextTable:
         Parameters
         ----------
         refuse : callable
-            Receives file, line and reason of each row that has another number of fields.
+            Called with file, line and reason for each row with a wrong number of fields.
         skip : int, default 0
-            The place of an earlier block: rows before it are left out.
+            The place of an earlier block; rows before it are skipped.
         size : int
             Rows in a block.
 
@@ -321,8 +324,8 @@ class TextTable:
                 n_open += spans
                 if n_open > _MOST_OPEN:
                     raise ReadError(
-                        f"{self.name}:{line}: one of more than {_MOST_OPEN} quotes that are "
-                        "opened and not closed; write two quotes for each one inside a field."
+                        f"{self.name}:{line}: more than {_MOST_OPEN} quotes are not closed; "
+                        "write two quotes for each one inside a field."
                     ) from None
                 if spans:
                     lines.put_back(lines.taken[1:])
@@ -359,12 +362,12 @@ class TextTable:
 
 
 def _first(row: Sequence[str]) -> str:
-    """Return the first field with something in it."""
+    """Return the first nonempty field."""
     return next((field.strip() for field in row if field.strip()), "")
 
 
 def _is_total(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the last row adds up the others: it says so in its first field and has empty ones.
+    """Whether the last row holds totals: its first field says so, and some fields are empty.
 
     >>> _is_total([["1", "a", "7"], ["Total", "", "7"]])
     True
@@ -374,7 +377,7 @@ def _is_total(rows: Sequence[Sequence[str]]) -> bool:
     if not rows or all(field.strip() for field in rows[-1]):
         return False
     said = _first(rows[-1]).rstrip(":").casefold()
-    # where other rows say so too it is a category
+    # if other rows have the same first field, it is a category
     return said in _TOTALS and not any(said == _first(row).casefold() for row in rows[:-1])
 
 
@@ -383,7 +386,7 @@ def _repeated(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _different(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names, the second and later ones of a kind with a number.
+    """Return distinct names: repeated ones get a number.
 
     >>> _different(["a", "b", "a", "a (2)", "a"])
     ('a', 'b', 'a (3)', 'a (2)', 'a (4)')
@@ -411,14 +414,14 @@ def _is_not_utf8(raw: bytes) -> bool:
 
 
 class ArrowTable:
-    """Rows of a Parquet or Arrow file, each value as the text that a CSV file would have.
+    """Rows of a Parquet or Arrow file, with each value as the text in a CSV file.
 
     Parameters
     ----------
     path : path
         The file.
     leave_out : sequence of str
-        Columns that are not read.
+        Columns to skip.
     """
 
     notes: tuple[str, ...] = ()
@@ -477,17 +480,17 @@ class ArrowTable:
             return
         for k in range(self._file.num_record_batches):
             batch = self._file.get_batch(k)
-            # An Arrow file is mapped as it is: offsets, indices and texts may be anything.
+            # an Arrow file is memory-mapped unchecked: offsets, indices and texts may be damaged
             batch.validate(full=True)
             for begin in range(0, batch.num_rows, size):
                 yield batch.slice(begin, size).select(list(self.names))
 
     def skip_to(self, place: int) -> str:
-        """Return an empty digest: the fingerprint covers such a file."""
+        """Return an empty digest: the fingerprint covers the whole file."""
         return ""
 
     def blocks(self, refuse: Refuse, *, skip: int = 0, size: int = BLOCK_ROWS) -> Iterator[Block]:
-        """Yield the rows in blocks; no row of such a file is refused."""
+        """Yield the rows in blocks; rows of such a file are never refused."""
         row = 0
         try:
             for batch in self._batches(size):
@@ -513,7 +516,7 @@ class ArrowTable:
 
 
 def no_column(name: str, names: Sequence[str], source: str, what: str) -> ReadError:
-    """Return what to say of a column that a file does not have, with the name that comes nearest.
+    """Return the error for a missing column, with the most similar name.
 
     >>> no_column("churn", ["Age", "Churn?"], "a.csv", "label")
     ReadError("a.csv has no label column 'churn' (did you mean 'Churn?'?); its columns: 'Age', \
@@ -540,7 +543,7 @@ def open_table(
     delimiter: str | None = None,
     leave_out: Sequence[str] = (),
 ) -> TextTable | ArrowTable:
-    """Return the rows of a file of a format: csv, tsv, parquet or arrow."""
+    """Open a file of the format csv, tsv, parquet or arrow as a table of rows."""
     if kind in ("parquet", "arrow"):
         return ArrowTable(target, leave_out=leave_out)
     if kind not in ("csv", "tsv"):

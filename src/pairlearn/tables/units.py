@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers with a word behind them: 66.7 °C, 36 months, 1.5k; and times of a clock, 8:30.
+"""Read numbers with a unit (66.7 °C, 36 months, 1.5k) and times of a clock (8:30).
 
-Most fields of a column must have the same word, singular or plural, or one of the same quantity (g
-beside kg), which is converted; it is stored, so that a field in another unit later on is taken as
-missing and not for a number of the first. Letters that multiply (k, M, B) may change from field to
-field.
+Most fields of a column must have the same unit, singular or plural, or one of the same quantity (g
+beside kg), which is converted. The encoder stores the unit; a later field in another unit counts
+as missing. Letters that multiply (k, M, B) may differ from field to field.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ __all__ = [
     "without_unit",
 ]  # fmt: skip
 
-#: The unit of a column whose fields end in letters that multiply.
+#: The unit of a column whose numbers end in letters that multiply.
 MULTIPLIED = "k, M, B"
-#: The unit of a column in which some numbers are limits, or have a mark: <0.5, ~3, 7*.
+#: The unit of a column in which some numbers are limits or carry a mark: <0.5, ~3, 7*.
 MARKED = "<, >, ~, *"
-#: The unit of a column of times, which become hours.
+#: The unit of a column of clock times, which become hours.
 CLOCK = "h:mm"
 LONGEST_UNIT = 24
 
 _TIMES = {"k": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "b": 1e9, "bn": 1e9, "mrd": 1e9}
-#: Units of one quantity, each with its size in a common one: mass, length, volume, time.
+#: Units of one quantity with their sizes in a common unit: mass, length, volume, time.
 _SIZES: tuple[dict[str, float], ...] = (
     {"mg": 1e-6, "g": 1e-3, "kg": 1.0, "t": 1e3, "oz": 0.028349523125, "lb": 0.45359237},
     {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3, "in": 0.0254, "ft": 0.3048, "mi": 1609.344,
@@ -37,14 +36,14 @@ _SIZES: tuple[dict[str, float], ...] = (
      "hour": 1.0, "day": 24.0, "week": 168.0, "month": 730.485, "year": 8765.82, "yr": 8765.82},
 )  # fmt: skip
 _CLOCK_TIME = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?\s*([AaPp]\.?[Mm]\.?)?")
-#: What is no number of anything.
+#: Digits that are a code, not a quantity.
 _CODE = re.compile(r"0\d+")
-#: What a unit may hold beside letters.
+#: Characters beside letters that a unit may contain.
 _OTHERS = "°µ²³/"
 
 
 def _cut(text: str) -> tuple[str, str]:
-    """Return what stands before the word at the end, and the word."""
+    """Split off the word at the end; return the text before it and the word."""
     bare = text.strip()
     end = len(bare)
     while end and (bare[end - 1].isalpha() or bare[end - 1] in _OTHERS):
@@ -58,7 +57,7 @@ def _fold(word: str) -> str:
 
 
 def unit_of(counts: Mapping[str, int]) -> str:
-    """Return the unit of most of the fields, counted, or an empty text.
+    """Return the unit of most counted fields, or an empty text.
 
     >>> unit_of({"1 year": 3, "2 years": 4}), unit_of({"950": 5, "1.2k": 5}), unit_of({"A7": 9})
     ('year', 'k, M, B', '')
@@ -79,7 +78,7 @@ def unit_of(counts: Mapping[str, int]) -> str:
             shown.add(word)
     if not units:
         return ""
-    # metres are no millions: one sign of numbers in thousands is needed
+    # "m" alone means metres and "b" alone is unclear: another letter must show thousands
     if units.keys() <= _TIMES.keys() and shown != {"m"} and shown != {"b"}:
         return MULTIPLIED
     unit = units.most_common(1)[0][0]
@@ -88,7 +87,7 @@ def unit_of(counts: Mapping[str, int]) -> str:
 
 
 def _factor(word: str, unit: str) -> float | None:
-    """Return what turns a number in one unit, folded, into one in another, if they are alike."""
+    """Return the factor from one folded unit to another, or None if their quantities differ."""
     if word == unit:
         return 1.0
     sizes = next((sizes for sizes in _SIZES if word in sizes and unit in sizes), None)
@@ -96,7 +95,7 @@ def _factor(word: str, unit: str) -> float | None:
 
 
 def converted(texts: Iterable[str], unit: str) -> tuple[str, ...]:
-    """Return the other units from which fields are converted.
+    """Return the other units that are converted to `unit`.
 
     >>> converted(["1.5 kg", "800 g", "5 °C", "7"], "kg")
     ('g',)
@@ -106,7 +105,7 @@ def converted(texts: Iterable[str], unit: str) -> tuple[str, ...]:
 
 
 def parse_clock(text: str) -> float | None:
-    """Return the hours of a time, or of a span of time, or None.
+    """Return a time of day or a duration in hours, or None.
 
     >>> parse_clock("1:30"), parse_clock("8:15 pm"), parse_clock("16:9") is None
     (1.5, 20.25, True)
@@ -123,9 +122,9 @@ def parse_clock(text: str) -> float | None:
 
 
 def without_unit(text: str, unit: str) -> tuple[str, float]:
-    """Return a field without its unit, and what the number is to be multiplied with.
+    """Return a field without its unit, and the factor for its number.
 
-    A number alone is taken for one of the unit; a field in another unit is returned as it is.
+    A number alone is in the unit of the column. A field in another unit is returned unchanged.
 
     >>> without_unit("36 months", "month"), without_unit("1.5k", "k, M, B")
     (('36', 1.0), ('1.5', 1000.0))

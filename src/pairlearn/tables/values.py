@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a single field may say: nothing, yes or no, a number in one of three styles.
+"""Read a single field: missing, yes or no, or a number in one of three styles.
 
-Styles of numbers: "plain" is what `float` reads; "english" groups digits by commas (1,234.5, or
-12,34,567 as in India);
-"european" has a decimal comma and groups digits by points (1.234,5). The last two also take
-spaces or apostrophes between groups, the sign or the code of a currency or a sign of per cent
-around the number, and parentheses for what is below zero, as accountants write it. A column may
-have a unit too, see `units`.
+"plain" is what `float` reads. "english" groups digits by commas (1,234.5, or 12,34,567 as in
+India). "european" has a decimal comma and groups digits by points (1.234,5). The last two also
+accept spaces or apostrophes between groups, a currency sign or code or a per cent sign around the
+number, and parentheses for negative numbers, as in accounting. A column may also have a unit, see
+`units`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["STYLES", "cut", "file_style", "is_missing", "parse_each", "parse_num
 
 STYLES = ("plain", "english", "european")
 
-#: Texts, in small letters, that mean that there is no value.
+#: Lower-case texts that mean "missing".
 _MISSING = frozenset(
     ("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "nil", "nat", "?", "-", "--",
      ".", "#div/0!", "#name?", "#null!", "#num!", "#ref!", "#value!")
@@ -55,7 +54,7 @@ _GROUPS = {
     "english": str.maketrans("", "", "," + _SPACES),
     "european": str.maketrans(",", ".", "." + _SPACES),
 }
-#: What only one of the two styles with commas writes.
+#: Numbers that only one of the two styles with commas writes.
 _ONLY_EUROPEAN = re.compile(r"\d*,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\d*")
 _ONLY_ENGLISH = re.compile(
     r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?"
@@ -63,7 +62,7 @@ _ONLY_ENGLISH = re.compile(
 
 
 def cut(text: str, width: int = 30) -> str:
-    """Return a text for a message, where it may be as long as the file has it.
+    """Shorten a text for a message.
 
     >>> cut("a long story", 8)
     'a long …'
@@ -72,17 +71,17 @@ def cut(text: str, width: int = 30) -> str:
 
 
 def is_missing(text: str) -> bool:
-    """Whether a field says that there is no value.
+    """Whether a field means "missing".
 
     >>> is_missing(" N/A "), is_missing("0")
     (True, False)
     """
-    # most fields begin with a digit, and no word for nothing does
+    # fast path: most fields begin with a digit, and no word for "missing" does
     return not "0" <= text[:1] <= "9" and text.strip().lower() in _MISSING
 
 
 def yes_or_no(text: str) -> bool | None:
-    """Return what a field says, or None if it says something else.
+    """Return True for yes, False for no, None for anything else.
 
     >>> yes_or_no(" Yes"), yes_or_no("F"), yes_or_no("maybe")
     (True, False, None)
@@ -92,7 +91,7 @@ def yes_or_no(text: str) -> bool | None:
 
 
 def parse_number(text: str, style: str = "plain", unit: str = "") -> float | None:
-    """Return the finite number that a text is in a style and a unit, or None.
+    """Return the finite number in a text of the given style and unit, or None.
 
     >>> parse_number("1.234,5", "european"), parse_number("$1,234.50", "english")
     (1234.5, 1234.5)
@@ -117,7 +116,7 @@ def parse_number(text: str, style: str = "plain", unit: str = "") -> float | Non
 
 
 def _unsigned(text: str) -> tuple[str, float]:
-    """Return a number without its sign and what stands around it, and the sign.
+    """Return the text without its sign and currency, and the sign as a factor.
 
     >>> _unsigned("-$5"), _unsigned("USD -5"), _unsigned("(5 €)"), _unsigned("--5")
     (('5', -1.0), ('5', -1.0), ('5', -1.0), ('-5', -1.0))
@@ -138,7 +137,7 @@ def _without_code(text: str) -> str:
 
 
 def parse_numbers(texts: Sequence[str], style: str, unit: str = "") -> tuple[Vector, list[int]]:
-    """Return the numbers, NaN where there is none, and the places of texts that are none.
+    """Return the numbers (NaN without one) and the indices of texts that are not numbers.
 
     >>> parse_numbers(["1", "", "x"], "plain")
     (array([ 1., nan, nan]), [2])
@@ -149,7 +148,7 @@ def parse_numbers(texts: Sequence[str], style: str, unit: str = "") -> tuple[Vec
         except ValueError:
             pass
         else:
-            # float() also reads nan, inf and 1_000.
+            # float() also reads nan, inf and 1_000
             if np.isfinite(numbers).all() and "_" not in "".join(texts):
                 return numbers, []
     return parse_each(texts, lambda text: parse_number(text, style, unit))
@@ -158,9 +157,9 @@ def parse_numbers(texts: Sequence[str], style: str, unit: str = "") -> tuple[Vec
 def parse_each(
     texts: Sequence[str], parse: Callable[[str], float | None]
 ) -> tuple[Vector, list[int]]:
-    """Return what `parse` makes of each text, NaN for None, and the places of texts that are none.
+    """Parse each text; return the values (NaN for None) and the indices of invalid texts.
 
-    Equal texts are parsed once; those that mean that there is no value are not among the places.
+    Equal texts are parsed once. Texts that mean "missing" are not invalid.
 
     >>> parse_each(["yes", "no", "-", "x"], yes_or_no)
     (array([ 1.,  0., nan, nan]), [3])
@@ -180,10 +179,10 @@ def parse_each(
 
 
 def file_style(columns: Iterable[Sequence[str]], delimiter: str) -> str:
-    """Return the style of the numbers with commas in a file.
+    """Return the style of numbers with commas in a file.
 
-    Fields that only one style writes decide; where there are none, a semicolon between the fields
-    is the mark of a country that writes decimal commas.
+    Fields that are valid in only one style decide. Without them, a semicolon as delimiter means
+    "european": it is usual where commas are decimal.
 
     >>> file_style([["1.234,5"], ["7"]], ",")
     'european'
@@ -205,8 +204,8 @@ def file_style(columns: Iterable[Sequence[str]], delimiter: str) -> str:
 def style_of(texts: Sequence[str], commas: str) -> tuple[str, float]:
     """Return the style in which most texts are numbers, and their share.
 
-    `commas` is the style of the file, see `file_style`: where points group digits elsewhere, 1.234
-    is a thousand and more.
+    `commas` is the style of the file, see `file_style`: in a european file 1.234 means 1234 if
+    all numbers can be read that way.
 
     >>> style_of(["1.234", "2.500"], "european"), style_of(["0.5", "1.234"], "european")
     (('european', 1.0), ('plain', 1.0))
@@ -230,5 +229,5 @@ def _share(texts: Sequence[Any], style: str) -> float:
 
 
 def _grouped(texts: Sequence[str]) -> bool:
-    """Whether a point stands before three digits somewhere."""
+    """Whether some text contains a point."""
     return any("." in text for text in texts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Columns of words: categories by level, values by their hash, texts by their words."""
+"""Encoders for columns of words: categories, hashed values, and texts."""
 
 from __future__ import annotations
 
@@ -23,25 +23,32 @@ from pairlearn.typing import Mask
 
 __all__ = ["CategoryColumn", "HashedColumn", "TextColumn"]
 
-#: The most levels of a category. A level has a feature if it occurs ten times, in few rows once in
-#: fifty, but three times.
-_MOST_LEVELS, _FREQUENT, _SHARE, _RARE = 100, 10, 50, 3
-#: With fewer rows every level has a feature.
-_HANDFUL = 30
-#: Features of a text, and the most that a user may ask for.
-_WORDS, _WIDEST = 1024, 1 << 22
+#: Levels of a category at most; the rest share one feature.
+_MOST_LEVELS = 100
+#: A level gets a feature if it has at least one row in this number of rows, ...
+_LEVEL_ROWS = 50
+#: ... where this number of rows always suffices, ...
+_ENOUGH_ROWS = 10
+#: ... and this number of rows is always needed; words and gaps need it too.
+_LEAST_ROWS = 3
+#: With fewer rows than this every level and word gets a feature.
+_FEW_ROWS = 30
+#: Hash buckets of a text.
+_TEXT_WIDTH = 1024
+#: Hash buckets that a user may ask for at most.
+_MAX_WIDTH = 1 << 22
 
-#: Letters of the levels that a person is shown.
+#: Characters of levels that a person is shown.
 _SHOWN = 30
 
 _OTHER = "(other)"
 
 
 class CategoryColumn(ColumnEncoder):
-    """A feature for each frequent level, for all others, and for none.
+    """A category: one feature for each frequent level, one for the rest, one for missing values.
 
-    Levels that differ in the size of letters only are one, under its most frequent spelling; levels
-    that a user gives may be different in that too.
+    Levels that differ only in case are one level, named by its most frequent spelling. Levels given
+    by the user may differ in case only.
     """
 
     kind = "category"
@@ -80,14 +87,14 @@ class CategoryColumn(ColumnEncoder):
         absent = counts.pop("", 0)
         n = absent + sum(counts.values())
         if not self._given:
-            least = 1 if n < _HANDFUL else max(_RARE, min(_FREQUENT, n // _SHARE))
+            least = 1 if n < _FEW_ROWS else max(_LEAST_ROWS, min(_ENOUGH_ROWS, n // _LEVEL_ROWS))
             counts = _one_spelling(counts)
             frequent = [level for level, count in counts.items() if count >= least]
             frequent.sort(key=lambda level: (-counts[level], level))
             self._set_levels(tuple(sorted(frequent[:_MOST_LEVELS])))
         self.other = not self._given or len(self.levels) < len(counts)
         own = self.missing in ("auto", "indicator")
-        self.indicator = bool(absent) and own and (absent >= _RARE or n < _HANDFUL)
+        self.indicator = bool(absent) and own and (absent >= _LEAST_ROWS or n < _FEW_ROWS)
 
     def absent(self, values: Any) -> Mask:
         return np.array([not value for value in values], dtype=bool)
@@ -101,7 +108,7 @@ class CategoryColumn(ColumnEncoder):
 
     def write(self, values: Any, put: Put) -> None:
         unknown = len(self.levels) if self.other else -1
-        # An absent value that training never met is like a level that it never met.
+        # without an indicator, a missing value is treated like an unseen level
         table = {value: self._code(value, unknown) for value in set(values)}
         table[""] = len(self.feature_names) - 1 if self.indicator else unknown
         codes = np.array([table[value] for value in values], dtype=np.int64)
@@ -133,7 +140,7 @@ class CategoryColumn(ColumnEncoder):
 
 
 def _one_spelling(counts: Mapping[str, int]) -> Counter[str]:
-    """Return the counts of levels, those of one spelling for all sizes of letters.
+    """Merge the counts of levels that differ only in case, under the most frequent spelling.
 
     >>> _one_spelling({"Visa": 3, "visa": 1, "cash": 2})
     Counter({'Visa': 4, 'cash': 2})
@@ -148,11 +155,11 @@ def _one_spelling(counts: Mapping[str, int]) -> Counter[str]:
 
 
 class HashedColumn(ColumnEncoder):
-    """Values (or the words of a text) by their hash, in a fixed number of features."""
+    """Hash values (or the words of a text) into a fixed number of features."""
 
     kind = "hashed"
 
-    def __init__(self, name: str, missing: str | float = "auto", width: int = _WORDS) -> None:
+    def __init__(self, name: str, missing: str | float = "auto", width: int = _TEXT_WIDTH) -> None:
         super().__init__(name, missing)
         self.width = width
         self._known: dict[str, int] = {}
@@ -196,7 +203,7 @@ class HashedColumn(ColumnEncoder):
         return {"width": self.width, "indicator": self.indicator}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.width = restored_count(state, "width", minimum=2, maximum=_WIDEST)
+        self.width = restored_count(state, "width", minimum=2, maximum=_MAX_WIDTH)
         self.indicator = saved_flag(state, "indicator")
 
     @property
@@ -209,10 +216,10 @@ class HashedColumn(ColumnEncoder):
 
 
 class TextColumn(HashedColumn):
-    """The words of a text, without punctuation and the size of letters.
+    """Hash the words of a text, without punctuation and case.
 
-    Where all rows are known, words that hardly any of them has get no feature: they cannot tell
-    classes apart, and a thousand of them drown the other columns.
+    If all rows are known, rare words get no feature: they cannot separate classes, and a thousand
+    of them would drown the other columns.
     """
 
     kind = "text"
@@ -239,10 +246,10 @@ class TextColumn(HashedColumn):
 
     def fit(self, parts: Sequence[Any]) -> None:
         super().fit(parts)
-        least = 1 if sum(map(len, parts)) < _HANDFUL else _RARE
+        least = 1 if sum(map(len, parts)) < _FEW_ROWS else _LEAST_ROWS
         words = [word for word, rows in (self._rows_with or {}).items() if rows >= least]
         self._frequent = sorted({bucket_of(word, self.width) for word in words})
-        # rows that come later are counted no more
+        # stop counting: later rows are not training rows
         self._rows_with = None
 
     def narrow(self) -> None:
@@ -271,10 +278,10 @@ class TextColumn(HashedColumn):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore(state)
-        if self.width != _WORDS:
-            raise ValueError(f"the saved text {self.name!r} must have {_WORDS} buckets.")
+        if self.width != _TEXT_WIDTH:
+            raise ValueError(f"the saved text {self.name!r} must have {_TEXT_WIDTH} buckets.")
         self._rows_with = None
-        # the first version of the table kept all
+        # version 1 of the table kept all words
         kept = state.get("kept")
         if kept is not None and not (
             isinstance(kept, list)

@@ -155,7 +155,7 @@ def test_unknown_parts_are_refused(wrong):
 def test_what_a_recipe_cannot_do_is_refused():
     with pytest.raises(ValueError, match="closed_form is one piece; it has no steps to vary"):
         RecipeMethod(name="m", recipe="closed_form", steps="fixed")
-    with pytest.raises(ValueError, match="does not stop on the way; leave out callbacks"):
+    with pytest.raises(ValueError, match="cannot pause; leave out callbacks"):
         RECIPES["localized"].solve(X, Y, radius=1.0, callbacks=[print])
-    with pytest.raises(ValueError, match="olp does not take one pair a step"):
+    with pytest.raises(ValueError, match="olp does not take one pair per step"):
         RECIPES["olp"].sweep(X, Y, step_sizes=[1.0], radii=[1.0])

@@ -313,7 +313,7 @@ def test_decimal_numbers_of_a_damaged_type(tmp_path):
     with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
         writer.write_table(table)
     reader = open_reader(tmp_path / "a.arrow", Schema(label="target", categorical={"a": 8}))
-    with pytest.raises(ReadError, match=r"column 'a' holds what is no number of its type decimal"):
+    with pytest.raises(ReadError, match=r"column 'a' holds a value that is not of its type"):
         list(reader)
 
 

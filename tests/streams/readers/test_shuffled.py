@@ -136,7 +136,7 @@ def test_positions_of_another_order_or_other_data_are_refused(files, monkeypatch
     (files / "rows.csv").write_text("".join(lines))
     other = opened(files, "csv", shuffle_buffer=200)
     other.restore(middle)
-    with pytest.raises(ReadError, match="rows behind row 200 have changed"):
+    with pytest.raises(ReadError, match="rows after row 200 have changed"):
         list(other)
 
 

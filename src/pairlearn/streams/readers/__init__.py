@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readers that give the rows of a file or an iterator in chunks, with exact positions."""
+"""Readers that return the rows of a file or an iterator in chunks, with exact positions."""

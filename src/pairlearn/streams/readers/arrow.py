@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parquet and Arrow (Feather) files and folders of them, in chunks; needs PyArrow."""
+"""Read Parquet and Arrow (Feather) files and folders of them in chunks; needs PyArrow."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pairlearn.streams.readers.schema import Layout, Schema, listed, short_name,
 
 __all__ = ["ArrowReader", "files_of"]
 
-#: Bytes of numbers that are gathered at once, which the cache of a processor holds.
+#: Bytes of numbers gathered at once; they stay in the processor's cache.
 _PIECE = 1 << 18
-#: Bytes, several chunks.
+#: Bytes of a block of several chunks.
 _LARGE = 1 << 24
-#: Bytes at the end of a file that its fingerprint looks at.
+#: Bytes at the end of a file that go into its fingerprint.
 _FOOTER = 1 << 16
 SUFFIXES = (".parquet", ".arrow", ".feather", ".ipc")
 
@@ -37,20 +37,20 @@ SUFFIXES = (".parquet", ".arrow", ".feather", ".ipc")
 class ArrowReader(Reader):
     """Chunks of rows from Parquet or Arrow IPC (Feather version 2) files.
 
-    Only the columns that are used are decoded, one piece of a row group at a time, so memory
-    does not grow with the file. A folder stands for the Parquet and Arrow files below it, in
-    the order of their paths; names that start with ``.`` or ``_`` are left out.
+    Only the used columns are decoded, one piece of a row group at a time, so memory does not grow
+    with the file. A folder stands for the Parquet and Arrow files below it, in the order of their
+    paths; names that start with ``.`` or ``_`` are skipped.
 
     Parameters
     ----------
     sources : path or list of paths
         Files or folders.
     schema : Schema
-        Which columns to take, and how. Absent values are nulls and NaN.
+        Which columns to take, and how. Nulls and NaN are missing values.
     chunk_rows : int, optional
-        Largest number of rows in a chunk; by default so many that a chunk takes about 4 MB.
+        Rows in a chunk at most; by default a chunk takes about 4 MB.
     strict : bool, default False
-        Stop at the first row that cannot be used.
+        Stop at the first unusable row.
 
     Examples
     --------
@@ -92,12 +92,13 @@ class ArrowReader(Reader):
         wanted |= {j for j in (self.layout.label, self.layout.qid) if j is not None}
         self._used = sorted(wanted)
         self._wanted = [names[j] for j in self._used]
-        # The GNU allocator learns from a large block that comes and goes to keep blocks of that
-        # size. Without it chunks are handed back to the system and faulted in again and again.
+        # A large block that comes and goes teaches the GNU allocator to keep blocks of that size.
+        # Otherwise each chunk goes back to the system and is faulted in again.
         np.empty(_LARGE, dtype=np.uint8)
         self.position = self._start_of(0, Position(self.format))
 
     def _open(self, index: int) -> Any:
+        """Return the PyArrow file of a source."""
         path = self.files[index]
         kind = sniff(path)
         try:
@@ -129,6 +130,7 @@ class ArrowReader(Reader):
             raise self._damaged(self.files[index], error) from None
 
     def _check_types(self, types: list[Any], index: int = 0) -> None:
+        """Refuse columns whose type cannot become a number or a category."""
         is_ = self._pa.types
         for j, kind in enumerate(types):
             numeric = is_.is_floating(kind) or is_.is_integer(kind) or is_.is_boolean(kind)
@@ -158,8 +160,8 @@ class ArrowReader(Reader):
         size = path.stat().st_size
         with open(path, "rb") as file:
             head = file.read(HEAD)
-            # Such files cannot grow. At their end they say where every column lies, Parquet also
-            # the smallest and largest values of each.
+            # Such files cannot grow. Their footer says where each column lies; in Parquet it also
+            # holds each column's minimum and maximum.
             file.seek(max(0, size - _FOOTER))
             foot = file.read(_FOOTER)
         return digest(self.schema.key(), self.chunk_rows, size, head, foot)
@@ -177,9 +179,9 @@ class ArrowReader(Reader):
         )
 
     def restore(self, position: Position) -> None:
-        """Continue after `position`, which a reader of the same files has saved.
+        """Continue after a position that a reader of the same files saved.
 
-        What comes before it is decoded again, and must be what it was.
+        The rows before it are decoded again and must be unchanged.
         """
         if not 0 <= position.file < len(self.files):
             raise ReadError("the saved position names a file that is not among the sources.")
@@ -196,7 +198,7 @@ class ArrowReader(Reader):
         self.position = position
 
     def _read_again(self, index: int, marks: Marks, whole: bool) -> int:
-        """Take the rows of a file up to its last mark into the digest, and return their number."""
+        """Digest the rows of a file up to its last mark again; return their number."""
         path, at = self.files[index], 0
         batches, checker = self._batches(index, 0), RowChecker(self, self.layout, str(path))
         for mark in marks:
@@ -218,7 +220,7 @@ class ArrowReader(Reader):
         return at
 
     def _check_columns(self, index: int) -> None:
-        """Refuse a file that has not the columns of the first."""
+        """Refuse a file whose columns differ from those of the first."""
         names, types = self._columns(index)
         if names != self._names:
             raise ReadError(
@@ -238,7 +240,7 @@ class ArrowReader(Reader):
             raise self._nothing_read(str(self.files[-1]))
 
     def _batches(self, index: int, skip: int) -> Iterator[Any]:
-        """Yield record batches of at most `chunk_rows` rows, after leaving out `skip` rows."""
+        """Yield record batches of at most `chunk_rows` rows, after skipping `skip` rows."""
         file = self._open(index)
         if hasattr(file, "iter_batches"):
             group = 0
@@ -258,19 +260,19 @@ class ArrowReader(Reader):
             return
         for k in range(file.num_record_batches):
             batch = file.get_batch(k)
-            # An Arrow file is mapped as it is: offsets, indices and texts may be anything.
+            # an Arrow file is memory-mapped unchecked: offsets, indices and texts may be damaged
             batch.validate(full=True)
             taken = min(skip, batch.num_rows)
             skip -= taken
-            # a chunk starts at a multiple of chunk_rows in its batch, resumed or not
+            # chunks start at multiples of chunk_rows in the batch, resumed or not
             for begin in range(taken, batch.num_rows, self.chunk_rows):
                 yield batch.slice(begin, self.chunk_rows)
 
     def _cut(self, batches: Iterator[Any], skip: int) -> Iterator[Any]:
-        """Yield batches of `chunk_rows` rows, but for the last, after leaving out `skip` rows.
+        """Yield batches of `chunk_rows` rows (the last may be shorter), after skipping `skip` rows.
 
-        They end at multiples of `chunk_rows` in the file, resumed or not, however PyArrow has cut
-        what it read: row groups and pages of texts have borders of their own.
+        Batches end at multiples of `chunk_rows` in the file, resumed or not; PyArrow cuts at the
+        borders of row groups and pages of texts.
         """
         parts: list[Any] = []
         size = 0
@@ -295,6 +297,7 @@ class ArrowReader(Reader):
         return batch
 
     def _file_chunks(self, index: int) -> Iterator[Chunk]:
+        """Yield the chunks of one file from the present position on."""
         path = self.files[index]
         batches = self._batches(index, self.position.offset)
         while True:
@@ -321,20 +324,21 @@ class ArrowReader(Reader):
     def _next_rows(
         self, batches: Iterator[Any], offset: int, checker: RowChecker
     ) -> tuple[RowBuffer, bool] | None:
-        """Return the rows of the next batch as they are, and whether all numbers are finite.
+        """Digest the next batch and return its raw rows, and whether all numbers are finite.
 
-        They go into the digest.
+        Return None at the end.
         """
         try:
             batch = next(batches, None)
             if batch is None:
                 return None
-            with np.errstate(over="ignore", invalid="ignore"):  # such values are refused
+            with np.errstate(over="ignore", invalid="ignore"):  # such values are refused later
                 return self._rows_of(batch, offset, checker)
         except (self._pa.ArrowException, OSError, UnicodeError) as error:
             raise self._damaged(self.files[self._file], error) from None
 
     def _rows_of(self, batch: Any, offset: int, checker: RowChecker) -> tuple[RowBuffer, bool]:
+        """Convert and digest a batch; return its rows, and whether all numbers are finite."""
         layout, n = self.layout, batch.num_rows
         rows = RowBuffer(layout, n)
         rows.lines[:] = np.arange(offset + 1, offset + n + 1)
@@ -345,7 +349,7 @@ class ArrowReader(Reader):
         found = [self._doubles(arrays[j]) for j in layout.numbers]
         addresses = np.array([address for address, _ in found], dtype=np.intp)
         finite = True
-        # In pieces, which the digest finds in the cache.
+        # small pieces are still in the cache when they are digested
         step = max(1, _PIECE // max(1, rows.values.strides[0]))
         for begin in range(0, n, step):
             piece = rows.values[begin : begin + step]
@@ -365,7 +369,7 @@ class ArrowReader(Reader):
         return rows, finite
 
     def _check(self, rows: RowBuffer, finite: bool, checker: RowChecker) -> None:
-        """Refuse rows that cannot be used; `finite` says that no number is NaN or infinite."""
+        """Refuse unusable rows; `finite` promises that no number is NaN or infinite."""
         layout = self.layout
         any_missing = bool((rows.codes == -1).any())
         if not finite or layout.schema.dtype == "float32":
@@ -378,7 +382,7 @@ class ArrowReader(Reader):
         checker.flush()
 
     def _doubles(self, array: Any) -> tuple[int, Any]:
-        """Return the address of a column's numbers, and what must live as long as it is used."""
+        """Return the address of a column's numbers, and an object that keeps it valid."""
         if array.type == self._pa.float64() and not array.null_count:
             return array.buffers()[1].address + 8 * array.offset, array
         numbers = np.ascontiguousarray(self._numbers(array), dtype=np.float64)
@@ -393,13 +397,14 @@ class ArrowReader(Reader):
         return values
 
     def _codes(self, array: Any, j: int, checker: RowChecker) -> NDArray[np.int64]:
+        """Return the category codes of a column: -1 is missing, -2 unknown."""
         if not self._pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
         try:
             texts = [self._text(value) for value in array.dictionary]
-        except ArithmeticError:  # a decimal number of more digits than its type has
+        except ArithmeticError:  # a decimal number with more digits than its type
             raise ReadError(
-                f"column {short_name(self.layout.names[j])} holds what is no number of its type "
+                f"column {short_name(self.layout.names[j])} holds a value that is not of its type "
                 f"{array.type.value_type}; write the file again."
             ) from None
         table = np.array([self._code(j, text) for text in texts] + [-1], dtype=np.int64)
@@ -419,7 +424,7 @@ class ArrowReader(Reader):
         except (OverflowError, ValueError) as error:
             if isinstance(error, (self._pa.ArrowException, UnicodeError)):
                 raise
-            value = scalar.value  # a time beyond the years that Python counts: its number
+            value = scalar.value  # a time outside Python's range of years: use its number
         return "" if value is None else str(value)
 
     def _code(self, j: int, text: str) -> int:
@@ -427,7 +432,7 @@ class ArrowReader(Reader):
 
 
 def files_of(source: Any) -> list[Path]:
-    """Return the file, or the data files below the folder."""
+    """Return a file, or the data files below a folder."""
     if not isinstance(source, (str, os.PathLike)):
         raise ReadError(f"Parquet and Arrow are read from paths, got {type(source).__name__}.")
     path = Path(source)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every reader has in common: chunks, refused rows and a position that can be saved."""
+"""The base of all readers: chunks, refused rows, and positions that can be saved."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Chunk", "Position", "ReadError", "Reader", "Refusal", "Refusals"]
 
 
 class ReadError(ValueError):
-    """Data cannot be read; the message is one line and names the cure."""
+    """Data cannot be read; the one-line message names the cure."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """One row that could not be used: where it stands and why.
+    """One refused row: its place and the reason.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Refusals:
-    """How many rows were refused, and the first few of them.
+    """The number of refused rows, and the first few of them.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Refusals:
     KEPT = 5
 
     def add(self, refusal: Refusal) -> Refusals:
-        """Return the record with one more refused row."""
+        """Return a copy with one more refused row."""
         kept = (*self.first, refusal) if len(self.first) < self.KEPT else self.first
         return Refusals(self.count + 1, kept)
 
@@ -68,7 +68,7 @@ class Refusals:
 
 @dataclass(frozen=True)
 class Position:
-    """A place between two rows, from which a reader of the same data goes on exactly.
+    """A place between two rows from which a reader of the same data can continue exactly.
 
     Parameters
     ----------
@@ -87,12 +87,12 @@ class Position:
     fingerprint : str
         Digest of the reader's options and of the beginning of the data.
     width : int
-        Number of features, where the data had to be searched for it; otherwise 0.
+        Number of features if the reader had to search the data for it; otherwise 0.
     consumed : str
-        Digest of everything before the place, and of some beginnings of it, see
+        Digests of the data before the place, and up to some earlier marks, see
         `pairlearn.streams.readers.consumed`.
     earlier : tuple of str
-        The same at the end of each file before this one.
+        The same for the end of each earlier file.
     shuffled : str
         The place in a block of rows in random order, see
         `pairlearn.streams.readers.shuffled`; empty for rows in their own order.
@@ -117,7 +117,7 @@ class Position:
     shuffled: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
+        """Return plain JSON values."""
         return asdict(self)
 
     @classmethod
@@ -150,14 +150,14 @@ class Position:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some consecutive rows.
+    """Consecutive rows.
 
     Parameters
     ----------
     X : ndarray or scipy.sparse.csr_matrix of shape (n, d)
         Features, all finite.
     y : ndarray of shape (n,) or None
-        Labels, None when the data has none.
+        Labels, None if the data have none.
     qid : ndarray of shape (n,) or None
         Query of each row.
     first_row : int
@@ -190,10 +190,10 @@ def digest(*parts: Any) -> str:
 
 
 class Reader(ABC):
-    """Iterates over chunks; `position` is the place after the last chunk delivered.
+    """Iterate over chunks; `position` is the place after the last delivered chunk.
 
-    A reader is consumed by iterating over it. `restore` puts it to a saved position, from
-    which the same chunks follow as in an uninterrupted run.
+    Iterating consumes a reader. `restore` moves it to a saved position, and the same chunks follow
+    as in an uninterrupted run.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ class Reader(ABC):
 
     @abstractmethod
     def restore(self, position: Position) -> None:
-        """Continue after `position`, which a reader of the same data has saved."""
+        """Continue after a position that a reader of the same data saved."""
 
     @property
     def refusals(self) -> Refusals:
@@ -231,13 +231,14 @@ class Reader(ABC):
         return self.position.refusals
 
     def refuse(self, refusals: Refusals, source: str, line: int, reason: str) -> Refusals:
-        """Count one refused row, or stop at it when the reader is strict."""
+        """Count one refused row; if the reader is strict, stop at it."""
         refusal = Refusal(source, int(line), reason)
         if self.strict:
             raise ReadError(f"{refusal} (strict: stopped at the first row that cannot be used)")
         return refusals.add(refusal)
 
     def _check_position(self, position: Position, fingerprint: str) -> None:
+        """Refuse a position of another format, order or data."""
         if position.format != self.format:
             raise ReadError(
                 f"the saved position belongs to a {position.format:.40} reader, this is "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bytes from a file, a compressed file or a pipe, forward only, with a known offset.
+"""Read bytes from a file, a compressed file or a pipe, forward only, with a known offset.
 
-Text in UTF-16, which spreadsheets write, comes out as UTF-8.
+UTF-16 text, which spreadsheets write, is converted to UTF-8.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pairlearn.streams.readers.base import ReadError, digest
 
 __all__ = ["ByteSource", "check_file", "sniff"]
 
+#: Bytes of the beginning that go into a fingerprint.
 HEAD = 4096
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -43,7 +44,7 @@ _CURES = {
 
 
 def check_file(path: str | os.PathLike[str]) -> Path:
-    """Return the path if it names a readable file; otherwise say what is wrong."""
+    """Return the path of a readable file; otherwise raise an error with the reason."""
     path = Path(path)
     try:
         mode = path.stat().st_mode
@@ -72,7 +73,7 @@ def _open(path: Path) -> BinaryIO:
 
 
 def sniff(path: str | os.PathLike[str]) -> str:
-    """Return what the first bytes of a file say it is: a format, a compression or 'text'."""
+    """Return the type of a file by its first bytes: a format, a compression or 'text'."""
     with _open(check_file(path)) as file:
         return _kind(file.read(8))
 
@@ -85,12 +86,10 @@ def _kind(head: bytes) -> str:
 
 
 class ByteSource:
-    """Bytes of one file or pipe after decompression, read forward; `offset` bytes are consumed.
+    """The decompressed bytes of one file or pipe, read forward; `offset` bytes are consumed.
 
-    Text with the byte-order mark of UTF-16 is turned into UTF-8.
-
-    The target ``"-"`` is standard input. Compression is recognised by its first bytes, whatever the
-    name says.
+    Text with the byte-order mark of UTF-16 is converted to UTF-8. The target ``"-"`` is standard
+    input. The first bytes, not the name, tell the compression.
     """
 
     def __init__(self, target: Any) -> None:
@@ -105,6 +104,7 @@ class ByteSource:
             raise
 
     def _open_target(self, target: Any) -> None:
+        """Open the target, decompress and decode it, and read its first bytes."""
         if self.can_reopen:
             path = check_file(target)
             self.name = str(path)
@@ -125,7 +125,7 @@ class ByteSource:
         self._head = bytearray()
         self._digests: dict[int, str] = {}
         self._ahead = memoryview(b"")
-        # a pipe may be slow: its first line must not wait for four thousand bytes
+        # a pipe may be slow: do not wait for more than its first line
         self._extend_head(1 if live else HEAD)
         if bytes(self._head[:2]) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             self._content = cast(BinaryIO, _Utf16(bytes(self._head), self._content))
@@ -135,6 +135,7 @@ class ByteSource:
         self._check_text()
 
     def _decompress(self, kind: str) -> BinaryIO:
+        """Return the raw file as decompressed bytes."""
         if kind == "text":
             return self._raw
         if kind == "gzip":
@@ -174,7 +175,7 @@ class ByteSource:
         if 0 in head:
             raise ReadError(
                 f"{self.name} is not text: it has a zero byte at offset {head.index(0)}; "
-                "save it as CSV, or check that it is the file that is meant."
+                "save it as CSV, or check that it is the right file."
             )
 
     def _read(self, size: int) -> bytes:
@@ -183,7 +184,7 @@ class ByteSource:
         except (OSError, EOFError, ValueError) as error:
             raise self._damaged(error) from None
         except Exception as error:
-            # lzma and zlib have error classes of their own
+            # lzma and zlib have their own error classes
             if type(error).__module__ in ("_lzma", "lzma", "zlib"):
                 raise self._damaged(error) from None
             raise
@@ -196,13 +197,13 @@ class ByteSource:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is not a single byte."""
+        """Whether the source has no bytes."""
         return not self._head
 
     def fingerprint(self, length: int = HEAD) -> str:
-        """Return a digest of the first bytes, so that other data is noticed on resuming."""
+        """Return a digest of the first bytes, to notice other data on resuming."""
         size = min(len(self._head), length)
-        # What is known of the beginning only grows: a digest of so many bytes stays what it is.
+        # the known beginning only grows, so the digest of its first `size` bytes never changes
         if size not in self._digests:
             self._digests[size] = f"{size}:{digest(bytes(self._head[:size]))}"
         return self._digests[size]
@@ -216,7 +217,7 @@ class ByteSource:
         return self.fingerprint(int(length)) == fingerprint
 
     def readinto(self, view: memoryview) -> int:
-        """Fill `view` from the front; 0 at the end of the data."""
+        """Fill `view` from the front; return the number of bytes, 0 at the end."""
         if self._ahead:
             size = min(len(self._ahead), len(view))
             view[:size] = self._ahead[:size]
@@ -234,7 +235,7 @@ class ByteSource:
         return size
 
     def close(self) -> None:
-        """Release the file; a pipe belongs to whoever opened it and stays open."""
+        """Close the file; a pipe stays open for its owner."""
         if self.can_reopen and not self.closed:
             for name in ("_content", "_raw"):
                 file = getattr(self, name, None)
@@ -247,7 +248,7 @@ class ByteSource:
 
 
 def _first_bytes(file: Any) -> bytes:
-    """Return what tells the kind of data, without waiting for more than a first line."""
+    """Return the bytes that tell the type of data, waiting for at most a first line."""
     read = getattr(file, "read1", file.read)
     found = b""
     while len(found) < 8 and b"\n" not in found:
@@ -266,7 +267,7 @@ def _name_of(target: Any) -> str:
 
 
 class _Replay(io.RawIOBase):
-    """A file whose first bytes were read to look at them."""
+    """A file with its first bytes, which were read for a look, put back."""
 
     def __init__(self, beginning: bytes, rest: BinaryIO) -> None:
         self._beginning = beginning
@@ -277,7 +278,7 @@ class _Replay(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer)
-        read = getattr(self._rest, "read1", self._rest.read)  # what is there, not all asked for
+        read = getattr(self._rest, "read1", self._rest.read)  # available bytes, without waiting
         part = self._beginning or read(len(view)) or b""
         size = min(len(part), len(view))
         view[:size] = part[:size]
@@ -286,7 +287,7 @@ class _Replay(io.RawIOBase):
 
 
 class _Utf16:
-    """UTF-16 text with a byte-order mark, of which some bytes were read already, as UTF-8."""
+    """Convert UTF-16 text with a byte-order mark to UTF-8; `beginning` was already read."""
 
     def __init__(self, beginning: bytes, rest: BinaryIO) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
@@ -297,7 +298,7 @@ class _Utf16:
         return self._decoder.decode(raw, final).encode("utf-8", "replace")
 
     def read(self, size: int) -> bytes:
-        """Return at most `size` bytes, none at the end of the data."""
+        """Return at most `size` bytes; none at the end."""
         while not self._ready and size:
             raw = self._rest.read(size)
             self._ready = self._encoded(bytes(raw or b""), final=not raw)
@@ -307,5 +308,5 @@ class _Utf16:
         return part
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         self._rest.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A window of bytes that slides over a source, in the form the text parsers need."""
+"""A sliding window over the bytes of a source, in the form that the text parsers need."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ from pairlearn.validation import check_count
 __all__ = ["MAX_LINE_BYTES", "Blocks", "TextReader", "too_long"]
 
 MAX_LINE_BYTES = 1 << 25
+#: Bytes that a parser may look ahead.
 GUARD = 32
-#: Bytes that are read at once. Parsed, they are still in the cache of a processor when the digest
-#: takes them; a piece costs some 20 microseconds beyond its bytes.
+#: Bytes read at once. They are still in the processor's cache when they are digested; smaller
+#: blocks would cost more calls.
 BLOCK = 1 << 18
 NEWLINE = 10
-#: So often a line may be read again in vain before it waits for more.
+#: Failed attempts to parse an incomplete line before it must grow by a quarter.
 PATIENCE = 8
 
 
 def too_long(limit: int) -> str:
-    """Return why a line of more than `limit` bytes is refused."""
+    """Return the reason for refusing a line of more than `limit` bytes."""
     return f"the line is longer than {limit} bytes; check the line ends, or raise max_line_bytes"
 
 
 class Blocks:
     """The bytes ``buffer[start:end]`` of a source that are not yet parsed.
 
-    Newlines follow `end`, so that a parser which looks some bytes ahead stays inside.
-    The buffer grows as far as the line needs that is being parsed: whoever parses gives up a line
-    of more than `max_line_bytes`. `scanned` counts the bytes that the parser has looked at.
+    Newlines follow `end`, so a parser may look some bytes ahead. The buffer grows to hold the line
+    being parsed; the parser refuses a line of more than `max_line_bytes`. `scanned` counts the
+    bytes that the parser has looked at.
     """
 
     def __init__(self, source: ByteSource, max_line_bytes: int) -> None:
@@ -52,7 +53,7 @@ class Blocks:
         self.scanned = 0
         self._vain, self._refilled_at = 0, -1
         self._consumed = Consumed()
-        #: The bytes of the buffer before this one are in the digest.
+        #: The bytes of the buffer before this index are in the digest.
         self._digested = 0
         self._allocate(BLOCK)
 
@@ -69,31 +70,31 @@ class Blocks:
 
     @property
     def offset(self) -> int:
-        """Bytes of the source before the next one to be parsed."""
+        """Offset in the source of the next byte to parse."""
         return self.source.offset - (self.end - self.start)
 
     def _digest(self) -> None:
-        """Take what has been parsed into the digest."""
+        """Add the parsed bytes to the digest."""
         if self.start > self._digested:
             self._consumed.take_at(self.address + self._digested, self.start - self._digested)
             self._digested = self.start
 
     def consumed(self) -> str:
-        """Return the digest of everything that has been parsed, for a position."""
+        """Return the digest of all parsed bytes, for a position."""
         self._digest()
         return self._consumed.place(self.offset)
 
     @property
     def too_long(self) -> bool:
-        """Whether what is not yet parsed is longer than a line may be."""
+        """Whether the unparsed bytes are more than a line may have."""
         return self.end - self.start > self.max_line_bytes
 
     def refill(self) -> None:
-        """Move what is left to the front and read on, until there is more to parse or no room.
+        """Move unparsed bytes to the front and read until there is more to parse or no room.
 
-        A line can be complete only after a line end has come. One that was read again in vain
-        several times, since a slow pipe brings it in small pieces, waits until it has grown by a
-        quarter: so it is read again in proportion to its length.
+        A line can be complete only after a line end. If a slow pipe delivers a line in small
+        pieces and parsing has failed several times, wait until the line has grown by a quarter: the
+        total work then stays proportional to its length.
         """
         kept = self.end - self.start
         self._vain = self._vain + 1 if self.offset == self._refilled_at else 0
@@ -117,12 +118,12 @@ class Blocks:
         self.buffer[self.end : self.end + GUARD] = NEWLINE
 
     def take(self, begin: int, stop: int) -> str:
-        """Return bytes of the buffer as text; what is not UTF-8 survives as surrogates."""
+        """Return bytes of the buffer as text; bytes that are not UTF-8 become surrogates."""
         return bytes(self._view[begin:stop]).decode("utf-8", "surrogateescape")
 
     def _newline(self, begin: int, stop: int) -> int:
         """Return the index of the first newline of ``buffer[begin:stop]``, or -1."""
-        # Short steps first: most lines are, and a step is copied before it is searched.
+        # start with short steps: most lines are short, and each step is copied before the search
         step = 256
         while begin < stop:
             found = bytes(self._view[begin : min(begin + step, stop)]).find(b"\n")
@@ -143,7 +144,7 @@ class Blocks:
     def first_record(self) -> tuple[str, int, int]:
         """Consume the first record that is not blank.
 
-        Returns it without its line end, the bytes that it takes and its first line; it is empty at
+        Return it without its line end, its size in bytes and its first line number; it is empty at
         the end of the data.
         """
         line, seen, quotes = 1, 0, 0
@@ -155,7 +156,7 @@ class Blocks:
             seen = stop - self.start
             complete = (place >= 0 and quotes % 2 == 0) or (place < 0 and self.final)
             text = self.take(self.start, stop).rstrip("\r\n") if complete else ""
-            # Line ends are no part of a complete record; what is not complete may still end so.
+            # a complete record excludes its line end; an incomplete one may still contain it
             size = seen - 2 if not complete else len(text.encode("utf-8", "surrogateescape"))
             if size <= self.max_line_bytes and complete:
                 self.start = stop
@@ -173,7 +174,7 @@ class Blocks:
                 self.refill()
 
     def skip_to(self, offset: int, consumed: str) -> None:
-        """Continue at `offset`, after seeing that the bytes before it are those of a position."""
+        """Continue at `offset`, after checking the bytes before it against a position."""
         if offset < self.offset:
             raise ReadError(
                 f"{self.source.name} cannot be read again from byte {offset}, it is at byte "
@@ -190,7 +191,7 @@ class Blocks:
             raise ReadError("the saved position has no digest of its place; start again.")
 
     def _consume(self, offset: int) -> None:
-        """Go forward to `offset`, unparsed."""
+        """Go forward to `offset` without parsing."""
         while True:
             self.start += min(offset - self.offset, self.end - self.start)
             if self.offset == offset:
@@ -204,14 +205,14 @@ class Blocks:
         self._digest()
 
     def is_at_end(self) -> bool:
-        """Whether nothing is left to be parsed."""
+        """Whether everything is parsed."""
         if self.start == self.end and not self.final:
             self.refill()
         return self.start == self.end
 
 
 class TextReader(Reader):
-    """What readers of text share: files one after the other, each seen through `Blocks`."""
+    """The base of text readers: several files in turn, each read through `Blocks`."""
 
     def __init__(self, sources: Any, *, strict: bool, max_line_bytes: int) -> None:
         super().__init__(strict=strict)
@@ -250,9 +251,9 @@ class TextReader(Reader):
         )
 
     def restore(self, position: Position) -> None:
-        """Continue after `position`, which a reader of the same data has saved.
+        """Continue after a position that a reader of the same data saved.
 
-        What comes before it is read again, unparsed, and must be what it was.
+        The bytes before it are read again, without parsing, and must be unchanged.
         """
         if not 0 <= position.file < len(self.sources):
             raise ReadError("the saved position names a file that is not among the sources.")
@@ -284,11 +285,11 @@ class TextReader(Reader):
 
 
 def _check_earlier(sources: Sequence[Any], earlier: Sequence[str]) -> None:
-    """Refuse files before the present one that are not those that were consumed."""
+    """Refuse earlier files whose content has changed since they were read."""
     for target, consumed in zip(sources, earlier, strict=False):
         source = ByteSource(target) if isinstance(target, (str, os.PathLike)) else None
         if source is None or not source.can_reopen:
-            continue  # a pipe that has ended cannot be looked at again
+            continue  # a finished pipe cannot be checked again
         try:
             blocks = Blocks(source, BLOCK)
             marks = parse_marks(consumed)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A digest of everything that a reader has consumed, to see on resuming that it is the same data.
+"""Digest all bytes that a reader consumes, to check on resuming that the data are the same.
 
-On the way the digest is noted at some places. A reader that resumes reads up to each of them
-again, and the first that differs says where the data have changed.
+The digest is recorded at marks. A resumed reader reads up to each mark again; the first mark that
+differs tells where the data have changed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from pairlearn.streams.readers.base import ReadError, digest
 
 __all__ = ["Consumed", "Marks", "parse_marks"]
 
-#: Bytes between two marks at first, and the most marks: beyond that every other one is dropped.
-_SPACING, _MOST = 1 << 20, 32
-#: Types of numbers that the loop of the digest can look at, with their bytes.
+#: Bytes between two marks at first; the spacing doubles whenever marks are dropped.
+_SPACING = 1 << 20
+#: Marks at most; beyond that every other one is dropped.
+_MOST_MARKS = 32
+#: Number types that the digest can check for finite values, with their sizes in bytes.
 _LOOKED_AT = {np.dtype(np.float64): 8, np.dtype(np.float32): 4}
 
 Marks = tuple[tuple[int, str], ...]
 
 
 class Consumed:
-    """The running digest of the bytes given so far, and of some beginnings of them.
+    """The running digest of all bytes given so far, with marks on the way.
 
     >>> a, b = Consumed(), Consumed()
     >>> a.take(np.arange(200, dtype=np.uint8))
@@ -39,7 +41,7 @@ class Consumed:
         from pairlearn.kernels.parsing.running_digest import BLOCK, LANES, digest_bytes
 
         self._digest_bytes, self.block = digest_bytes, BLOCK
-        #: The lanes, and behind them the bytes that do not fill a block yet.
+        #: The lanes, followed by the bytes that do not fill a block yet.
         self._state = np.zeros(LANES + BLOCK // 8, dtype=np.uint64)
         self._state[:LANES] = np.arange(1, LANES + 1)
         self._address = self._state.ctypes.data
@@ -51,14 +53,14 @@ class Consumed:
         self._marked_at = 0
 
     def take(self, data: NDArray[Any]) -> None:
-        """Take in the bytes of a contiguous array."""
+        """Digest the bytes of a contiguous array."""
         self.take_at(data.ctypes.data, data.nbytes)
 
     def take_at(self, address: int, size: int, dtype: np.dtype[Any] | None = None) -> bool:
-        """Take in the bytes at an address, which the caller keeps.
+        """Digest the bytes at an address, which the caller keeps alive.
 
-        Return whether these, as numbers of a type, are known to be finite. Numbers at the end are
-        not looked at where they do not fill a `block` of bytes.
+        Return whether all of them, as numbers of `dtype`, are known to be finite. Numbers at the
+        end that do not fill a block are not checked.
         """
         width = 0 if dtype is None else _LOOKED_AT.get(dtype, 0)
         held = self.n_bytes % self.block
@@ -73,22 +75,22 @@ class Consumed:
         return digest(bytes(lanes), bytes(rest), self.n_bytes)[:16]
 
     def place(self, offset: int) -> str:
-        """Return the marks so far and that of the present place, which is `offset` for the reader.
+        """Return all marks including the present place, which is `offset` for the reader.
 
-        Each is ``OFFSET:DIGEST``, with spaces between them.
+        Marks have the form ``OFFSET:DIGEST`` and are separated by spaces.
         """
         here = f"{offset}:{self.value()}"
         text = " ".join((*self._marks, here))
         if self.n_bytes - self._marked_at >= self._spacing:
             self._marks.append(here)
             self._marked_at = self.n_bytes
-            if len(self._marks) > _MOST:
+            if len(self._marks) > _MOST_MARKS:
                 self._marks = self._marks[1::2]
                 self._spacing *= 2
         return text
 
     def check(self, source: str, unit: str, mark: tuple[int, str], before: int) -> None:
-        """Refuse data whose digest at a mark, which has just been reached, is another."""
+        """Refuse the data if the digest at the mark just reached differs."""
         offset, value = mark
         if self.value() != value:
             raise ReadError(
@@ -99,7 +101,7 @@ class Consumed:
 
 
 def parse_marks(text: str) -> Marks:
-    """Return the marks that `Consumed.place` has written."""
+    """Parse the output of `Consumed.place`."""
     marks: list[tuple[int, str]] = []
     for entry in text.split():
         offset, _, value = entry.partition(":")

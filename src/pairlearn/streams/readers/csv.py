@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CSV and other delimited text, in chunks, at the speed of a compiled parser."""
+"""Read CSV and other delimited text in chunks with a compiled parser."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class CsvReader(TextReader):
 
     Quotes, doubled quotes and line breaks inside quotes follow RFC 4180; lines may end with
     ``\n`` or ``\r\n``; blank lines are skipped. A number is the double nearest to the decimal
-    in the file, as ``float()`` gives it. A row that cannot be used (wrong number of fields, not
-    a number, infinite, a missing value under ``missing="refuse"``, an unexpected label) is
-    refused, counted and named; with `strict` reading stops there.
+    in the file, as ``float()`` gives it. An unusable row (wrong number of fields, not a number,
+    infinite, a missing value under ``missing="refuse"``, an unexpected label) is refused, counted
+    and reported; with `strict`, reading stops there.
 
     Parameters
     ----------
@@ -45,16 +45,16 @@ class CsvReader(TextReader):
     header : bool, default True
         Whether the first line names the columns. Without it they are ``"0"``, ``"1"``, ...
     names : sequence of str, optional
-        Names to use instead of those in the file.
+        Names that replace those in the file.
     delimiter : str, default ","
         One character between fields.
     chunk_rows : int, optional
-        Rows in a chunk; by default so many that a chunk takes about 4 MB.
+        Rows in a chunk; by default a chunk takes about 4 MB.
     strict : bool, default False
-        Stop at the first row that cannot be used.
+        Stop at the first unusable row.
     max_line_bytes : int, default 32 MiB
         Longer lines are refused, and so is a line with a quote that is not closed within about
-        so many bytes.
+        this number of bytes.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def _is_number(text: str) -> bool:
 
 
 class _Parser:
-    """Drives the compiled parser over the blocks of one source until a chunk is full."""
+    """Run the compiled parser over the blocks of one source until a chunk is full."""
 
     def __init__(self, layout: Layout, delimiter: str, chunk_rows: int) -> None:
         from pairlearn.kernels.parsing import csv, records
@@ -208,11 +208,11 @@ class _Parser:
             self._slots[layout.label] = len(layout.categories)
         self._index_levels()
         self._chosen = tuple(np.flatnonzero(self._kinds == k) for k in (csv.NUMBER, csv.EXTRA))
-        #: `_places` but for the addresses of the arrays.
+        #: `_places` without the addresses of the arrays.
         self._offsets: NDArray[np.int64] | None = None
 
     def _index_levels(self) -> None:
-        """Put the levels of all columns into arrays, sorted by hash within a column."""
+        """Put the levels of all columns into arrays, sorted by hash within each column."""
         from pairlearn.streams.readers.schema import bucket_of
 
         entries: list[tuple[int, int, int, int]] = []
@@ -240,7 +240,7 @@ class _Parser:
         )
 
     def _places(self, rows: RowBuffer) -> NDArray[np.int64]:
-        """Return for each column where its number of the first row goes, and the row's size."""
+        """Return the address of the first row's number for each column, and the row's size."""
         arrays = (rows.values, rows.extra)
         if self._offsets is None:
             self._offsets = np.zeros((len(self._kinds), 2), dtype=np.int64)
@@ -281,7 +281,7 @@ class _Parser:
                 blocks.skip_line()
                 state[records.LINE] += 1
             elif status == records.DONE:
-                # a full chunk is delivered before waiting for more of a slow pipe
+                # deliver a full chunk before waiting for more of a slow pipe
                 if blocks.final or rows.count == self._chunk_rows:
                     break
                 blocks.refill()
@@ -294,7 +294,7 @@ class _Parser:
     def _collect(
         self, blocks: Blocks, state: NDArray[np.int64], rows: RowBuffer, checker: RowChecker
     ) -> None:
-        """Settle what the kernel left open and drop the rows that cannot be used."""
+        """Parse the fields that the kernel left open and drop unusable rows."""
         records = self._records
         for line, reason, detail, _ in self._problems[: state[records.N_PROBLEMS]].tolist():
             if reason == records.NOT_CLOSED:

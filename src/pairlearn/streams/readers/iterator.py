@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples from any Python iterator, gathered into chunks."""
+"""Read examples from any Python iterator in chunks."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class IteratorReader(Reader):
     Parameters
     ----------
     examples : iterable, or function without arguments that returns one
-        The examples. A function can be called again, which `restore` needs when part of the
-        stream was already consumed.
+        The examples. A function can be called again; `restore` needs this if part of the stream
+        was already consumed.
     schema : Schema, optional
         Which columns to take, and how. With tuples, label and query come from the tuple.
     chunk_rows : int, default 1024
         Rows in a chunk.
     strict : bool, default False
-        Stop at the first example that cannot be used.
+        Stop at the first unusable example.
 
     Examples
     --------
@@ -82,6 +82,7 @@ class IteratorReader(Reader):
         self.position = replace(Position(self.format), fingerprint=self._fingerprint())
 
     def _prepare(self, first: Any) -> None:
+        """Find the names and the form of examples from the first one, and set the layout."""
         x = first[0] if isinstance(first, tuple) and first else first
         self._mapping = isinstance(x, Mapping)
         if self._mapping:
@@ -156,7 +157,7 @@ class IteratorReader(Reader):
             raise self._nothing_read("the iterator")
 
     def _take(self, rows: RowBuffer, checker: RowChecker) -> bool:
-        """Put the next example into the rows; False at the end."""
+        """Put the next example into the rows; return False at the end."""
         example = next(self._examples, self)
         if example is self:
             return False
@@ -195,7 +196,7 @@ class IteratorReader(Reader):
         return [*x, *rest]
 
     def _store(self, rows: RowBuffer, row: int, j: int, value: Any) -> bool:
-        """Store one value of any type; True where it is absent."""
+        """Store one value of any type; return True if it is missing."""
         layout = self.layout
         if value is None or (isinstance(value, float) and math.isnan(value)):
             value = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays in ``.npy`` files, read piece by piece."""
+"""Read arrays in ``.npy`` files piece by piece."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from pairlearn.typing import Vector
 
 __all__ = ["NpyReader"]
 
-#: As numpy has it; it writes 128.
+#: The limit of numpy, which writes 128.
 MAX_HEADER_BYTES = 10_000
-#: Bytes that are read at once, which the cache of a processor holds.
+#: Bytes read at once; they stay in the processor's cache.
 _PIECE = 1 << 18
 _PLAIN_TYPE = re.compile(r"[<>|=]?[fiub](1|2|4|8|16)|[?]")
 
 
 class _Array:
-    """Rows of one ``.npy`` file, mapped piece by piece so that memory does not grow with it."""
+    """Rows of one ``.npy`` file, read piece by piece so that memory does not grow with it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path: Path = check_file(path)
@@ -48,7 +48,7 @@ class _Array:
         self._row_bytes = self._dtype.itemsize * math.prod(self.shape[1:])
 
     def _read_header(self) -> None:
-        """Find type, shape and first byte of the array; a header says little, and is short."""
+        """Read type, shape and first byte of the array from its short header."""
         with open(self.path, "rb") as file:
             start = file.read(12)
             if len(start) < 12:
@@ -66,7 +66,7 @@ class _Array:
         n_bytes = math.prod(self.shape) * self._dtype.itemsize
         if self._offset + n_bytes > size:
             raise ValueError(
-                f"its array of shape {self.shape} takes {n_bytes} bytes, and {size} are there"
+                f"its array of shape {self.shape} takes {n_bytes} bytes, but the file has {size}"
             )
         if len(self.shape) not in (1, 2) or not in_order:
             raise ReadError(
@@ -75,10 +75,10 @@ class _Array:
             )
 
     def rows(self, begin: int, stop: int, consumed: Consumed) -> tuple[NDArray[Any], bool]:
-        """Return rows ``begin:stop`` as an array of their own (a mapping would stay resident).
+        """Return a copy of rows ``begin:stop``, and whether all numbers are known to be finite.
 
-        Each piece of them goes into the digest as it comes, while it is in the cache, and is looked
-        at there: return also whether all numbers are known to be finite.
+        A memory map would stay resident. Each piece is digested and checked while it is in the
+        cache.
         """
         rows = np.empty((stop - begin, *self.shape[1:]), dtype=self._dtype)
         view = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
@@ -99,10 +99,10 @@ class _Array:
 
 
 def _parse_header(text: bytes, path: Path) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
-    """Return shape, type and whether rows follow each other, from the text of a header."""
+    """Return shape, type and whether the order is C, from the text of a header."""
     try:
         found = ast.literal_eval(text.decode("latin1").strip())
-    # Whatever the reader of literals does not like; a deep nesting fills its stack.
+    # all errors of the literal parser; deep nesting exhausts its stack
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         raise ValueError("its header is not a literal") from None
     if not isinstance(found, dict) or set(found) != {"descr", "fortran_order", "shape"}:
@@ -121,7 +121,7 @@ def _parse_header(text: bytes, path: Path) -> tuple[tuple[int, ...], np.dtype[An
 
 
 class NpyReader(Reader):
-    """Chunks of rows from a ``.npy`` file with features and, if wanted, one with labels.
+    """Chunks of rows from a ``.npy`` file of features and, optionally, one of labels.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class NpyReader(Reader):
     dtype : "float64" or "float32"
         Type of the features.
     chunk_rows : int, optional
-        Rows in a chunk; by default so many that a chunk takes about 4 MB.
+        Rows in a chunk; by default a chunk takes about 4 MB.
     strict : bool, default False
         Stop at the first row with a value that is not finite, instead of refusing the row.
 
@@ -203,7 +203,7 @@ class NpyReader(Reader):
         return digest(options, self._X.head(), y_head)
 
     def restore(self, position: Position) -> None:
-        """Continue after `position`, which a reader of the same arrays has saved."""
+        """Continue after a position that a reader of the same arrays saved."""
         self._check_position(position, self._fingerprint())
         self._consumed = Consumed()
         at = 0
@@ -218,9 +218,9 @@ class NpyReader(Reader):
         self.position = position
 
     def _read(self, begin: int, stop: int) -> tuple[NDArray[Any], NDArray[Any] | None, bool]:
-        """Return rows, their labels, if there are any, and whether rows are known to be finite.
+        """Digest and return rows and their labels, and whether the rows are known to be finite.
 
-        All go into the digest.
+        Labels are None if there are none.
         """
         rows, finite = self._X.rows(begin, stop, self._consumed)
         if self._y is None:
@@ -238,7 +238,7 @@ class NpyReader(Reader):
             stop = min(n, begin + self.chunk_rows)
             part, labels, finite = self._read(begin, stop)
             finite = finite and np.can_cast(part.dtype, self.dtype)
-            # What is too large for a type, or a NaN that signals, is refused below.
+            # values too large for the type and signalling NaNs are refused below
             with np.errstate(over="ignore", invalid="ignore"):
                 y = None if labels is None else np.array(labels, dtype=np.float64)
                 if self._label is not None:

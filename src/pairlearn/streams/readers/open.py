@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One door for all formats: look at the first bytes and the name, then choose the reader."""
+"""Open a file of any format: choose the reader by the first bytes and the name."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _SUFFIXES = {
 }
 _WORKBOOK = "is a workbook of a spreadsheet; save the sheet as CSV and read that"
 _JSON = "is JSON; write its rows as CSV or Parquet (`pairlearn stream` learns from JSON lines)"
-#: What people have and no reader reads, by the end of its name.
+#: Common formats that no reader supports, by file suffix.
 _FOREIGN = {
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), _WORKBOOK),
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), _JSON),
     ".zip": "is a zip archive; unpack it and read what is in it",
 }
-#: A line of svmlight: a label, and features with their numbers.
+#: A line of svmlight: a label, and features with their indices.
 _SVMLIGHT = re.compile(r"\S+(?:\s+(?:qid|\d+):\S+)+\s*(?:#.*)?")
 _MARKS = {"\t": "tsv", ",": "csv", ";": "csv", "|": "csv"}
 
@@ -70,7 +70,7 @@ def find_format(source: str | os.PathLike[str]) -> str:
 
 
 def _format_of_text(path: Path) -> str | None:
-    """Return the format of a text whose name says nothing, by its first two lines."""
+    """Return the format of a text by its first two lines, or None."""
     source, head = ByteSource(path), bytearray(HEAD)
     try:
         size = source.readinto(memoryview(head))
@@ -82,7 +82,7 @@ def _format_of_text(path: Path) -> str | None:
     if all(map(_SVMLIGHT.fullmatch, lines[: max(1, min(2, len(lines) - 1))])):
         return "svmlight"
     first, second = lines[:2]
-    # commas between quotes may be more
+    # quoted fields of the second line may add delimiters
     marks = (mark for mark in _MARKS if 0 < first.count(mark) <= second.count(mark))
     return next((_MARKS[mark] for mark in marks), None)
 
@@ -105,19 +105,19 @@ def open_reader(
     source : path, "-", or list of paths of one format
         What to read.
     schema : Schema, optional
-        Columns, label, categories, missing values. svmlight and npy files have no names: of
-        the schema they take `classes`, `dtype` and whether there is a `qid` (svmlight), or
-        `label` as a column number and `dtype` (npy).
+        Columns, label, categories, missing values. svmlight and npy files have no names. An
+        svmlight reader uses only `classes`, `dtype` and whether there is a `qid`; an npy reader
+        uses `label` as a column number, and `dtype`.
     format : {"csv", "tsv", "svmlight", "parquet", "arrow", "npy"}, optional
         By default found from the first bytes and the name.
     chunk_rows : int, optional
         Rows in a chunk.
     strict : bool, default False
-        Stop at the first row that cannot be used.
+        Stop at the first unusable row.
     shuffle_buffer : int, "auto" or None, default None
-        Deliver rows in a random order within blocks of so many, see `ShuffledReader`.
+        Rows in a block; rows are delivered in a random order within blocks, see `ShuffledReader`.
     seed : int, default 0
-        The seed of that order.
+        The seed of the random order.
     **options
         Passed to the reader: `header`, `names`, `delimiter`, `max_line_bytes` (CSV);
         `n_features`, `zero_based`, `max_line_bytes` (svmlight); `y` (npy).
@@ -156,7 +156,7 @@ def _plain_reader(
     strict: bool,
     **options: Any,
 ) -> Reader:
-    """Return the reader of rows in their own order."""
+    """Return the reader of rows in file order."""
     schema = Schema() if schema is None else schema
     many: Sequence[Any] = source if isinstance(source, (list, tuple)) else [source]
     if not many:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows on their way from a parser to a chunk: filled, checked, and closed up over refused ones."""
+"""Buffer the rows of a chunk between parser and chunk: fill, check, and drop refused rows."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ __all__ = [
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
 )
+#: Characters of a text in a message.
 _SHOWN = 40
 
 
 class RefusedFieldError(ValueError):
-    """A field that cannot be used; the message says why and names no place."""
+    """A field is unusable; the message gives the reason without the place."""
 
 
 def shown(text: str) -> str:
@@ -39,7 +40,7 @@ def shown(text: str) -> str:
 
 
 def parse_number(text: str, missing_tokens: tuple[str, ...]) -> float:
-    """Return the number a field holds, NaN where it is missing.
+    """Return the number in a field, NaN if it is missing.
 
     The grammar is that of decimal literals, ``inf`` and ``nan``; unlike ``float()`` it accepts
     neither underscores nor digits of other scripts.
@@ -55,6 +56,7 @@ def parse_number(text: str, missing_tokens: tuple[str, ...]) -> float:
     return value
 
 
+#: Queries below this are exact as floats.
 _LARGEST_QID = 2.0**53
 
 
@@ -65,7 +67,7 @@ class _Refuser(Protocol):
 
 
 def chunk_rows_for(chunk_rows: int | None, n_features: int) -> int:
-    """Return the rows of a chunk: as asked, or about 4 MB and at most 16384.
+    """Return the rows in a chunk: as given, or for about 4 MB and at most 16384.
 
     >>> chunk_rows_for(None, 28), chunk_rows_for(None, 10**6), chunk_rows_for(10, 28)
     (16384, 1, 10)
@@ -76,7 +78,7 @@ def chunk_rows_for(chunk_rows: int | None, n_features: int) -> int:
 
 
 class RowChecker:
-    """Collects refusals of one chunk and hands them to the reader in the order of the file."""
+    """Collect the refusals of one chunk and pass them to the reader in the order of the file."""
 
     def __init__(self, reader: _Refuser, layout: Layout | None, source: str) -> None:
         self._reader = reader
@@ -91,11 +93,11 @@ class RowChecker:
         self._pending.append((line, reason))
 
     def mark(self, row: int, reason: str) -> None:
-        """Refuse a row that stands in the buffer; the first reason counts."""
+        """Refuse a row in the buffer; its first reason counts."""
         self.marked.setdefault(row, reason)
 
     def flush(self) -> None:
-        """Hand over what has been refused since the last time."""
+        """Pass on all refusals since the last call."""
         for line, reason in sorted(self._pending, key=lambda pair: pair[0]):
             self.refusals = self._reader.refuse(self.refusals, self._source, line, reason)
         self._pending.clear()
@@ -116,7 +118,7 @@ class RowBuffer:
         self.count = 0
 
     def settle(self, layout: Layout, row: int, j: int, value: str) -> bool:
-        """Store one field given as text; True where it is missing."""
+        """Store one field given as text; return True if it is missing."""
         if j in layout.levels:
             code = layout.code_of(j, value)
             if code == -2:
@@ -130,7 +132,7 @@ class RowBuffer:
             self.extra[row, 1] = number
         else:
             slot = layout.slots[j]
-            with np.errstate(over="ignore"):  # too large for float32: refused here
+            with np.errstate(over="ignore"):  # the next lines refuse overflow
                 self.values[row, slot] = number
             if math.isfinite(number) and not math.isfinite(self.values[row, slot]):
                 raise RefusedFieldError(f"{shown(value)} is too large for float32")
@@ -140,7 +142,7 @@ class RowBuffer:
         return False
 
     def store_missing_code(self, layout: Layout, row: int, j: int) -> None:
-        """Store the absence of a category."""
+        """Store a missing category."""
         self.codes[row, self._code_column(layout, j)] = -1
 
     @staticmethod
@@ -149,7 +151,7 @@ class RowBuffer:
 
     @staticmethod
     def unknown(layout: Layout, j: int, value: str) -> None:
-        """Refuse a text that is not among the levels of column j, unless that is allowed."""
+        """Refuse a text that is not a level of column j, unless unknown levels are allowed."""
         if j == layout.label:
             raise RefusedFieldError(_unexpected_label(shown(value), layout))
         if layout.schema.unknown == "refuse":
@@ -158,7 +160,7 @@ class RowBuffer:
             )
 
     def take_in(self, stop: int, any_missing: bool, layout: Layout, checker: RowChecker) -> None:
-        """Check rows ``count:stop`` and keep those that can be used."""
+        """Check rows ``count:stop`` and keep the usable ones."""
         begin = self.count
         fresh = slice(begin, stop)
         if layout.schema.dtype == "float32":
@@ -178,7 +180,7 @@ class RowBuffer:
             self._check_labels(begin, stop, layout, checker)
         if layout.qid is not None:
             qid = self.extra[fresh, 1]
-            with np.errstate(invalid="ignore"):  # a NaN may signal
+            with np.errstate(invalid="ignore"):  # a signalling NaN would warn
                 whole = (qid >= 0) & (qid < _LARGEST_QID) & (qid == np.floor(qid))
             for row in np.flatnonzero(~whole).tolist():
                 checker.mark(begin + row, "the query must be a whole number from 0")
@@ -194,6 +196,7 @@ class RowBuffer:
             array[begin : self.count] = array[kept]
 
     def _check_labels(self, begin: int, stop: int, layout: Layout, checker: RowChecker) -> None:
+        """Refuse rows whose label is missing or not among the classes."""
         if layout.schema.text_labels:
             absent = self.codes[begin:stop, -1] == -1
             bad = absent
@@ -214,7 +217,7 @@ class RowBuffer:
                 checker.mark(begin + row, _unexpected_label(value, layout))
 
     def finish(self, layout: Layout) -> tuple[Any, Vector | None, NDArray[np.int64] | None]:
-        """Return features, labels and queries of the rows kept."""
+        """Return features, labels and queries of the kept rows."""
         n = self.count
         if self.has_missing[:n].any():
             layout.fill_missing(self.values[:n])

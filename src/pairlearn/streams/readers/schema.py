@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which columns become features, how categories and missing values are written as numbers.
+"""Choose the columns of a source, and encode categories and missing values as numbers.
 
-A `Schema` is what the user asks for; a `Layout` is the schema applied to the columns of one
-source. Readers fill three arrays (numbers, extra = label and query, category codes) and the
-layout assembles them into the feature matrix, so that CSV, Parquet and iterators agree.
+A `Schema` holds the user's choices; a `Layout` is the schema applied to the columns of one source.
+Readers fill three arrays (numbers, extra = label and query, category codes). The layout assembles
+them into the feature matrix, so CSV, Parquet and iterators agree.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Layout", "Schema", "bucket_of", "listed", "short_name", "shown_kind"
 
 Missing = str | float
 MAX_LISTED = 12
-#: Letters of a name in a message.
+#: Characters of a name in a message.
 _LONGEST_NAME = 40
 
 _MASK = (1 << 64) - 1
@@ -47,7 +47,7 @@ def bucket_of(value: str, width: int) -> int:
 
 
 def shown_kind(kind: Any) -> str:
-    r"""Return the type of a column for a message: names of its parts may hold anything.
+    r"""Return the type of a column for a message; control characters are escaped.
 
     >>> print(shown_kind("struct<a\n: int64>"))
     struct<a\n: int64>
@@ -56,12 +56,12 @@ def shown_kind(kind: Any) -> str:
 
 
 def short_name(name: str) -> str:
-    """Return the name of a column in quotes: a file may have one of megabytes."""
+    """Return the name of a column in quotes, shortened: a file may have one of megabytes."""
     return repr(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "...")
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return column names for a message, cut after a dozen, each after so many letters.
+    """Return the first column names for a message, each shortened.
 
     >>> listed(["age", 300 * "x"])
     "'age', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
@@ -72,7 +72,7 @@ def listed(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Schema:
-    """What to take from each row.
+    """The columns to read, and how to encode them.
 
     Parameters
     ----------
@@ -83,17 +83,17 @@ class Schema:
     features : sequence of str or int, optional
         Columns to use, in this order; default: all others.
     categorical : mapping of column to int or sequence of str
-        A number hashes the column into so many buckets; a list gives its levels, one feature
+        A number hashes the column into this number of buckets; a list gives its levels, one feature
         for each.
     missing : "refuse", "indicator", number, or mapping of column to one of these
-        What an absent value means: the row is refused; the value is 0 and a further feature
-        ``name=missing`` is 1; or the number stands in its place. An absent category gives no
-        feature under a number.
+        How to treat a missing value. "refuse" refuses the row. "indicator" writes 0 and sets a
+        further feature ``name=missing`` to 1. A number replaces the value; a missing category then
+        sets no feature.
     missing_tokens : sequence of str
-        Texts besides the empty one that mean an absent number.
+        Texts besides the empty one that mean a missing number.
     unknown : "refuse" or "ignore"
-        What to do with a category that is not among the levels: refuse the row, or set none
-        of its features.
+        How to treat a category that is not among the levels: refuse the row, or set none of the
+        column's features.
     classes : sequence, optional
         The labels to expect. A row with any other label is refused. Texts become 0, 1, ...
         in this order; numbers stay as they are. Without `classes`, labels must be numbers.
@@ -145,7 +145,7 @@ class Schema:
 
     @property
     def text_labels(self) -> bool:
-        """Whether labels are texts to be looked up in `classes`."""
+        """Whether labels are texts, which `classes` turns into numbers."""
         return self.classes is not None and isinstance(self.classes[0], str)
 
     def layout(self, names: Sequence[str], source: str) -> Layout:
@@ -172,10 +172,10 @@ class Schema:
 
 
 class Layout:
-    """A schema applied to named columns: where each column goes and what the features are.
+    """A schema applied to named columns: the role of each column, and the features.
 
-    `numbers`, `categories`, `label` and `qid` are positions in the source; `levels` are the buckets
-    or levels of each categorical column (and of a text label).
+    `numbers`, `categories`, `label` and `qid` are positions in the source. `levels` holds the
+    number of buckets or the levels of each categorical column (and of a text label).
     """
 
     def __init__(self, schema: Schema, names: tuple[str, ...], source: str) -> None:
@@ -208,7 +208,7 @@ class Layout:
         self.categories = tuple(j for j in chosen if j in self.levels)
         if schema.text_labels and self.label is not None:
             self.levels[self.label] = tuple(str(c) for c in schema.classes or ())
-        #: Where a column stands among the numbers, or among the categories.
+        #: The index of a column among the numbers or among the categories.
         self.slots = {j: k for columns in (self.numbers, self.categories)
                       for k, j in enumerate(columns)}  # fmt: skip
         self._choose_missing(chosen)
@@ -239,6 +239,7 @@ class Layout:
             self.levels[j] = tuple(str(level) for level in levels)
 
     def _choose_missing(self, chosen: list[int]) -> None:
+        """Set the checked rule for missing values of each column."""
         given = self.schema.missing
         policies: dict[int, Missing] = dict.fromkeys(chosen, "refuse")
         if isinstance(given, Mapping):
@@ -258,6 +259,7 @@ class Layout:
         self.missing = policies
 
     def _place_features(self, chosen: list[int]) -> None:
+        """Set the names and places of all features."""
         names: list[str] = []
         self.first: dict[int, int] = {}
         self.indicator: dict[int, int] = {}
@@ -275,13 +277,13 @@ class Layout:
                 names.append(f"{self.names[j]}=missing")
         self.feature_names = tuple(names)
         self.n_features = len(names)
-        # Numbers only, in order: the array the parser fills is the feature matrix.
+        # with numbers only, the array that the parser fills is already the feature matrix
         self.plain = not self.categories and not self.indicator
-        # A hashed column has few non-zeros among many features.
+        # a hashed column is mostly zeros
         self.sparse = any(isinstance(self.levels[j], int) for j in self.categories)
 
     def refused_missing(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each row the first column whose absence is refused, or -1."""
+        """Return for each row the first column that refuses its missing value, or -1."""
         blame = np.full(len(numbers), -1, dtype=np.int64)
         absent = [(j, np.isnan(numbers[:, k])) for k, j in enumerate(self.numbers)]
         absent += [(j, codes[:, k] == -1) for k, j in enumerate(self.categories)]
@@ -291,7 +293,7 @@ class Layout:
         return blame
 
     def fill_missing(self, numbers: NDArray[Any]) -> None:
-        """Put the number of each column's policy in the place of its absent values."""
+        """Replace missing values by the number that the column's rule gives."""
         for k, j in enumerate(self.numbers):
             policy = self.missing[j]
             if not isinstance(policy, str):
@@ -299,7 +301,7 @@ class Layout:
                 column[np.isnan(column)] = policy
 
     def assemble(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> Any:
-        """Return the feature matrix; NaN and code -1 are absent, code -2 is unknown."""
+        """Return the feature matrix; NaN and code -1 are missing, code -2 is unknown."""
         if self.plain:
             return numbers
         return self._sparse(numbers, codes) if self.sparse else self._dense(numbers, codes)
@@ -321,6 +323,7 @@ class Layout:
         return X
 
     def _sparse(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> Any:
+        """Return the feature matrix as CSR."""
         from scipy.sparse import csr_matrix
 
         n = len(numbers)
@@ -348,7 +351,7 @@ class Layout:
         return csr_matrix((data, indices, indptr.astype(np.int32)), shape=(n, self.n_features))
 
     def code_of(self, j: int, value: str) -> int:
-        """Return the code of a category in column j; -2 where the levels do not have it."""
+        """Return the code of a category in column j; -2 if it is not among the levels."""
         levels = self.levels[j]
         if isinstance(levels, int):
             return bucket_of(value, levels)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows in a random order within blocks: for files that are sorted, in memory that is bounded.
+"""Shuffle rows within blocks, to read sorted files in bounded memory.
 
 A block of consecutive rows is read, permuted and delivered before the next one is read. A file of
-one block is shuffled entirely; in a longer one that is sorted by label, blocks are still of one
-label, and the learner says so. Rows of a query stay together, in a random order.
+one block is shuffled entirely. If a longer file is sorted by label, its blocks still have a single
+label, and the learner warns. Rows of a query stay together, in random order.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from pairlearn.validation import check_count
 
 __all__ = ["ShuffledReader"]
 
-#: Rows of a block with buffer_rows="auto", fewer if they hold more than so many numbers.
-_ROWS, _NUMBERS = 65_536, 1 << 24
+#: Rows in a block with buffer_rows="auto", ...
+_AUTO_ROWS = 65_536
+#: ... if a block of dense rows then has at most this number of entries; otherwise fewer rows.
+_AUTO_NUMBERS = 1 << 24
 #: Rows in a chunk.
 _CHUNK = 8192
 
@@ -50,7 +52,7 @@ class _Rows:
         )
 
     def digest(self) -> str:
-        """Return a digest of what the rows hold."""
+        """Return a digest of the content."""
         consumed = Consumed()
         values = (self.X.data, self.X.indices, self.X.indptr) if _is_sparse(self.X) else (self.X,)
         for array in (*values, self.y, self.qid):
@@ -61,7 +63,7 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Rows of a chunk from the `offset`-th on, and the position of the reader before the chunk."""
+    """Rows of a chunk from row `offset` on, and the position of the reader before the chunk."""
 
     rows: _Rows
     before: Position
@@ -69,11 +71,11 @@ class _Piece:
 
     @property
     def place(self) -> tuple[Position, int]:
-        """A position, and the rows to skip behind it."""
+        """The position before the chunk, and the number of rows to skip after it."""
         return self.before, self.offset
 
     def behind(self, count: int) -> _Piece:
-        """Return the piece without its first rows."""
+        """Return the piece without its first `count` rows."""
         if not count:
             return self
         return _Piece(self.rows.take(slice(count, None)), self.before, self.offset + count)
@@ -84,6 +86,7 @@ def _is_sparse(X: Any) -> bool:
 
 
 def _joined(parts: list[_Rows]) -> _Rows:
+    """Concatenate rows."""
     if len(parts) == 1:
         return parts[0]
     tables: list[Any] = [part.X for part in parts]
@@ -105,9 +108,9 @@ def _joined(parts: list[_Rows]) -> _Rows:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a shuffled reader is: the block begins `skip` rows behind the position of its reader.
+    """The place of a shuffled reader: the block starts `skip` rows after its reader's position.
 
-    `done` rows of the block have been delivered; `digest` is that of the block.
+    `done` rows of the block have been delivered; `digest` is the digest of the block.
     """
 
     seed: int
@@ -129,17 +132,17 @@ class _Place:
 
 
 class ShuffledReader(Reader):
-    """Delivers the rows of a reader in a random order within blocks.
+    """Deliver the rows of a reader in a random order within blocks.
 
     Parameters
     ----------
     reader : Reader
-        Where the rows come from.
+        The source of rows.
     buffer_rows : int or "auto", default="auto"
-        Rows in a block, which are in memory at once. "auto" takes 65,536, but of dense rows at
-        most 2^24 numbers.
+        Rows in a block, which are in memory at once. "auto" takes 65,536, or fewer if a dense
+        block would have more than 2^24 numbers.
     seed : int, default=0
-        The order is a function of it and of `buffer_rows`, whatever the chunks of the reader.
+        The order depends only on the seed and `buffer_rows`, not on the chunks of the reader.
 
     Examples
     --------
@@ -154,9 +157,9 @@ class ShuffledReader(Reader):
     def __init__(self, reader: Reader, *, buffer_rows: int | str = "auto", seed: int = 0) -> None:
         self._reader = reader
         if buffer_rows == "auto":
-            buffer_rows = _ROWS
+            buffer_rows = _AUTO_ROWS
             if reader.format != "svmlight":
-                buffer_rows = max(min(_ROWS, _NUMBERS // max(reader.n_features, 1)), 1024)
+                buffer_rows = max(min(_AUTO_ROWS, _AUTO_NUMBERS // max(reader.n_features, 1)), 1024)
         elif isinstance(buffer_rows, str):
             raise ValueError(f'shuffle_buffer must be a number or "auto", got {buffer_rows!r}.')
         size = check_count("shuffle_buffer", buffer_rows, minimum=2)
@@ -167,12 +170,12 @@ class ShuffledReader(Reader):
 
     @property
     def format(self) -> str:
-        """Name of the kind of data, that of the reader."""
+        """Name of the kind of data of the wrapped reader."""
         return self._reader.format
 
     @property
     def layout(self) -> Any:
-        """How the columns of a table are used; None for other data."""
+        """The layout of the columns of a table; None for other data."""
         return getattr(self._reader, "layout", None)
 
     def _at(self, position: Position, skip: int = 0, done: int = 0, digest: str = "") -> Position:
@@ -180,7 +183,7 @@ class ShuffledReader(Reader):
         return replace(position, shuffled=str(place))
 
     def restore(self, position: Position) -> None:
-        """Continue after `position`, which a reader of the same data has saved."""
+        """Continue after a position that a reader of the same data saved."""
         if not position.shuffled:
             raise ReadError(
                 "the saved position is of rows in their own order; read without shuffle_buffer, or "
@@ -228,7 +231,7 @@ class ShuffledReader(Reader):
                 place = replace(place, done=0, digest="")
 
     def _pieces(self) -> Iterator[_Piece]:
-        """Yield the chunks of the reader with the positions before them."""
+        """Yield the chunks of the reader, each with the position before it."""
         chunks = iter(self._reader)
         while True:
             before = self._reader.position
@@ -240,12 +243,12 @@ class ShuffledReader(Reader):
     def _deliver(
         self, block: _Rows, begin: _Piece, place: _Place, end: tuple[Position, int]
     ) -> Iterator[Chunk]:
-        """Yield a block in its random order, from where it was left."""
+        """Yield the rest of a block in its random order."""
         digest = block.digest()
         first = begin.before.row + begin.offset
         if place.digest and place.digest != digest:
             raise ReadError(
-                f"the rows behind row {first} have changed since the checkpoint was made; restore "
+                f"the rows after row {first} have changed since the checkpoint was made; restore "
                 "the data, or start again without the checkpoint."
             )
         order = _order(block, np.random.default_rng([place.seed, first]))
@@ -261,7 +264,7 @@ class ShuffledReader(Reader):
 
 
 def _order(block: _Rows, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return a random order of rows in which those of a query stay together."""
+    """Return a random order of rows that keeps the rows of a query together."""
     order = rng.permutation(len(block))
     if block.qid is None:
         return order

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""svmlight (LIBSVM) text in chunks of sparse rows."""
+"""Read svmlight (LIBSVM) text in chunks of sparse rows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from pairlearn.validation import check_count
 
 __all__ = ["SvmlightReader"]
 
+#: The largest index, so that the number of features fits into 32 bits.
 LARGEST_INDEX = (1 << 31) - 2
-#: A width found in the data is believed up to here, or up to one feature for each byte.
+#: A width found in the data is accepted up to this limit, or up to one feature per byte of text.
 PLAUSIBLE_WIDTH = 1 << 24
-ENTRIES = 1 << 18  # a chunk ends after the row that brings it to this many entries
+ENTRIES = 1 << 18  # a chunk ends after the row that reaches this number of entries
 
 
 class SvmlightReader(TextReader):
@@ -33,9 +34,9 @@ class SvmlightReader(TextReader):
     sources : path, "-", binary file object, or list of these
         Files to read one after the other, plain or compressed; ``"-"`` is standard input.
     n_features : int, optional
-        Number of features. Without it the files are read once before to find the largest
-        index, which a pipe does not allow; an index that is absurd for so little text is then
-        an error.
+        Number of features. Without it the files are first read once to find the largest index;
+        pipes do not allow this. An index that is implausibly large for the size of the text is
+        then an error.
     zero_based : bool, default False
         Whether the first feature has index 0 in the file; LIBSVM files count from 1.
     qid : bool, default False
@@ -47,7 +48,7 @@ class SvmlightReader(TextReader):
     chunk_rows : int, default 8192
         Largest number of rows in a chunk.
     strict : bool, default False
-        Stop at the first row that cannot be used.
+        Stop at the first unusable row.
     max_line_bytes : int, default 32 MiB
         Longer lines are refused.
 
@@ -95,10 +96,11 @@ class SvmlightReader(TextReader):
         self.position = self._place(Position(self.format))
 
     def _search_width(self) -> int:
+        """Read all files and return the number of features."""
         for source in self.sources:
             if (not isinstance(source, str) and hasattr(source, "read")) or source == "-":
                 raise ReadError(
-                    "the number of features of a pipe must be known beforehand; "
+                    "a pipe cannot be searched for its number of features; "
                     "pass n_features (any number at least as large as the largest index)."
                 )
         self.n_features = LARGEST_INDEX
@@ -136,7 +138,7 @@ class SvmlightReader(TextReader):
         return replace(super()._place(before), width=self.n_features)
 
     def restore(self, position: Position) -> None:
-        """Continue after `position`, which a reader of the same data has saved."""
+        """Continue after a position that a reader of the same data saved."""
         super().restore(position)
         self.n_features = position.width
 
@@ -169,7 +171,7 @@ class SvmlightReader(TextReader):
 
 
 class _Uncounted(RowChecker):
-    """Lets bad rows pass while the files are searched for the largest index."""
+    """Ignore unusable rows while the files are searched for the largest index."""
 
     def flush(self) -> None:
         self._pending.clear()
@@ -191,13 +193,13 @@ class _Rows:
         self.count = 0
 
     def grow(self) -> None:
-        """Make room for twice as many entries."""
+        """Double the room for entries."""
         size = 2 * len(self.data)
         self.data = np.resize(self.data, size)
         self.indices = np.resize(self.indices, size)
 
     def drop(self, begin: int, stop: int, marked: set[int]) -> None:
-        """Close up rows ``begin:stop`` over the marked ones."""
+        """Drop the marked rows among ``begin:stop``."""
         count, entries = begin, int(self.indptr[begin])
         first = self.indptr[begin : stop + 1].copy()
         for row in range(begin, stop):
@@ -215,7 +217,7 @@ class _Rows:
 
 
 class _Parser:
-    """Drives the compiled parser over the blocks of one source until a chunk is full."""
+    """Run the compiled parser over the blocks of one source until a chunk is full."""
 
     def __init__(self, reader: SvmlightReader) -> None:
         from pairlearn.kernels.parsing import records, svmlight
@@ -256,7 +258,7 @@ class _Parser:
             elif status == records.DEFERRED_FULL and not state[records.N_DEFERRED]:
                 self._deferred = np.empty((2 * len(self._deferred), 5), dtype=np.int64)
             elif status == records.DONE:
-                # a full chunk is delivered before waiting for more of a slow pipe
+                # deliver a full chunk before waiting for more of a slow pipe
                 full = rows.count == reader.chunk_rows or rows.indptr[rows.count] >= ENTRIES
                 if blocks.final or full:
                     break
@@ -278,7 +280,7 @@ class _Parser:
     def _collect(
         self, blocks: Blocks, state: NDArray[np.int64], rows: _Rows, checker: RowChecker
     ) -> None:
-        """Settle what the kernel left open and drop the rows that cannot be used."""
+        """Parse the fields that the kernel left open and drop unusable rows."""
         records, reader = self._records, self._reader
         begin, stop = rows.count, int(state[records.ROW])
         for line, reason, detail, place in self._problems[: state[records.N_PROBLEMS]].tolist():
@@ -292,7 +294,7 @@ class _Parser:
                 checker.mark(row, f"{what}: {error}")
                 continue
             if entry >= 0:
-                with np.errstate(over="ignore"):  # too large for float32: refused below
+                with np.errstate(over="ignore"):  # overflow of float32 is refused below
                     rows.data[entry] = value
             else:
                 rows.labels[row] = value
@@ -327,6 +329,7 @@ class _Parser:
         return int(rows.indices[entry]) + (not self._reader.zero_based)
 
     def _explain(self, reason: int, detail: int, near: str) -> str:
+        """Return the reason for refusing a line."""
         records = self._records
         if reason == records.TOO_LONG:
             return too_long(self._reader.max_line_bytes)
