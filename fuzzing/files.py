@@ -102,11 +102,13 @@ class ModelFiles(Target):
 
     def prepare(self, folder: Path) -> None:
         from pairlearn import (
+            SGD,
             AUCClassifier,
             EntropyRegressor,
             MetricLearner,
             PairwiseRanker,
             PrivateAUCClassifier,
+            Threshold,
         )
         from pairlearn.estimators import PrivateMetricLearner
 
@@ -117,8 +119,10 @@ class ModelFiles(Target):
             warnings.simplefilter("ignore")
             models = [
                 AUCClassifier(random_state=0).fit(X, texts),
-                AUCClassifier(calibrate="isotonic", solver="sgd", random_state=0).fit(X, y),
-                AUCClassifier(step_size=0.1, radius=3.0, random_state=0).partial_fit(
+                AUCClassifier(
+                    solver="sgd", decision=Threshold(calibration="isotonic"), random_state=0
+                ).fit(X, y),
+                AUCClassifier(solver=SGD(step_size=0.1, radius=3.0), random_state=0).partial_fit(
                     X, y, classes=[0, 1]
                 ),
                 PairwiseRanker(random_state=0).fit(X, y),
@@ -271,14 +275,14 @@ _LEARNERS = ("dense", "sparse", "forgetting", "dropping", "ranking", "entropy", 
 
 def _make(kind: str, folder: Path) -> tuple[Any, Any]:
     """Return a learner and its reader."""
-    from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
+    from pairlearn import SGD, AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
     from pairlearn.streams import OnlineLearner, Schema, open_reader
 
     seed: dict[str, Any] = {"random_state": 0}
     model: Any = AUCClassifier(**seed)
     options: dict[str, Any] = {"classes": [0, 1], "window": 20}
     if kind == "sparse":
-        model = AUCClassifier(step_size=0.1, **seed)
+        model = AUCClassifier(solver=SGD(step_size=0.1), **seed)
     elif kind == "forgetting":
         options["forget"] = 17
     elif kind == "dropping":

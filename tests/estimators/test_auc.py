@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pairlearn import (
+    SGD,
     AUCClassifier,
     Constant,
     Hinge,
@@ -92,7 +93,7 @@ def test_a_given_step_size_is_algorithm_1():
 @pytest.mark.parametrize("given", [{"radius": 1.5}, {"radius": np.inf}, {"step_size": 0.05}])
 def test_auto_keeps_what_is_given(given):
     X, y = sample()
-    model = AUCClassifier(random_state=0, n_passes=2, **given).fit(X, y)
+    model = AUCClassifier(solver=SGD(n_passes=2), random_state=0, **given).fit(X, y)
     for name, value in given.items():
         assert getattr(model, f"{name}_") == value
     if "radius" in given:
@@ -115,7 +116,9 @@ def test_auto_keeps_what_is_given(given):
 )
 def test_every_parameter_learns(parameters):
     X, y = sample(n=400)
-    model = AUCClassifier(n_passes=10, random_state=0, **parameters).fit(X[:200], y[:200])
+    model = AUCClassifier(solver=SGD(n_passes=10), random_state=0, **parameters).fit(
+        X[:200], y[:200]
+    )
     assert model.score(X[200:], y[200:]) > 0.84
     probability = model.predict_proba(X)
     assert np.allclose(probability.sum(axis=1), 1.0)
@@ -136,7 +139,9 @@ def test_seeds():
 def test_class_weights_move_the_decision_not_the_ranking():
     X, y = sample(n=1000)
     plain, heavy = (
-        AUCClassifier(step_size=0.01, n_passes=50, random_state=0, class_weight=weight).fit(X, y)
+        AUCClassifier(
+            solver=SGD(step_size=0.01, n_passes=50), class_weight=weight, random_state=0
+        ).fit(X, y)
         for weight in (None, {0: 1.0, 1: 20.0})
     )
     # Weights scale the steps by a constant that is divided out again.
@@ -151,10 +156,12 @@ def test_sample_weights():
     # The second half follows the opposite rule, and counts nothing.
     y[300:] = 1 - y[300:]
     weight = np.r_[np.ones(300), np.zeros(300)]
-    model = AUCClassifier(n_passes=10, random_state=0).fit(X, y, sample_weight=weight)
+    model = AUCClassifier(solver=SGD(n_passes=10), random_state=0).fit(X, y, sample_weight=weight)
     assert model.score(X[:300], y[:300]) > 0.85
     assert np.mean(model.predict(X[:300]) == y[:300]) > 0.75
-    scaled = AUCClassifier(n_passes=10, random_state=0).fit(X, y, sample_weight=8.0 * weight)
+    scaled = AUCClassifier(solver=SGD(n_passes=10), random_state=0).fit(
+        X, y, sample_weight=8.0 * weight
+    )
     assert np.allclose(scaled.coef_, model.coef_, rtol=1e-10)
 
 
@@ -239,7 +246,7 @@ def test_sparse_input(container):
     other = quick().fit(sparse, y)
     assert np.allclose(other.coef_, model.coef_, rtol=1e-10)
     assert np.allclose(other.predict_proba(sparse), model.predict_proba(X))
-    auto = AUCClassifier(n_passes=5, random_state=0).fit(sparse, y)
+    auto = AUCClassifier(solver=SGD(n_passes=5), random_state=0).fit(sparse, y)
     assert auto.score(sparse, y) > 0.8
 
 
@@ -293,7 +300,7 @@ def test_callbacks(small_blocks):
 
 def test_verbose_draws_a_bar_on_stderr(small_blocks, capfd):
     X, y = sample()
-    AUCClassifier(n_passes=5, random_state=0, verbose=1).fit(X, y)
+    AUCClassifier(solver=SGD(n_passes=5), random_state=0, verbose=1).fit(X, y)
     out, err = capfd.readouterr()
     assert out == ""
     assert "1,500/1,500 steps" in err
@@ -341,7 +348,7 @@ def test_warm_start():
 
 
 def test_clone_and_parameters():
-    model = AUCClassifier(Hinge(margin=2.0), radius=3.0, schedule=InverseSqrt(1.0))
+    model = AUCClassifier(loss=Hinge(margin=2.0), solver=SGD(radius=3.0, schedule=InverseSqrt(1.0)))
     twin = clone(model)
     assert twin.get_params() == model.get_params()
     assert repr(twin) == repr(model)

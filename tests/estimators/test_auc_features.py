@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from pairlearn import AUCClassifier, roc_auc
+from pairlearn import AUCClassifier, Moments, roc_auc
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
 from pairlearn.solvers import ClassMoments
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
@@ -114,7 +114,7 @@ def test_sparse_rows(features):
 def test_weights_are_repetitions():
     weight = RNG.integers(1, 4, size=800).astype(float)
     kept = Hats(n_knots=5).fit(X[TRAIN])
-    model = AUCClassifier(features=kept, solver="moments", ridge=0.1)
+    model = AUCClassifier(features=kept, solver=Moments(ridge=0.1))
     weighted = clone(model).fit(X[TRAIN], RING[TRAIN], sample_weight=weight)
     repeated = np.repeat(np.arange(800), weight.astype(int))
     twice = clone(model).fit(X[repeated], RING[repeated])

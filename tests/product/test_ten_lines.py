@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairlearn import (
+    SGD,
     AUCClassifier,
     Ball,
     Box,
@@ -108,7 +109,7 @@ def test_a_loss():
         solver.start(mine, X.shape[1]).learn_many(X, Y).average,
         solver.start(theirs, X.shape[1]).learn_many(X, Y).average,
     )
-    assert AUCClassifier(MyLogistic(), random_state=0).fit(X, LABELS).score(X, LABELS) > 0.99
+    assert AUCClassifier(loss=MyLogistic(), random_state=0).fit(X, LABELS).score(X, LABELS) > 0.99
 
 
 # ---------------------------------------------------------------------------------- a pairing
@@ -187,7 +188,7 @@ def test_a_schedule():
         for schedule in (Power(0.1), InverseSqrt(0.1))
     )
     same(found.average, expected.average)
-    model = AUCClassifier(schedule=Power(1.0, power=0.3), step_size=0.1, random_state=0)
+    model = AUCClassifier(solver=SGD(step_size=0.1, schedule=Power(1.0, power=0.3)), random_state=0)
     assert model.fit(X, LABELS).score(X, LABELS) > 0.99
 
 
