@@ -106,7 +106,7 @@ def test_what_is_public_stays_when_a_stream_has_begun(name, value):
 def test_too_many_rows_do_not_invite_another_number():
     X, y = gaussian()
     stream = PrivateAUCStream(100, bounds=(-4, 5)).partial_fit(X, y)
-    with pytest.raises(ValueError, match="needs a pass of its own"):
+    with pytest.raises(ValueError, match="needs a new pass"):
         stream.partial_fit(X, y)
     # What came before is as it was.
     assert stream.release().certificate_.n_examples == 100
