@@ -468,7 +468,7 @@ def test_a_file_takes_nothing_that_was_measured(tmp_path):
     X, y = gaussian()
     model = seeded().fit(X, y)
     for measured in ({"training_auc": 0.93}, {"data_fingerprint": "ab"}, {"note": "0.93"}):
-        with pytest.raises(ModelFileError, match="a release of its own"):
+        with pytest.raises(ModelFileError, match="a release without noise"):
             model.save(tmp_path / "m", provenance=measured)
     model.save(tmp_path / "m", provenance={"purpose": "a test"})
     assert PrivateAUCClassifier.load(tmp_path / "m").provenance_["purpose"] == "a test"
