@@ -90,7 +90,7 @@ def test_the_program_audits_and_prints_its_power():
     assert plain["power"] > 1
     assert plain["findings"] == []
     few = audit_estimator(PrivateAUCClassifier(**OPTIONS), **SIZE, n_runs=8)
-    assert "Power: the attacks would have refuted nothing, because there are too few runs" in few.statement()
+    assert "would have refuted nothing, because there are too few runs" in few.statement()
 
 
 # ----------------------------------------------------------------------------------------- mutants
