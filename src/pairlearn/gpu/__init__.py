@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many models on many sample paths at once, on a graphics processor (the extra `torch`).
+"""Train many models on many sample paths at once, on a GPU (the extra `torch`).
 
-As `pairlearn.kernels`: functions of arrays, here of tensors, that know no parts. Nothing imports
-this package before a device is asked for.
+Like `pairlearn.kernels`, it has functions of arrays (here tensors) that know nothing of losses,
+pairings or schedules. It is imported only when a device is requested.
 """

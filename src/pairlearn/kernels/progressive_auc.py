@@ -46,7 +46,7 @@ def _find_key(score, keys, b, size):
 
 @inline
 def _count(score, wanted, order, state, keys, labels, sizes, positives):
-    """Number of entries with label `wanted` below the score, and number equal to it."""
+    """Return how many entries with label `wanted` lie below the score, and how many equal it."""
     place = _find_block(score, order, state[N_BLOCKS], keys, sizes)
     n_below, positive_below = 0, 0
     for k in range(place):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's tables of test AUC, with ours beside them."""
+"""Reproduce the paper's tables of test AUC, with our numbers beside them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from pairlearn.gpu.device import find_device
 __all__ = ["auc_table"]
 
 _REPORTING = (
-    "The published code reports the highest mean AUC over the recorded times and the lowest "
-    "standard deviation over these times, which need not be the same time. The second table holds "
-    "what the same runs reached at the end, with the deviation there. Published tuning also took "
-    "the highest AUC on the way as a candidate's score; here it is the AUC at the end."
+    "The published code reports the highest mean AUC over the recorded times, and the lowest "
+    "standard deviation over these times, which may be another time. The second table holds the "
+    "final AUC of the same runs, with its deviation. Published tuning also scored a candidate by "
+    "its highest AUC during training; here the final AUC counts."
 )
 
 
@@ -45,7 +45,7 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         raise ValueError(
             f"{name} has the methods {', '.join(table.rows)}; none of them was asked for."
         )
-    # Before the data, which may have to be fetched.
+    # Checked before the data are loaded, which may take a download.
     device = find_device(settings.device)
     datasets = shelf.take(PAPER_SETS)
     title = f"{table.caption} ({table.where})"
@@ -77,7 +77,7 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     parts: list[Table | Figure] = []
     if settings.protocol == "paper":
         paths = trajectories(comparison)
-        # A method without records has its end to report.
+        # A method without records reports its end only.
         records = {(path.method, path.dataset): path.as_published for path in paths}
         reported = beside(table, {**ours, **records})
         if reported:
@@ -114,7 +114,7 @@ def _on_device(
     settings: Settings,
     device: Any,
 ) -> Outcome:
-    """Return the table with every split, fold and candidate trained at once."""
+    """Return the table, with all splits, folds and candidates trained at once."""
     from pairlearn.experiments.paper.on_device import compare_on_device, runs_on_device
 
     able: list[Any] = [method for method in methods if runs_on_device(method)]
@@ -172,7 +172,7 @@ def _on_device(
 
 
 def _unpublished(comparison: Comparison, published: list[Beside]) -> str:
-    """Return means of data sets that the paper's table does not have."""
+    """Return the means of data sets that the paper's table lacks."""
     known = {(entry.row, entry.column) for entry in published}
     body = [
         (row.method, row.dataset, f"{row.auc.mean:.3f}", f"{row.auc.sd:.3f}")

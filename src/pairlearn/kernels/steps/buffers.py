@@ -202,7 +202,7 @@ def _fill_hinge_slopes(y_i, labels, scores, begin, end, loss, slopes):
 
 @part
 def _fill_slopes(y_i, labels, scores, begin, end, loss, slopes):
-    """The same for any loss, by address; returns -1 moving pairs if a slope is NaN."""
+    """Fill the slopes of any loss, by address; return -1 moving pairs if a slope is NaN."""
     real = scores.dtype.type
     pull = real(0.0)
     n_moving = np.int64(0)
