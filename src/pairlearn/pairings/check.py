@@ -132,8 +132,8 @@ def _check_offline(pairing: Pairing, y: Vector, seed: int) -> tuple[int, int, in
     steps = path(long)
     if steps != path(long):
         raise ValueError(
-            f"{name} draws other pairs from a generator with the same seed; use no other source of "
-            "randomness than rng."
+            f"{name} draws different pairs from the same seed; use rng as the only source of "
+            "randomness."
         )
     whole, pieces = (
         np.array([_facts(path(cuts, k), y) for k in range(_N_PATHS)])
@@ -147,9 +147,9 @@ def _check_offline(pairing: Pairing, y: Vector, seed: int) -> tuple[int, int, in
         t, fact = np.unravel_index(int(np.argmax(apart - _FAR * error)), apart.shape)
         one, other = whole.mean(axis=0)[t, fact], pieces.mean(axis=0)[t, fact]
         raise ValueError(
-            f"{name} draws by another law in pieces: over {_N_PATHS} paths, {_FACTS[fact]} at step "
-            f"{t + 1} is {one:.4g} on average in one draw and {other:.4g} in draws of {_PIECES} "
-            "steps; let the source remember what the next draw depends on."
+            f"{name} changes its law when drawn in pieces: over {_N_PATHS} paths, {_FACTS[fact]} "
+            f"at step {t + 1} is {one:.4g} on average in one draw and {other:.4g} in draws of "
+            f"{_PIECES} steps; let the source remember what the next draw depends on."
         )
     met = [len(partners) for _, partners in steps]
     return (
@@ -233,7 +233,7 @@ def _described(steps: list[Step], t: int) -> str:
     if t >= len(steps):
         return "missing"
     row, partners = steps[t]
-    return f"(example {row} with {', '.join(map(str, partners)) or 'nobody'})"
+    return f"(example {row} with {', '.join(map(str, partners)) or 'no example'})"
 
 
 def _stream(

@@ -276,7 +276,9 @@ class _OppositeArrivals(OnlineSource):
     def check_restored(self, before: Any) -> None:
         known = restored_array(vars(self), "_known_y", (None,))
         if len(known) > 2 or (len(known) == 2 and known[0] == known[1]):
-            raise ValueError(f"the saved labels {known[:3].tolist()} are not up to two different.")
+            raise ValueError(
+                f"the saved labels {known[:3].tolist()} must be at most two, each once."
+            )
 
     @property
     def n_remembered(self) -> int:

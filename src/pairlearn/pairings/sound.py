@@ -56,7 +56,7 @@ def check_plan(name: str, plan: Any, n: int, count: int | None = None) -> None:
     check_rows(f"{name}: left", plan.left, 0, n)
     if count is not None and len(plan) != count:
         raise ValueError(
-            f"{name} draws {len(plan)} steps, asked for {count}; a step that meets nobody may name "
+            f"{name} draws {len(plan)} steps instead of {count}; a step without a partner may name "
             "its own row twice."
         )
     if isinstance(plan, SlotPlan):

@@ -84,8 +84,8 @@ class BlockSizes:
             self._fill(block, first, known, end, count)
         if not np.isfinite(self.paid[-1]):
             raise DivergenceError(
-                f"Step sizes of about {self.step_sizes[-1]:.3g} have no finite sum, which the "
-                "average needs; take a smaller step_size."
+                f"Step sizes of about {self.step_sizes[-1]:.3g} have an infinite sum, so there "
+                "is no average; take a smaller step_size."
             )
 
     def _fill(self, block: int, first: int, known: int, end: int, count: int) -> None:

@@ -417,8 +417,8 @@ def check_squares(rows: R, *, whole: bool = False) -> R:
     if largest > _LARGEST or (whole and 0.0 < largest < _SMALLEST):
         rule = f"at most {_LARGEST:g}" if largest > 1.0 else f"not all below {_SMALLEST:g}"
         raise DivergenceError(
-            f"Unscaled features must be {rule}, got {largest:.3g}: products of their squares are "
-            "no numbers. Scale the features (estimators do, unless scaling=None)."
+            f"Unscaled features must be {rule}, got {largest:.3g}: products of their squares "
+            "overflow or vanish. Scale the features (estimators do, unless scaling=None)."
         )
     return rows
 

@@ -102,7 +102,7 @@ def _time_figure(
     datasets = shelf.take(sets)
     methods = settings.chosen(methods)
     if not datasets or not methods:
-        return Outcome(name, title, "no data set or no method of it is at hand.", ())
+        return Outcome(name, title, "no data set or no method of it is available.", ())
     comparison = run_comparison(datasets, methods, settings=settings, n_splits=5)
     paths = trajectories(comparison)
     rows = [_summary(path, _best(paths, path.dataset)) for path in paths]
@@ -177,7 +177,7 @@ def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     methods = _loglink()
     datasets = shelf.take(PAPER_SETS)
     if not datasets:
-        return Outcome(name, title, "no data set is at hand, so nothing was run.", ())
+        return Outcome(name, title, "no data set is available, so nothing was run.", ())
     comparison = run_comparison(datasets, methods, settings=settings, n_splits=5)
     remark = (
         "No ball, eta by 5-fold cross-validation, the plain mean of the iterates, 10 passes. "
@@ -193,7 +193,7 @@ def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         for method in methods
     }
     figure = Figure(
-        title="Training pair risk on the way",
+        title="Pair risk during training",
         name="risk",
         svg=curves_figure(risks, xlabel="gradients (log)", ylabel="pair risk", name="loglink-risk"),
         csv_columns=["dataset", "method", "n_gradients", "risk"],

@@ -62,7 +62,7 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     title = f"{table.caption} ({table.where})"
     data = _data(dataset, settings, shelf)
     if data is None:
-        return Outcome(name, title, f"{dataset} is not at hand, so nothing was run.", ())
+        return Outcome(name, title, f"{dataset} is not available, so nothing was run.", ())
     chosen = _chosen(name, settings)
     mechanisms = [row for row in chosen if row != _NON_PRIVATE]
     rows: Numbers = {}
@@ -153,7 +153,7 @@ def private_mechanisms(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         parts.append(_grid_table(table, rows, "epsilon", note=remark, prefix=f"{dataset}-"))
         runs.append(run)
     if not runs:
-        return Outcome(name, title, "neither data set is at hand, so nothing was run.", ())
+        return Outcome(name, title, "neither data set is available, so nothing was run.", ())
     return _outcome(name, title, blocks, parts, runs)
 
 
@@ -224,7 +224,7 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
             cell = (cost.cpu_seconds, math.nan)
             seconds.setdefault(f"here: {chosen[cost.method]}", {})[column] = cell
     if not runs:
-        return Outcome(name, title, "neither data set is at hand, so nothing was run.", ())
+        return Outcome(name, title, "neither data set is available, so nothing was run.", ())
     remark = (
         f"{runs[0].n_splits} splits, seed {settings.seed}. Published seconds are of the authors' "
         "machine and Python code; ours are medians on this machine, so their ratio compares "

@@ -437,7 +437,7 @@ def curve_figures(comparison: Comparison) -> list[Figure]:
     }
     return [
         Figure(
-            title="AUC on the way",
+            title="AUC during training",
             svg=time_figure(curves, series=comparison.methods, name="curves"),
             name="figure-curves",
             csv_columns=["dataset", "method", "cpu_seconds", "n_gradients", "auc_mean", "auc_sd"],

@@ -416,7 +416,7 @@ class OPAUC:
         rows, y = dense_two_classes(X, y, "OPAUC")
         n, d = rows.shape
         if self.rank is None and d > _MOST_FEATURES:
-            raise ValueError(f"{d} features are too many for covariances; give a rank.")
+            raise ValueError(f"{d} features need too much memory for covariances; give a rank.")
         generator = check_generator(rng)
         n_steps = n_steps_of(n_passes, n)
         path = draw_path(n, n_steps, generator, order="shuffled")

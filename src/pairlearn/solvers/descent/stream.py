@@ -375,11 +375,11 @@ class Stream:
         if not isinstance(buffer, Rows) or buffer.shape != (len(y), d):
             raise ValueError(
                 f"the state remembers examples of shape {getattr(buffer, 'shape', None)} with "
-                f"{len(y)} labels, the stream has {d} features; start it as that one was."
+                f"{len(y)} labels, the stream has {d} features; start it with the same parts."
             )
         dtype = buffer.X.dtype if isinstance(buffer, DenseRows) else self._descent.w.dtype
         if dtype != self._descent.w.dtype:
-            raise ValueError(f"the state remembers examples of {dtype}, the stream has another.")
+            raise ValueError(f"the saved examples are {dtype}; start the stream with that dtype.")
         return buffer, y, weight
 
     def _meet(self, rows: Any, y: Vector, weight: Vector, qid: ArrayLike | None) -> None:

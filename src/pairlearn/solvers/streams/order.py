@@ -166,8 +166,8 @@ class OrderWatch:
         self.has_warned = True
         warn_caller(
             f"the order of the examples depends on their labels: labels of {which} differ by "
-            f"{share:.0%} of what an independent order would give (100%), or have a trend. A "
-            "stream pairs neighbours and learns little from such data; shuffle the rows (readers "
+            f"{share:.0%} of the difference in a random order, or have a trend. A stream pairs "
+            "neighbours and learns little from such data; shuffle the rows (readers "
             f"have shuffle_buffer=){self.cure}.",
             OrderWarning,
         )
@@ -175,8 +175,8 @@ class OrderWatch:
     def _warn_of_feature(self, ratio: float, column: int) -> None:
         self.has_warned = True
         warn_caller(
-            f"successive examples differ in feature {column} by {ratio:.1%} of what an independent "
-            "order would give, as if they were sorted by it; shuffle the rows (readers have "
-            "shuffle_buffer=), or leave the feature out if it counts them.",
+            f"successive examples differ in feature {column} by {ratio:.1%} of the difference in a "
+            "random order, as if sorted by it; shuffle the rows (readers have shuffle_buffer=), or "
+            "drop the feature if it is a row number.",
             OrderWarning,
         )

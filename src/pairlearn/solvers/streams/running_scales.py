@@ -252,8 +252,8 @@ class RunningScales:
         if narrow >= 0 and not self._has_warned:
             self._has_warned = True
             warn_caller(
-                f"feature {narrow} varies by less than {_kernels().NARROWEST:g}, which no scale "
-                "helps: it counts as constant. Give it in a smaller unit.",
+                f"feature {narrow} varies by less than {_kernels().NARROWEST:g}, too little "
+                "for any scale, and counts as constant; give it in a smaller unit.",
                 UserWarning,
             )
         return bool(changes) and self._total > 0.0
