@@ -83,8 +83,7 @@ class FeatureMap:
     array([[1., 3., 1., 9.]])
     """
 
-    #: Whether a closed-form solution suits the map better than gradient descent: many features, and
-    #: each says little.
+    #: Whether a closed form suits the map better than descent: many features, each says little.
     closed_form: ClassVar[bool] = False
 
     # --------------------------------------------------------------- what a subclass defines

@@ -69,8 +69,7 @@ class RandomFourier(FeatureMap):
     -----
     The map standardises features itself, so units do not matter, and clips them at 100 standard
     deviations. Rows are mapped in float32 or float64, as requested. Sparse rows are multiplied
-    without a dense copy; the frequencies are a dense matrix with a row per feature and `n_features`
-    / 2 columns.
+    without a dense copy; the frequencies are a dense matrix of shape (d, `n_features` / 2).
 
     References
     ----------

@@ -43,8 +43,7 @@ class Hats(FeatureMap):
         Number of knots per feature, at evenly spaced order statistics from the smallest number to
         the largest. A feature with at most this many levels has a knot at each level.
     knots : sequence of sequences of float, optional
-        The knots of each feature, increasing. They replace `n_knots`, and nothing is read from the
-        data.
+        The knots of each feature, increasing. They replace `n_knots` and quantiles.
     cumulative : bool, default=True
         True turns a feature of K knots into K - 1 ramps (sums of hats), which suit a ridge and
         monotone constraints. False turns it into K hats, whose norm is at most 1 per feature.
@@ -52,8 +51,7 @@ class Hats(FeatureMap):
     Notes
     -----
     A feature with one knot is constant and has no ramp; its hat is 1. The map does not depend on
-    the units of a feature. Time and memory are linear in the block, and sparse blocks need no dense
-    copy.
+    the units of a feature. Time and memory are linear, and sparse blocks need no dense copy.
 
     Examples
     --------

@@ -88,8 +88,7 @@ class _Apart(Compiler):
     """The usual compiler, told that an array that a kernel writes overlaps no other argument.
 
     Otherwise loops have two versions, chosen at run time by the distance of the arrays in memory. A
-    reduction rounds differently in each, so the same stream could differ in its last bits between
-    runs.
+    reduction rounds differently in each, so runs could differ in their last bits.
     """
 
     def __init__(self, *args, **options):

@@ -124,8 +124,7 @@ def _interpolated(number, first, end, knots, values):
 
 # Both functions from one reduction to r in [-pi/4, pi/4]: x = q pi/2 + r. pi/2 is split into three
 # parts; the leading ones have few digits, so their product with q is exact. The polynomials are
-# those of the Cephes library. A phase too large for the reduction still gives a number from -1 to
-# 1.
+# those of the Cephes library. A phase too large for it still gives a number from -1 to 1.
 
 
 @elementwise

@@ -19,8 +19,7 @@ def order_by_buckets(places, order, begins, longest):
     """Fill `order` with the positions of the places from small to large; False if that is slow.
 
     A counting sort into ``len(begins) - 1`` buckets of equal width, then insertion within each. It
-    suits places that are spread over their range. If a bucket has more than `longest` entries,
-    nothing is sorted.
+    suits places that are spread over their range. If a bucket exceeds `longest`, nothing is sorted.
     """
     n = len(places)
     n_buckets = len(begins) - 1

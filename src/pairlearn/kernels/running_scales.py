@@ -168,8 +168,7 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
 def follow(new_scale, new_centre, shift, norm, keeps, start, scale, centre, factor, change):
     """Take over scales; fill `change` with the factor of each coefficient.
 
-    The sum of values near the largest number overflows; the first value, in `shift`, is then the
-    centre.
+    Where the sum of values overflows, the centre is `shift`, the first value.
 
     `norm` is the root of the sum of scaled variances. If `keeps`, the learned function is
     preserved: a coefficient is divided by the factor of its column. Otherwise `start` decides: a

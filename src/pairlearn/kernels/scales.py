@@ -13,8 +13,7 @@ inverse : float64, shape (d,)
     A power of two for each column: 1, unless squares of its values would overflow or underflow.
 low, high, shift, total, squares : float64, shape (d,)
     Modified in place: the extremes of each column, a typical value (`shift`), and the weighted sums
-    of (value - shift) and of its square. Sums about a value of the column do not cancel, however
-    far from zero it lies.
+    of (value - shift) and of its square. Sums about a value of the column itself do not cancel.
 atom, votes : float64, shape (d,)
     Modified in place: the value of more than half of the column, if there is one, and its lead (the
     majority vote of Boyer and Moore, with weights).

@@ -31,8 +31,7 @@ def check_schedule(schedule: Schedule, *, n_steps: int = 100_000) -> ScheduleChe
     """Check a schedule before training.
 
     Step sizes must be positive finite float64 numbers. They must be the same in one go, in pieces
-    and out of order, twice as large in ``scaled(2.0)``, and all equal if the schedule says
-    `is_constant`.
+    and out of order, twice as large in ``scaled(2.0)``, and all equal if `is_constant`.
 
     Parameters
     ----------

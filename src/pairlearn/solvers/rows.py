@@ -326,8 +326,7 @@ def as_rows(X: Any, *, dtype: Any = None, finite: bool | None = False) -> Rows:
 def check_sparse(X: Any) -> None:
     """Refuse a sparse container whose indices point outside its arrays.
 
-    SciPy checks only when it builds a container. Converting a damaged one would already write
-    outside.
+    SciPy checks only when it builds a container. Converting a damaged one would write outside.
     """
     kind = getattr(X, "format", None)
     if kind in ("csr", "csc"):

@@ -61,8 +61,7 @@ def _reset_peak() -> bool:
 class Meter:
     """Measures the body of a `with` statement: seconds of this process, all threads, and memory.
 
-    `peak_bytes` is the peak of resident memory minus that at the start; None if the system does not
-    report it.
+    `peak_bytes` is the peak of resident memory minus that at the start; None if not reported.
     """
 
     cpu_seconds: float

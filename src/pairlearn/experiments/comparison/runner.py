@@ -2,8 +2,7 @@
 """Run a comparison: data sets x splits x methods, in parallel, resumable, deterministic.
 
 Cells are ordered by data set, then split, then method, so that methods are timed side by side and a
-slow minute of the machine affects all of them. Only the parent process writes results, each as soon
-as it arrives.
+slow minute affects all of them. Only the parent process writes results, each as soon as it arrives.
 """
 
 from __future__ import annotations

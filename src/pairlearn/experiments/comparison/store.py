@@ -2,8 +2,7 @@
 """Store results in SQLite, one by one as they arrive.
 
 The key of a result contains everything that determines it. So a run that was killed, or that gets
-more splits or methods, computes only the missing cells, and a changed setting never reuses an old
-result.
+more splits or methods, computes only missing cells, and a changed setting never reuses an old one.
 """
 
 from __future__ import annotations

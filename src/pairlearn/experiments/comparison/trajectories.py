@@ -3,8 +3,7 @@
 
 For each method, the paper's published code reports the highest mean AUC over the recorded times,
 and the lowest standard deviation over these times, which may be another time. This module computes
-these, and the honest final pair, from the same checkpoints, to show the effect of the reporting
-alone.
+these, and the honest final pair, from the same checkpoints, to show what the reporting changes.
 """
 
 from __future__ import annotations

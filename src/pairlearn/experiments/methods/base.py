@@ -2,8 +2,7 @@
 """The base class of methods in a comparison: something that tunes itself and fits.
 
 A method sees training examples only. `tune` chooses parameters, and `fit` learns with them. Both
-get their own random numbers, so a result does not depend on how many numbers tuning used. `table`
-names the methods.
+get their own random numbers, so a result does not depend on how many numbers tuning used.
 """
 
 from __future__ import annotations

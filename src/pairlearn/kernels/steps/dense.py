@@ -176,8 +176,7 @@ def take_in(x, label, turn, rows, labels, pair, one_sided, all_pairs, left_itera
 def step_of(pair, step_sizes, paid, position):
     """Return a plan of one step: left, right, active, step size and owed weight.
 
-    The number of steps is given as the length of an array, since a literal would compile a separate
-    kernel.
+    The number of steps is the length of an array: a literal would compile another kernel.
     """
     now = slice(position, position + 1)
     return pair[0:1], pair[1:2], pair[2:3], step_sizes[now], paid[now]

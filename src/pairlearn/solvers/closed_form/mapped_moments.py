@@ -34,8 +34,7 @@ BLOCK = 4096
 #: With more features than this, of bounded norm, products are in single precision and their sums in
 #: double: the ridge is much larger than the rounding errors.
 _SINGLE = 512
-#: Features without bounds are divided by at least this share of their range, as in the estimators'
-#: own scaling.
+#: Features without bounds are divided by at least this share of their range, as in the estimators.
 _FLOOR = 0.1
 #: A feature is constant if its deviation is below this share of its largest absolute value.
 _CONSTANT = 1e-10

@@ -76,8 +76,7 @@ class Descent:
     """The iterate, its weighted sum and the step counter.
 
     The iterate has the `dtype` of dense data, and float64 for sparse data. It starts at the
-    projection of `w_start`, zero by default. `horizon` is the number of steps, for averaging rules
-    that need it.
+    projection of `w_start`, zero by default. `horizon` is the number of steps, if known.
     """
 
     def __init__(
@@ -221,8 +220,7 @@ class Descent:
         """Learn an example that is paired with the previous one, in one kernel call.
 
         The example overwrites the row `at` of `turn`; the other row is the previous example. Return
-        whether its numbers are finite. An example that is not finite, or whose step fails, changes
-        nothing.
+        whether its numbers are finite. An example that is not finite or fails changes nothing.
         """
         first, sizes = self.position, self._sizes
         if first >= len(sizes.paid) or sizes.block != self.n_steps // BLOCK:
@@ -265,8 +263,7 @@ class Descent:
     def ignores(self, y: Vector) -> bool:
         """Return True if steps between successive labels surely change nothing.
 
-        Many labels almost surely differ, and comparing them takes time, so the answer is then
-        False.
+        Many labels almost surely differ and take time to compare: the answer is then False.
         """
         if self._all_pairs or len(y) > _FEW or not self.meets_alone:
             return False

@@ -3,8 +3,7 @@ r"""Warn if a stream is not in random order: sorted, in blocks, or with a trend.
 
 Algorithm 2 pairs an example with the one before it. In a random order, two neighbours differ as
 much as any two examples. If rows are sorted by label, hardly any pair has opposite labels and the
-model learns nothing. If rows are sorted by a feature, neighbours hardly differ in it. Two ratios
-detect this:
+model learns nothing. Sorted by a feature, neighbours hardly differ in it. Two ratios detect it:
 
 - the sum of squared differences of successive labels, divided by its expectation in a random order,
   2 n var(y) (von Neumann's ratio). For two classes it is the share of opposite pairs divided by 2 p

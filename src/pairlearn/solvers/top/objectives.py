@@ -284,8 +284,7 @@ class TopObjective(PairObjective):
     ) -> tuple[Vector, int]:
         """Return the minimiser, and the number of evaluations of objective and pair loss.
 
-        Without a given start, the search starts from the anchor or, without one, from the minimiser
-        of the pair loss.
+        By default the search starts from the anchor, or else from the minimiser of the pair loss.
         """
         n_before = 0
         if w_start is None:

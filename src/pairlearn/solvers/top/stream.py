@@ -7,8 +7,7 @@ the objective on a batch plus a uniform sample of each class's past (a reservoir
 current coefficients. The sample gives the quantile of negative scores for the partial AUC, the
 costs for the push, and the ranks for average precision. It is never stale, has bounded memory, and
 a large sample is close to the population. Published stochastic methods keep running averages
-instead, which belong to former coefficients and, for average precision, need one number per
-positive.
+instead, which belong to former coefficients and may need one number per positive.
 
 Features are divided by their running deviation (at least a tenth of the running range) times
 sqrt(d), so units do not matter. Steps are step_size / sqrt(sum of squared gradient norms)
