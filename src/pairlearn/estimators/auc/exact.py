@@ -32,6 +32,7 @@ import numpy as np
 from pairlearn.estimators.auc.objectives import Objective, of_data
 from pairlearn.estimators.shared.choice import Choice, Tried
 from pairlearn.estimators.shared.threads import threads
+from pairlearn.folds import members_of, n_folds_of, stratified
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
 from pairlearn.metrics import AveragePrecision, roc_auc
 from pairlearn.solvers.closed_form.fisher import with_fisher
@@ -240,7 +241,7 @@ def choose_ridge(
     cap = _PRECISION_CAP if by_precision else _CAP
     if _visits_pairs(loss):
         cap = _ALL_PAIRS_CAP
-    members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
+    members = members_of(y, (-1.0, 1.0))
     kept = np.concatenate([rng.permutation(some)[:cap] for some in members])
     part, part_y = rows.take(kept), y[kept]
     # The share of positives, which precision depends on, stays what it is.
@@ -252,7 +253,16 @@ def choose_ridge(
     if shares is not None:
         part_weight = shares if part_weight is None else shares * part_weight
     effort = _effort(rows)
-    folds = _folds(part_y, max(round(1.0 / validation_fraction), 2), effort.many, rng)
+    # Few examples are dealt anew several times; of many, two folds are enough.
+    groups = members_of(part_y, (-1.0, 1.0))
+    rarer = min(map(len, groups))
+    folds = stratified(
+        groups,
+        n_folds_of(validation_fraction, rarer),
+        rng,
+        n_held=2 if rarer >= effort.many else None,
+        n_repeats=_REPEATS if rarer < _FEW else 1,
+    )
     trained = [
         (part.take(k), part_y[k], loss, None if part_weight is None else part_weight[k])
         for k, _ in folds
@@ -404,28 +414,6 @@ def _path(
 
 def _effort(rows: Rows) -> _Effort:
     return _TEXT if isinstance(rows, CsrRows) and rows.shape[1] >= _MANY_COLUMNS else _NUMBERS
-
-
-def _folds(y: Vector, n_folds: int, many: int, rng: np.random.Generator) -> list[tuple[Any, Any]]:
-    """Return (train, held-out) positions of stratified folds, dealt anew when there are few.
-
-    From `many` examples of the rarer class on, two of the folds are enough.
-    """
-    members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
-    rarer = min(map(len, members))
-    if rarer == 1:
-        # A class of one example cannot be divided: it is both trained on and scored.
-        everything = np.arange(len(y))
-        return [(everything, everything)]
-    n_folds = min(n_folds, rarer)
-    folds = []
-    for _ in range(_REPEATS if rarer < _FEW else 1):
-        fold = np.empty(len(y), dtype=np.int64)
-        for places in members:
-            fold[rng.permutation(places)] = np.arange(len(places)) % n_folds
-        for k in range(min(2, n_folds) if rarer >= many else n_folds):
-            folds.append((np.flatnonzero(fold != k), np.flatnonzero(fold == k)))
-    return folds
 
 
 def _ready(rows: Rows) -> Rows:

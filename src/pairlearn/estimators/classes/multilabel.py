@@ -38,6 +38,7 @@ from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
+from pairlearn.folds import deal, n_folds_of, splits_of
 from pairlearn.metrics import roc_auc
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
@@ -209,9 +210,9 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         scaling, rows = scaled_rows(self.scaling, given, counts)
         rows, basis = compact(rows)
         rng = check_generator(self.random_state)
-        n_folds = min(max(round(1.0 / self.validation_fraction), 2), n)
-        fold = rng.permutation(n) % n_folds
-        parts = [np.flatnonzero(fold == f) for f in range(n_folds)]
+        order = np.argsort(rng.permutation(n))
+        fold = deal([order], n, n_folds=n_folds_of(self.validation_fraction, n))
+        parts = [held for _, held in splits_of(fold)]
         of_all = [_Sums.of(rows.take(part), weight[part]) for part in parts]
         total = _added(of_all)
         found = [

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
+from pairlearn.folds import deal, splits_of
 from pairlearn.metrics.ranking import pair_accuracy
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.pairings.queries import PreviousOfQuery, has_pairs
@@ -99,15 +100,16 @@ def _folds(
     One part is held out, or several in turn where a part is small; where there is nothing to put
     aside, training examples are judged.
     """
-    group = query if grouped else np.arange(len(query))
-    names = rng.permutation(np.unique(group))
+    names, place = np.unique(query if grouped else np.arange(len(query)), return_inverse=True)
     count = round(fraction * len(names))
-    n_parts = 1 if fraction * len(query) >= _ENOUGH else len(names) // max(count, 1)
-    folds = []
-    for part in range(min(n_parts, _MOST_FOLDS) if count else 0):
-        held = np.isin(group, names[part * count : (part + 1) * count])
-        if all(has_pairs(query[mask], y[mask]) for mask in (held, ~held)):
-            folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
+    size = max(count, 1)
+    n_parts = 1 if fraction * len(query) >= _ENOUGH else min(len(names) // size, _MOST_FOLDS)
+    fold = deal([np.arange(len(names))], len(names), rng, sizes=[size])[place]
+    folds = [
+        split
+        for split in splits_of(fold, n_parts if count else 0)
+        if all(has_pairs(query[part], y[part]) for part in split)
+    ]
     everything = np.arange(len(query))
     return folds or [(everything, everything)]
 

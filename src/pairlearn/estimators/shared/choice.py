@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
+from pairlearn.folds import Fold, deal, members_of, n_folds_of, splits_of
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
@@ -300,33 +301,17 @@ def choose(
     return Choice(step, radius, evidence=chosen, tried=tried)
 
 
-def hold_out(
-    y: Vector, fraction: float, rng: np.random.Generator
-) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+def hold_out(y: Vector, fraction: float, rng: np.random.Generator) -> list[Fold]:
     """Return (train, held-out) index pairs: one, or all in turn when the rarer class is small."""
-    members = [rng.permutation(np.flatnonzero(y == label)) for label in (-1.0, 1.0)]
+    members = [rng.permutation(own) for own in members_of(y, (-1.0, 1.0))]
     # Case-control sampling leaves the distribution of opposite pairs as it is.
     members = [m[: _TRAIN_CAP + _SCORE_CAP] for m in members]
     sizes = [min(max(round(fraction * len(m)), 1), _SCORE_CAP) for m in members]
-    rarer = min(len(m) for m in members)
-    n_folds = 1 if min(sizes) >= _ENOUGH else min(max(round(1.0 / fraction), 2), rarer)
-    if rarer == 1:
-        # A class of one example cannot be divided: it is both trained on and scored.
-        everything = np.concatenate(members)
-        return [(everything, everything)]
-    folds = []
-    for fold in range(n_folds):
-        train, held = [], []
-        for m, size in zip(members, sizes, strict=True):
-            if n_folds == 1:
-                out = np.zeros(len(m), dtype=bool)
-                out[:size] = True
-            else:
-                out = np.arange(len(m)) % n_folds == fold
-            held.append(m[out])
-            train.append(m[~out])
-        folds.append((np.concatenate(train), np.concatenate(held)))
-    return folds
+    everything = np.concatenate(members)
+    if min(sizes) >= _ENOUGH:
+        return splits_of(deal(members, len(y), sizes=sizes), 1, everything)
+    n_folds = n_folds_of(fraction, min(map(len, members)))
+    return splits_of(deal(members, len(y), n_folds=n_folds), among=everything)
 
 
 def advice_for(

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from pairlearn.folds import Fold, n_folds_of, stratified
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Places, Vector
 
@@ -32,8 +33,6 @@ __all__ = [
     "scores_of",
     "to_user",
 ]
-
-Folds = list[tuple[Places, Places]]
 
 #: Ridges to choose from, for rows of mean variance 1.
 RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
@@ -106,21 +105,11 @@ def deal_folds(
     weight: Vector,
     validation_fraction: float,
     rng: np.random.Generator,
-) -> Folds:
+) -> list[Fold]:
     """Return (train, held-out) rows of stratified folds, both with weight in every class."""
     members = [np.flatnonzero((codes == k) & (weight > 0.0)) for k in range(codes.max() + 1)]
-    n_folds = min(max(round(1.0 / validation_fraction), 2), min(map(len, members)))
-    if n_folds < 2:
-        # A class of one example cannot be divided: it is both trained on and scored.
-        everything = np.concatenate(members)
-        return [(everything, everything)]
-    fold = np.full(len(codes), -1)
-    for places in members:
-        fold[rng.permutation(places)] = np.arange(len(places)) % n_folds
-    return [
-        (np.flatnonzero((fold >= 0) & (fold != k)), np.flatnonzero(fold == k))
-        for k in range(n_folds)
-    ]
+    n_folds = n_folds_of(validation_fraction, min(map(len, members)))
+    return stratified(members, n_folds, rng)
 
 
 def check_ridge(ridge: float | str) -> tuple[float, ...]:
