@@ -24,6 +24,7 @@ from pairlearn.features import FeatureMap
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
+from pairlearn.spreads import scale_of, varies
 from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights
 
@@ -34,8 +35,6 @@ BLOCK = 4096
 #: With more features than this, of bounded norm, products are in single precision and their sums
 #: in double: the ridge is far above what rounding does.
 _SINGLE = 512
-#: Scales of features without bounds: as those of the estimators' own scaling.
-_FLOOR, _CONSTANT = 0.1, 1e-10
 
 
 def block_of(rows: Rows, start: int, stop: int) -> Any:
@@ -235,12 +234,12 @@ class MappedMoments:
             typical = float(variance.mean())
             return np.full(len(mean), 1.0 / np.sqrt(typical) if typical > 0.0 else 1.0)
         deviation = np.sqrt(variance)
-        varies = deviation > _CONSTANT * np.maximum(np.abs(self.low), np.abs(self.high))
-        if not varies.any():
+        counts = varies(deviation, self.low, self.high)
+        if not counts.any():
             return np.zeros(len(mean))
-        size = np.maximum(deviation, _FLOOR * (self.high - self.low))
-        typical = float(np.sqrt(np.mean((deviation[varies] / size[varies]) ** 2)))
-        found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
+        size = scale_of(deviation, self.low, self.high)
+        typical = float(np.sqrt(np.mean((deviation[counts] / size[counts]) ** 2)))
+        found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=counts)
         return found
 
     def solve(self, *, ridge: float) -> Vector:
