@@ -32,7 +32,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,6 +115,10 @@ class Comparison:
     confidence: float
 
 
+AnyInterval = TypeVar("AnyInterval", bound=Interval)
+AnyComparison = TypeVar("AnyComparison", bound=Comparison)
+
+
 @dataclass(frozen=True)
 class Measured:
     """A value with the influence of each example.
@@ -185,26 +189,14 @@ class Sample:
         sums = np.bincount(self.groups, draws)
         return total**2 / float(sums @ sums), most
 
+    @property
+    def n_degrees(self) -> int | None:
+        """Degrees of freedom of Student's distribution; None for the normal one, without groups."""
+        return None if self.groups is None else int(self.groups.max())
+
     def n_terms(self, n_terms: int) -> int:
         """Return the number of independent terms: never more than there are groups."""
         return n_terms if self.groups is None else min(n_terms, int(self.groups.max()) + 1)
-
-    def quantile(self, confidence: float) -> float:
-        """Return the two-sided quantile: normal, or Student's for groups."""
-        level = 0.5 + 0.5 * confidence
-        if self.groups is None:
-            return NormalDist().inv_cdf(level)
-        from scipy.special import stdtrit
-
-        return float(stdtrit(int(self.groups.max()), level))
-
-    def p_value(self, z: float) -> float:
-        """Return the two-sided p-value of a ratio, by the same distribution."""
-        if self.groups is None:
-            return math.erfc(abs(z) / math.sqrt(2.0))
-        from scipy.special import stdtr
-
-        return 2.0 * float(stdtr(int(self.groups.max()), -abs(z)))
 
 
 class Metric(ABC):
@@ -320,9 +312,16 @@ class Metric(ABC):
         check_fraction("confidence", confidence)
         sample = self.checked_sample(y, {"scores": scores}, sample_weight, groups)
         found = self.measure(sample.labels, sample.scores[0], sample.weight)
-        error = sample.standard_error(found.influence)
-        low, high = _limits(found, error, sample, confidence)
-        return Interval(found.value, low, high, error, float(confidence))
+        return interval_of(
+            Interval,
+            found.value,
+            sample.standard_error(found.influence),
+            sample.n_terms(found.n_terms),
+            confidence,
+            bounds=(found.floor, found.ceiling),
+            n_degrees=sample.n_degrees,
+            draws=None if found.draws is None else sample.n_draws(found.draws),
+        )
 
     def compare(
         self,
@@ -358,31 +357,17 @@ class Metric(ABC):
         given = {"scores_a": scores_a, "scores_b": scores_b}
         sample = self.checked_sample(y, given, sample_weight, groups)
         a, b = (self.measure(sample.labels, scores, sample.weight) for scores in sample.scores)
-        difference = a.value - b.value
         influence = a.influence - b.influence
         # Equal up to rounding is equal: the ratio of two roundings would be a p-value of nothing.
         noise = 1e-12 * (np.abs(a.influence).max() + np.abs(b.influence).max())
-        error = sample.standard_error(np.where(np.abs(influence) <= noise, 0.0, influence))
-        width = max(a.ceiling, b.ceiling) - min(a.floor, b.floor)
-        if error > 0.0:
-            z = difference / error
-            p_value = sample.p_value(z)
-            half = sample.quantile(confidence) * error
-        else:
-            k = sample.n_terms(min(a.n_terms, b.n_terms))
-            z = math.nan
-            p_value = min(1.0, 2.0 * math.exp(-0.5 * k * (difference / width) ** 2))
-            half = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
-        return Comparison(
-            value_a=a.value,
-            value_b=b.value,
-            difference=difference,
-            standard_error=error,
-            z=z,
-            p_value=p_value,
-            low=max(difference - half, -width),
-            high=min(difference + half, width),
-            confidence=float(confidence),
+        return comparison_of(
+            Comparison,
+            (a.value, b.value, a.value - b.value),
+            sample.standard_error(np.where(np.abs(influence) <= noise, 0.0, influence)),
+            sample.n_terms(min(a.n_terms, b.n_terms)),
+            confidence,
+            width=max(a.ceiling, b.ceiling) - min(a.floor, b.floor),
+            n_degrees=sample.n_degrees,
         )
 
     def checked_sample(
@@ -442,20 +427,49 @@ class TwoClassMetric(Metric):
         """Return the value and the influences, told which examples are positive."""
 
 
-def _limits(
-    found: Measured, error: float, sample: Sample, confidence: float
-) -> tuple[float, float]:
-    """Return the interval: logit where something varies, bounds for k terms elsewhere."""
-    width = found.ceiling - found.floor
-    share = (found.value - found.floor) / width
-    k, miss = sample.n_terms(found.n_terms), 1.0 - confidence
-    inside = 0.0 < share < 1.0
-    if found.draws is not None and error >= 0.0:
-        size = sample.n_draws(found.draws)
-        low, high = share_limits(share, error / width, size, sample.quantile(confidence))
+def interval_of(
+    kind: type[AnyInterval],
+    value: float,
+    error: float,
+    k: int,
+    confidence: float,
+    *,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    n_degrees: int | None = None,
+    draws: tuple[float, float] | None = None,
+) -> AnyInterval:
+    """Return the interval: logit where something varies, bounds for k terms elsewhere.
+
+    Parameters
+    ----------
+    kind : type
+        `Interval` or a subclass.
+    value, error : float
+        The estimate and its standard error.
+    k : int
+        The number of independent terms behind the value.
+    confidence : float
+        The level.
+    bounds : tuple of two floats, default=(0, 1)
+        The range of the metric.
+    n_degrees : int, optional
+        Degrees of freedom of Student's quantile; by default the quantile is normal.
+    draws : tuple of two floats, optional
+        For a share of examples: the `size` of `share_limits`.
+
+    Returns
+    -------
+    Interval
+        Of the given kind.
+    """
+    floor, width = bounds[0], bounds[1] - bounds[0]
+    share = (value - floor) / width
+    miss, inside = 1.0 - confidence, 0.0 < share < 1.0
+    if draws is not None and error >= 0.0:
+        low, high = share_limits(share, error / width, draws, _quantile(confidence, n_degrees))
     elif inside and error > 0.0:
         logit = math.log(share) - math.log1p(-share)
-        half = sample.quantile(confidence) * error / width / (share * (1.0 - share))
+        half = _quantile(confidence, n_degrees) * error / width / (share * (1.0 - share))
         low, high = _sigmoid(logit - half), _sigmoid(logit + half)
     elif inside:
         half = math.sqrt(math.log(2.0 / miss) / (2.0 * k))
@@ -464,10 +478,70 @@ def _limits(
         limit = (0.5 * miss) ** (1.0 / k)
         low, high = (limit, 1.0) if share >= 1.0 else (0.0, 1.0 - limit)
     # Rounding must not push the estimate out of its interval.
-    return (
-        min(found.floor + width * low, found.value),
-        max(found.floor + width * high, found.value),
-    )
+    low, high = min(floor + width * low, value), max(floor + width * high, value)
+    return kind(value, low, high, error, float(confidence))
+
+
+def comparison_of(
+    kind: type[AnyComparison],
+    values: tuple[float, float, float],
+    error: float,
+    k: int,
+    confidence: float,
+    *,
+    width: float = 1.0,
+    n_degrees: int | None = None,
+) -> AnyComparison:
+    """Return the paired test: by the standard error, or by Hoeffding's bound for k terms.
+
+    Parameters
+    ----------
+    kind : type
+        `Comparison` or a subclass.
+    values : tuple of three floats
+        The two values and their difference.
+    error : float
+        The standard error of the difference.
+    k, confidence, n_degrees
+        As in `interval_of`.
+    width : float, default=1
+        The width of the range of the metric.
+
+    Returns
+    -------
+    Comparison
+        Of the given kind.
+    """
+    difference = values[2]
+    if error > 0.0:
+        z = difference / error
+        p_value = _p_value(z, n_degrees)
+        half = _quantile(confidence, n_degrees) * error
+    else:
+        z = math.nan
+        p_value = min(1.0, 2.0 * math.exp(-0.5 * k * (difference / width) ** 2))
+        half = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
+    low, high = max(difference - half, -width), min(difference + half, width)
+    return kind(*values, error, z, p_value, low, high, float(confidence))
+
+
+def _quantile(confidence: float, n_degrees: int | None) -> float:
+    """Return the two-sided quantile: normal, or Student's."""
+    level = 0.5 + 0.5 * confidence
+    if n_degrees is None:
+        return NormalDist().inv_cdf(level)
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n_degrees, level))
+
+
+def _p_value(z: float, n_degrees: int | None) -> float:
+    """Return the two-sided p-value of a ratio, by the same distribution."""
+    if n_degrees is None:
+        return math.erfc(abs(z) / math.sqrt(2.0))
+    from scipy.special import stdtr
+
+    return 2.0 * float(stdtr(n_degrees, -abs(z)))
 
 
 def share_limits(
