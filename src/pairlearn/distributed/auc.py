@@ -33,7 +33,7 @@ from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.exact import choose_ridge, is_exact
 from pairlearn.estimators.auc.objectives import as_objective
 from pairlearn.estimators.shared.by_name import is_scaled
-from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, fit_moments, is_linear
 from pairlearn.estimators.shared.scaling import Scaling, warn_of_outliers
 from pairlearn.features import FeatureMap

@@ -12,7 +12,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from pairlearn.estimators.shared.choice import two_classes
 from pairlearn.estimators.shared.decisions import (
     DECISION_ARRAYS,
     ScoreDecisions,
@@ -20,7 +19,7 @@ from pairlearn.estimators.shared.decisions import (
     pack_decision,
     unpack_decision,
 )
-from pairlearn.estimators.shared.examples import validate_data
+from pairlearn.estimators.shared.examples import two_classes, validate_data
 from pairlearn.estimators.shared.published import publish
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (

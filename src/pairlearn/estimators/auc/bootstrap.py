@@ -31,7 +31,7 @@ from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.exact import fit_exact
 from pairlearn.estimators.auc.objectives import as_objective
 from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule
-from pairlearn.estimators.shared.choice import two_classes
+from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.features import Identity
 from pairlearn.gpu.device import check_device, find_device

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.estimators.auc.objectives import Objective, of_data
-from pairlearn.estimators.shared.choice import Choice, Tried
+from pairlearn.estimators.shared.evidence import Choice, Tried
 from pairlearn.estimators.shared.threads import threads
 from pairlearn.folds import members_of, n_folds_of, stratified
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge

@@ -28,7 +28,6 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.classes.coupling import couple, find_power, raise_to
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.calibration import Sigmoid, fit_sigmoid
-from pairlearn.estimators.shared.choice import Choice, Tried
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
     ClassMoments,
@@ -39,6 +38,7 @@ from pairlearn.estimators.shared.class_moments import (
     scores_of,
     to_user,
 )
+from pairlearn.estimators.shared.evidence import Choice, Tried
 from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
 from pairlearn.estimators.shared.storage import Storable, register_storable

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.shared.choice import (
+from pairlearn.estimators.shared.evidence import (
     MOST_FEATURES,
     Choice,
     FeatureChoice,

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The step size and the radius of stochastic gradient descent, by held-out AUC or by theory.
+
+A grid of models is trained on one sample path (`solvers.sweep`) on a part of the training data and
+scored by AUC on the rest. The grid is relative to the data: with v the mean squared distance of two
+examples of opposite labels, a step of c / v moves the score of a typical pair by about c, and a
+ball of radius rho / sqrt(v) allows typical scores of about rho. So the choice does not depend on
+the unit of the features. ``step_size="theory"`` reads of the data only the number of examples and
+the largest norm of a row, which stands for the bound B of the theorems.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairlearn.averaging import Averaging, DelayedByStepSize
+from pairlearn.estimators.shared.evidence import Choice, Tried
+from pairlearn.folds import Fold, deal, members_of, n_folds_of, splits_of
+from pairlearn.metrics import roc_auc
+from pairlearn.pairings import Pairing, PreviousExample
+from pairlearn.problem import Problem
+from pairlearn.schedules import Constant, Schedule
+from pairlearn.solvers.descent.sweep import Sweep
+from pairlearn.solvers.rows import Rows
+from pairlearn.typing import Vector
+
+if TYPE_CHECKING:
+    from pairlearn.theory import Advice
+
+__all__ = ["advice_for", "choose", "opposite_scale", "relative_radii", "relative_steps"]
+
+#: Relative step sizes c, half a decade apart.
+_STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
+#: Relative radii rho.
+_RADII = (3.0, 10.0, 30.0, np.inf)
+#: The most examples of a class that train the grid.
+_TRAIN_CAP = 10_000
+#: The most examples of a class that score the grid.
+_SCORE_CAP = 1_000
+#: The most active pairs that train the grid.
+_PAIR_CAP = 25_000
+#: With fewer held-out examples of the rarer class than this, the folds take turns.
+_ENOUGH = 200
+
+
+def opposite_scale(rows: Rows, y: Vector, rng: np.random.Generator) -> float:
+    """Return the mean squared distance of opposite examples, from at most 1000 of each class."""
+    spreads = []
+    for label in (-1.0, 1.0):
+        members = np.flatnonzero(y == label)
+        if len(members) > 1000:
+            members = rng.choice(members, 1000, replace=False)
+        spreads.append(rows.take(members).spread())
+    (mean_a, spread_a), (mean_b, spread_b) = spreads
+    scale = spread_a + spread_b + float(((mean_a - mean_b) ** 2).sum())
+    return max(scale, float(np.finfo(float).tiny))
+
+
+def relative_steps(scale: float) -> tuple[float, ...]:
+    """Return the step sizes of the grid for data of pair scale `scale`."""
+    return tuple(float(step / scale) for step in _STEPS)
+
+
+def relative_radii(scale: float) -> tuple[float, ...]:
+    """Return the radii of the grid for data of pair scale `scale`."""
+    return tuple(float(radius / np.sqrt(scale)) for radius in _RADII)
+
+
+def choose(
+    problem: Problem,
+    rows: Rows,
+    y: Vector,
+    *,
+    n_steps: int,
+    pairing: Pairing,
+    schedule: Schedule,
+    averaging: Averaging,
+    step_sizes: tuple[float, ...],
+    radii: tuple[float, ...],
+    validation_fraction: float,
+    example_weight: Vector,
+    rng: np.random.Generator,
+) -> Choice:
+    """Return the best of a grid by held-out AUC.
+
+    Parameters
+    ----------
+    problem : Problem
+        Score and loss.
+    rows : DenseRows or CsrRows
+        Training examples.
+    y : ndarray of shape (n,)
+        Labels -1 and +1, both present.
+    n_steps : int
+        The number of steps of the final run. If the grid is trained with fewer active pairs, the
+        chosen constant step size is divided by the square root of their ratio (the optimal
+        constant step of Theorem 6a is proportional to 1/sqrt(T)).
+    pairing, schedule, averaging : Pairing, Schedule, Averaging
+        The other parts, as in the final run.
+    step_sizes, radii : tuple of float
+        The two sides of the grid.
+    validation_fraction : float
+        The share of each class that is held out.
+    example_weight : ndarray of shape (n,) or (0,)
+        Weights.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    Choice
+        The best model's step size and radius, and its held-out AUC.
+    """
+    grid = [(step, radius) for step in step_sizes for radius in radii]
+    folds = _hold_out(y, validation_fraction, rng)
+    aucs: list[list[float]] = [[] for _ in grid]
+    n_active = n_steps * 2.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
+    shrink = 1.0
+    for train, held in folds:
+        share = 2.0 * float(np.mean(y[train] > 0)) * float(np.mean(y[train] < 0))
+        n_pairs = min(n_active, _PAIR_CAP)
+        if schedule.is_constant:
+            shrink = float(np.sqrt(n_pairs / n_active))
+        sweep = Sweep(
+            tuple(step / shrink for step, _ in grid),
+            tuple(radius for _, radius in grid),
+            pairing,
+            schedule,
+            averaging,
+        )
+        solution = sweep.solve(
+            problem,
+            rows.take(train),
+            y[train],
+            n_steps=max(int(n_pairs / share), 1),
+            rng=rng,
+            example_weight=example_weight[train] if len(example_weight) else example_weight,
+        )
+        scores = rows.take(held).scores(solution.averages)
+        for model, model_scores in enumerate(scores):
+            lost = solution.diverged[model] or not np.isfinite(model_scores).all()
+            aucs[model].append(0.0 if lost else roc_auc(y[held], model_scores))
+    tried = tuple(
+        Tried.of({"step_size": step, "radius": radius}, found)
+        for (step, radius), found in zip(grid, aucs, strict=True)
+    )
+    chosen = max(tried, key=lambda one: one.auc)
+    step, radius = chosen.values["step_size"], chosen.values["radius"]
+    return Choice(step, radius, evidence=chosen, tried=tried)
+
+
+def _hold_out(y: Vector, fraction: float, rng: np.random.Generator) -> list[Fold]:
+    """Return (train, held-out) index pairs: one, or all in turn when the rarer class is small."""
+    members = [rng.permutation(own) for own in members_of(y, (-1.0, 1.0))]
+    # Case-control sampling leaves the distribution of opposite pairs as it is.
+    members = [m[: _TRAIN_CAP + _SCORE_CAP] for m in members]
+    sizes = [min(max(round(fraction * len(m)), 1), _SCORE_CAP) for m in members]
+    everything = np.concatenate(members)
+    if min(sizes) >= _ENOUGH:
+        return splits_of(deal(members, len(y), sizes=sizes), 1, everything)
+    n_folds = n_folds_of(fraction, min(map(len, members)))
+    return splits_of(deal(members, len(y), n_folds=n_folds), among=everything)
+
+
+def advice_for(
+    problem: Problem,
+    rows: Rows,
+    *,
+    radius: float | None,
+    n_steps: int,
+    pairing: Any,
+    schedule: Any,
+    averaging: Any,
+    weighted: bool,
+    warm: bool,
+) -> Advice:
+    """Return what Theorem 1 or 2 recommends, refusing what the theorems do not cover.
+
+    Parameters
+    ----------
+    problem : Problem
+        The score and a convex loss.
+    rows : DenseRows or CsrRows
+        The training examples.
+    radius : float or None
+        Radius of the ball; it must be finite.
+    n_steps : int
+        The number of steps that will be taken.
+    pairing, schedule, averaging : object
+        They must be the previous example, a constant step and the paper's average.
+    weighted : bool
+        Whether pairs have weights, which the constants do not know of.
+    warm : bool
+        Whether the run starts elsewhere than at zero.
+
+    Returns
+    -------
+    Advice
+        The step size, and the bound on the expected excess risk.
+    """
+    from pairlearn.theory import advise_auc
+
+    if radius is None or math.isinf(radius):
+        raise ValueError(
+            'step_size="theory" needs a finite radius (the bounds grow with it), got '
+            f"radius={'auto' if radius is None else radius!r}; pass for example radius=1.0."
+        )
+    wrong = [
+        text
+        for is_wrong, text in (
+            (pairing != PreviousExample(), 'pairing="previous"'),
+            (schedule != Constant(1.0), 'schedule="constant"'),
+            (not isinstance(averaging, DelayedByStepSize), 'averaging="step_size"'),
+            (weighted, "no sample_weight and no class_weight"),
+            (warm, "warm_start=False"),
+        )
+        if is_wrong
+    ]
+    if wrong:
+        raise ValueError(f'step_size="theory" is for Algorithm 1: use {", ".join(wrong)}.')
+    norm = rows.largest_norm()
+    if norm == 0.0:
+        raise ValueError('step_size="theory" needs an example that is not zero.')
+    return advise_auc(problem, rows.shape[0], norm_bound=norm, radius=radius, n_steps=n_steps)
