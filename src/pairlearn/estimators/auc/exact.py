@@ -23,14 +23,14 @@ Mapped features gained nothing by it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pairlearn.estimators.auc.objectives import Objective, of_data
-from pairlearn.estimators.shared.evidence import Choice, Tried
+from pairlearn.estimators.shared.evidence import Best, Candidate, Choice, best_of
 from pairlearn.estimators.shared.threads import threads
 from pairlearn.folds import members_of, n_folds_of, stratified
 from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
@@ -289,9 +289,9 @@ def choose_ridge(
     with threads(n_jobs) as run:
         if objective.anchored:
             pairs = [of_data(None, *one) for one in trained]
-            begun = _best(_path(pairs, _ridges(d), measure, effort, run))
+            begun = best_of(_path(pairs, _ridges(d), measure, effort, run))
             begun = _mixed(begun, mixtures, trained, by_auc, n_errors=0.0)
-            anchors[:] = begun.models
+            anchors[:] = begun.model
         found = []
         for top in (objective.top, *objective.rivals):
             objectives = [of_data(top, *one, w) for one, w in zip(trained, anchors, strict=True)]
@@ -299,7 +299,7 @@ def choose_ridge(
             values = {"power": top.power} if isinstance(top, Push) else {}
             if begun is not None:
                 values["anchor_ridge"] = begun.evidence.values["ridge"]
-            best = _best(_path(objectives, ridges, measure, effort, run, values))
+            best = best_of(_path(objectives, ridges, measure, effort, run, values))
             if top is None:
                 best = _mixed(best, mixtures, trained, by_auc, n_errors=1.0)
             found.append((best, top))
@@ -312,40 +312,12 @@ def choose_ridge(
         anchor_ridge=None if begun is None else begun.evidence.values["ridge"],
         fisher=(best if begun is None else begun).evidence.values.get("fisher", 0.0),
     )
-    return choice, np.mean(best.models, axis=0)
+    return choice, np.mean(best.model, axis=0)
 
 
-#: A candidate of a search, the models of the folds, and their worth on what was held out.
-_Candidate = tuple[dict[str, float], list[Vector], list[float]]
-
-
-@dataclass(frozen=True)
-class _Best:
-    """The best of some candidates, the models of its folds, and all that was tried."""
-
-    evidence: Tried
-    models: list[Vector]
-    tried: list[Tried]
-
-
-def _best(candidates: Iterable[_Candidate], n_errors: float = 0.0) -> _Best:
-    """Return the best candidate, of equals the first.
-
-    Another than the first must be better than it by some standard errors of that over the folds.
-    """
-    tried: list[Tried] = []
-    first, best = None, None
-    for values, models, worth in candidates:
-        tried.append(Tried.of(values, worth))
-        if first is None or best is None:
-            first, best = np.array(worth), (tried[-1], models)
-            continue
-        gain = Tried.of({}, (worth - first).tolist())
-        is_clear = n_errors == 0.0 or gain.auc > n_errors * gain.standard_error
-        if is_clear and tried[-1].auc > best[0].auc:
-            best = tried[-1], models
-    assert best is not None
-    return _Best(*best, tried)
+#: A candidate with the models of the folds.
+_Candidate = Candidate[list[Vector]]
+_Best = Best[list[Vector]]
 
 
 def _suits_fisher(rows: Rows, y: Vector) -> bool:
@@ -368,19 +340,19 @@ def _mixed(
         return best
     others = [
         with_fisher(w, 1.0, _dense(rows), y, weight)
-        for w, (rows, y, _, weight) in zip(best.models, trained, strict=True)
+        for w, (rows, y, _, weight) in zip(best.model, trained, strict=True)
     ]
 
     def mixtures() -> Iterator[_Candidate]:
         for share in shares:
             models = [
-                (1.0 - share) * w + share * f for w, f in zip(best.models, others, strict=True)
+                (1.0 - share) * w + share * f for w, f in zip(best.model, others, strict=True)
             ]
             worth = [measure(w, k) for k, w in enumerate(models)]
             yield {**best.evidence.values, "fisher": share}, models, worth
 
-    found = _best(mixtures(), n_errors)
-    return replace(found, tried=[*best.tried, *found.tried])
+    found = best_of(mixtures(), n_errors)
+    return replace(found, tried=(*best.tried, *found.tried))
 
 
 def _path(

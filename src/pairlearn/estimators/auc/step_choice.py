@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
-from pairlearn.estimators.shared.evidence import Choice, Tried
+from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.folds import Fold, deal, members_of, n_folds_of, splits_of
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings import Pairing, PreviousExample
@@ -143,13 +143,11 @@ def choose(
         for model, model_scores in enumerate(scores):
             lost = solution.diverged[model] or not np.isfinite(model_scores).all()
             aucs[model].append(0.0 if lost else roc_auc(y[held], model_scores))
-    tried = tuple(
-        Tried.of({"step_size": step, "radius": radius}, found)
+    best = best_of(
+        ({"step_size": step, "radius": radius}, (step, radius), found)
         for (step, radius), found in zip(grid, aucs, strict=True)
     )
-    chosen = max(tried, key=lambda one: one.auc)
-    step, radius = chosen.values["step_size"], chosen.values["radius"]
-    return Choice(step, radius, evidence=chosen, tried=tried)
+    return Choice(*best.model, evidence=best.evidence, tried=best.tried)
 
 
 def _hold_out(y: Vector, fraction: float, rng: np.random.Generator) -> list[Fold]:

@@ -9,6 +9,7 @@ examples with each label, give every score, every ridge and every fold in closed
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -34,6 +35,7 @@ from pairlearn.estimators.shared.class_moments import (
     scores_of,
     to_user,
 )
+from pairlearn.estimators.shared.evidence import Candidate, best_of
 from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.estimators.shared.storage import Storable, register_storable
@@ -268,24 +270,21 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         for f in usable:
             train = all_having - having[f]
             held.append((parts[f], _moments(total - of_all[f] - train, train)))
-        best, ridge, scores = -1.0, candidates[0], list[Vector]()
-        if held:
+
+        def solutions() -> Iterator[Candidate[list[Vector]]]:
             for one in candidates:
                 tried = [scores_of(rows.take(t), m.solve_pairs(one))[:, 0] for t, m in held]
-                value = float(
-                    np.mean(
-                        [
-                            roc_auc(has[test], s, sample_weight=weight[test])
-                            for (test, _), s in zip(held, tried, strict=True)
-                        ]
-                    )
-                )
-                # Of equals the strongest.
-                if value > best:
-                    best, ridge, scores = value, one, tried
+                worth = [
+                    roc_auc(has[test], s, sample_weight=weight[test])
+                    for (test, _), s in zip(held, tried, strict=True)
+                ]
+                yield {"ridge": one}, tried, worth
+
+        best = best_of(solutions()) if held else None
+        ridge = best.evidence.values["ridge"] if best else candidates[0]
         coef = _moments(total - all_having, all_having).solve_pairs(ridge)[0]
         index = np.concatenate([test for test, _ in held]) if held else np.arange(len(has))
-        judged = np.concatenate(scores) if held else rows.scores(coef)
+        judged = np.concatenate(best.model) if best else rows.scores(coef)
         criterion = self.threshold if isinstance(self.threshold, str) else THRESHOLDS[0]
         cut = choose_threshold(judged, has[index], weight[index], criterion)
         sigmoid = fit_sigmoid(judged, has[index], weight[index])

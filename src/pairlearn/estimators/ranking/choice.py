@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
+from pairlearn.estimators.shared.evidence import best_of
 from pairlearn.folds import deal, splits_of
 from pairlearn.metrics.ranking import pair_accuracy
 from pairlearn.pairings import Pairing, PreviousExample
@@ -62,7 +63,7 @@ def choose_step_size(
     shrink = float(np.sqrt(n_choice / n_steps)) if schedule.is_constant else 1.0
     scale = _pair_scale(rows, pairing_of(query, examples.grouped), rng)
     steps = tuple(c / scale for c in _STEPS)
-    accuracy = np.zeros(len(steps))
+    accuracy: list[list[float]] = [[] for _ in steps]
     folds = _folds(query, y, examples.grouped, fraction, rng)
     for train, test in folds:
         solution = Sweep(
@@ -81,10 +82,12 @@ def choose_step_size(
         )
         judged = test if examples.grouped else test[:_JUDGED]
         for model, s in enumerate(rows.take(judged).scores(solution.averages)):
-            if np.isfinite(s).all():
-                accuracy[model] += pair_accuracy(y[judged], s, qid=query[judged])
-    best = int(np.argmax(accuracy))
-    return steps[best], float(accuracy[best] / len(folds))
+            is_sound = np.isfinite(s).all()
+            accuracy[model].append(
+                pair_accuracy(y[judged], s, qid=query[judged]) if is_sound else 0.0
+            )
+    best = best_of(({}, step, found) for step, found in zip(steps, accuracy, strict=True))
+    return best.model, best.evidence.auc
 
 
 def pairing_of(query: Places, grouped: bool) -> Pairing:

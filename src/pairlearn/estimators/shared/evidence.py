@@ -4,14 +4,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from pairlearn.solvers.top.objectives import TopOfList
 
-__all__ = ["MOST_FEATURES", "Choice", "FeatureChoice", "JudgedFeatures", "Tried"]
+__all__ = [
+    "MOST_FEATURES",
+    "Best",
+    "Candidate",
+    "Choice",
+    "FeatureChoice",
+    "JudgedFeatures",
+    "Tried",
+    "best_of",
+]
+
+Model = TypeVar("Model")
+#: What is tried by name, anything that was made with it, and its worth on each fold.
+Candidate = tuple[dict[str, float], Model, Sequence[float]]
 
 #: With more features than this, a closed form is too slow to compare maps, and "auto" is linear.
 MOST_FEATURES = 2_000
@@ -35,6 +49,52 @@ class Tried:
         n = len(aucs)
         error = float(np.std(aucs, ddof=1) / np.sqrt(n)) if n > 1 else math.nan
         return cls(values, float(np.mean(aucs)), error, n)
+
+
+@dataclass(frozen=True)
+class Best(Generic[Model]):
+    """The best of some candidates, what was made with it on the folds, and all that was tried."""
+
+    evidence: Tried
+    model: Model
+    tried: tuple[Tried, ...]
+
+
+def best_of(candidates: Iterable[Candidate[Model]], n_errors: float = 0.0) -> Best[Model]:
+    """Return the candidate with the best mean over the folds; of equals the first.
+
+    Parameters
+    ----------
+    candidates : iterable of (values, model, worth)
+        What is tried by name, anything made with it, and its worth on each fold.
+    n_errors : float, default=0
+        Any other than the first candidate must be better than the first by this many standard
+        errors of their difference over the folds.
+
+    Returns
+    -------
+    Best
+        The best candidate and the evidence of all.
+
+    Examples
+    --------
+    >>> best_of([({"ridge": 1.0}, "a", [0.7, 0.8]), ({"ridge": 0.1}, "b", [0.8, 0.9])]).model
+    'b'
+    """
+    tried: list[Tried] = []
+    first, best = None, None
+    for values, model, worth in candidates:
+        tried.append(Tried.of(values, worth))
+        if first is None or best is None:
+            first, best = np.array(worth), (tried[-1], model)
+            continue
+        gain = Tried.of({}, (worth - first).tolist())
+        is_clear = n_errors == 0.0 or gain.auc > n_errors * gain.standard_error
+        if is_clear and tried[-1].auc > best[0].auc:
+            best = tried[-1], model
+    if best is None:
+        raise ValueError("there are no candidates to choose from; give at least one.")
+    return Best(*best, tuple(tried))
 
 
 @dataclass(frozen=True)

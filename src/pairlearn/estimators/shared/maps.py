@@ -20,7 +20,7 @@ from pairlearn.estimators.shared.evidence import (
     Choice,
     FeatureChoice,
     JudgedFeatures,
-    Tried,
+    best_of,
 )
 from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier
 from pairlearn.folds import deal, members_of, n_folds_of
@@ -189,10 +189,8 @@ class _HeldOut:
                 aucs[r].append(roc_auc(y[held], scores))
                 # Ranks within a fold: scores of different models are not comparable.
                 self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
-        self.tried = tuple(
-            Tried.of({"ridge": ridge}, found) for ridge, found in zip(ridges, aucs, strict=True)
-        )
-        self.best = int(np.argmax([one.auc for one in self.tried]))
+        judged = best_of(({"ridge": ridge}, r, aucs[r]) for r, ridge in enumerate(ridges))
+        self.tried, self.best = judged.tried, judged.model
 
     @property
     def auc(self) -> float:
