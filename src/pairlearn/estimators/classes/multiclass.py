@@ -31,7 +31,7 @@ from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.calibration import Sigmoid, fit_sigmoid
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
-    ClassMoments,
+    ClassSystems,
     check_ridge,
     compact,
     deal_folds,
@@ -243,9 +243,9 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         n_classes = len(classes)
         tests = [test for _, test in folds]
 
-        def moments_of(fold: Fold) -> ClassMoments:
+        def moments_of(fold: Fold) -> ClassSystems:
             train, _ = fold
-            return ClassMoments.of(rows.take(train), codes[train], n_classes, weight[train])
+            return ClassSystems.of(rows.take(train), codes[train], n_classes, weight[train])
 
         def hinge_of(fold: Fold, start: Vector) -> Vector:
             train, test = fold
@@ -271,7 +271,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         best = best_of(solutions())
         evidence, (out_of_fold, starts) = best.evidence, best.model
         self.ridge_ = evidence.values["ridge"]
-        coef = ClassMoments.of(rows, codes, n_classes, weight).solve_pairs(self.ridge_)
+        coef = ClassSystems.of(rows, codes, n_classes, weight).solve_pairs(self.ridge_)
         self.loss_ = "square"
         if self.loss == "squared_hinge" or (self.loss == "auto" and n_classes <= _FEW_CLASSES):
             with threads(self.n_jobs) as run:

@@ -27,10 +27,9 @@ from pairlearn.estimators.shared.calibration import (
 )
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
-    ClassMoments,
+    ClassSystems,
     check_ridge,
     compact,
-    matrix_of,
     n_unknowns,
     scores_of,
     to_user,
@@ -60,7 +59,7 @@ class _Sums:
 
     @classmethod
     def of(cls, rows: Rows, weight: Vector) -> _Sums:
-        X = matrix_of(rows)
+        X = rows.matrix
         if isinstance(rows, CsrRows):
             second = np.asarray((X.multiply(weight[:, None]).T @ X).todense())
         else:
@@ -74,11 +73,11 @@ class _Sums:
         return _Sums(self.mass + other.mass, self.first + other.first, self.second + other.second)
 
 
-def _moments(without: _Sums, having: _Sums) -> ClassMoments:
+def _moments(without: _Sums, having: _Sums) -> ClassSystems:
     means = np.array([one.first / one.mass for one in (without, having)])
     seconds = np.array([one.second / one.mass for one in (without, having)])
     covariances = seconds - means[:, :, None] * means[:, None, :]
-    return ClassMoments(means, covariances, np.array([without.mass, having.mass]))
+    return ClassSystems(means, covariances, np.array([without.mass, having.mass]))
 
 
 class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

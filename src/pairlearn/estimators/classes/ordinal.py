@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
-    ClassMoments,
+    ClassSystems,
     check_ridge,
     compact,
     deal_folds,
@@ -176,7 +176,7 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         rows, basis = compact(rows)
         rng = check_generator(self.random_state)
         held = [
-            (test, ClassMoments.of(rows.take(train), codes[train], len(classes), weight[train]))
+            (test, ClassSystems.of(rows.take(train), codes[train], len(classes), weight[train]))
             for train, test in deal_folds(codes, weight, self.validation_fraction, rng)
         ]
 
@@ -194,7 +194,7 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
 
         best = best_of(solutions())
         self.ridge_ = best.evidence.values["ridge"]
-        found = ClassMoments.of(rows, codes, len(classes), weight).solve_order(self.ridge_)
+        found = ClassSystems.of(rows, codes, len(classes), weight).solve_order(self.ridge_)
         coef, shift = to_user(found[np.newaxis], scaling, given, rows, basis)
         tests = np.concatenate([test for test, _ in held])
         slope, cuts = fit_cuts(np.concatenate(best.model), codes[tests], weight[tests])

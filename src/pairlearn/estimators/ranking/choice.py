@@ -120,17 +120,10 @@ def _folds(
 def _pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:
     """Return the mean squared distance of the examples of a pair, from 2000 pairs."""
     plan = pairing.offline(rows.shape[0], rng).draw(2000)
-    total = 0.0
-    left, right = rows.take(np.asarray(plan.left)), rows.take(np.asarray(plan.right))
-    if isinstance(left, DenseRows) and isinstance(right, DenseRows):
-        total = float(((left.X - right.X).astype(np.float64) ** 2).sum())
+    left, right = (rows.take(np.asarray(side)).matrix for side in (plan.left, plan.right))
+    if isinstance(rows, DenseRows):
+        total = float(((left - right).astype(np.float64) ** 2).sum())
     else:
-        import scipy.sparse
-
-        a, b = (
-            scipy.sparse.csr_array((part.data, part.indices, part.indptr), shape=part.shape)  # type: ignore[union-attr]
-            for part in (left, right)
-        )
-        total = float((a - b).power(2).sum())
+        total = float((left - right).power(2).sum())
     n_distinct = max(int(np.count_nonzero(plan.left != plan.right)), 1)
     return total / n_distinct if total > 0 else 1.0
