@@ -12,7 +12,7 @@ import numpy as np
 
 from pairlearn.typing import Mask, Vector
 
-__all__ = ["FLOOR", "least_spread", "scale_of", "varies"]
+__all__ = ["FLOOR", "least_spread", "scale_of", "which_vary"]
 
 #: The least scale of a column, as a share of its range.
 FLOOR = 0.1
@@ -35,10 +35,10 @@ def least_spread(dtype: Any) -> float:
     return max(1e-10, 8.0 * float(np.finfo(dtype).eps))
 
 
-def varies(spread: Vector, low: Vector, high: Vector, dtype: Any = np.float64) -> Mask:
+def which_vary(spread: Vector, low: Vector, high: Vector, dtype: Any = np.float64) -> Mask:
     """Return which columns vary beyond rounding.
 
-    >>> varies(np.array([1e-12, 1e-3]), np.ones(2), np.ones(2))
+    >>> which_vary(np.array([1e-12, 1e-3]), np.ones(2), np.ones(2))
     array([False,  True])
     """
     return np.asarray(spread > least_spread(dtype) * np.maximum(np.abs(low), np.abs(high)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.spreads import scale_of, varies
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 
 __all__ = ["Column", "columns_of", "sample_of", "spreads_of"]
@@ -93,8 +93,8 @@ def spreads_of(X: Any) -> tuple[Vector, Vector]:
         variance /= len(X)
         low, high = (f(axis=0).astype(np.float64) for f in (X.min, X.max))
     deviation = np.sqrt(np.maximum(variance, 0.0))
-    scale, counts = scale_of(deviation, low, high), varies(deviation, low, high, X.dtype)
-    return mean, np.divide(1.0, scale, out=np.zeros_like(scale), where=counts)
+    scale, varies = scale_of(deviation, low, high), which_vary(deviation, low, high, X.dtype)
+    return mean, np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
 
 
 def _extreme(X: Any, name: str) -> Vector:

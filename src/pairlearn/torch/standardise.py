@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.solvers.rows import is_sparse
-from pairlearn.spreads import scale_of, varies
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 
 __all__ = ["Standardiser"]
@@ -72,8 +72,8 @@ class Standardiser:
         """One over the scale of each column, zero where it does not vary."""
         width = np.maximum(self.high - self.low, 0.0)
         scale = scale_of(np.sqrt(self.squares / (self.n_seen or 1.0)), self.low, self.high)
-        counts = varies(width, self.low, self.high) & (scale > 0.0)
-        return np.divide(1.0, scale, out=np.zeros_like(scale), where=counts)
+        varies = which_vary(width, self.low, self.high) & (scale > 0.0)
+        return np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
 
     def transform(self, X: Any) -> Vector:
         """Return rows in these units, dense."""

@@ -36,7 +36,7 @@ __all__ = [
 
 #: Ridges to choose from, for rows of mean variance 1.
 RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
-#: With more features than this, the covariance matrices of the classes take too much memory and time.
+#: With more features than this, covariance matrices take too much memory and time.
 MOST_FEATURES = 5_000
 
 

@@ -24,7 +24,7 @@ from pairlearn.features import FeatureMap
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
-from pairlearn.spreads import scale_of, varies
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights
 
@@ -234,12 +234,12 @@ class MappedMoments:
             typical = float(variance.mean())
             return np.full(len(mean), 1.0 / np.sqrt(typical) if typical > 0.0 else 1.0)
         deviation = np.sqrt(variance)
-        counts = varies(deviation, self.low, self.high)
-        if not counts.any():
+        varies = which_vary(deviation, self.low, self.high)
+        if not varies.any():
             return np.zeros(len(mean))
         size = scale_of(deviation, self.low, self.high)
-        typical = float(np.sqrt(np.mean((deviation[counts] / size[counts]) ** 2)))
-        found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=counts)
+        typical = float(np.sqrt(np.mean((deviation[varies] / size[varies]) ** 2)))
+        found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
         return found
 
     def solve(self, *, ridge: float) -> Vector:
@@ -279,7 +279,7 @@ class MappedMoments:
         made.moments.counts = counts.copy()
         made.moments.means = restored_array(state, "means", (2, m)).copy()
         made.moments.scatters = restored_array(state, "scatters", (2, m, m)).copy()
-        if not made._bounded and counts.any():
+        if not made._bounded and varies.any():
             made.low = restored_array(state, "low", (m,)).copy()
             made.high = restored_array(state, "high", (m,)).copy()
         return made

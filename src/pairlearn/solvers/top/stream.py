@@ -41,7 +41,7 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.top.objectives import Push, TopOfList
-from pairlearn.spreads import scale_of, varies
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import DivergenceError, check_count, check_positive
 
@@ -239,8 +239,8 @@ class TopStream:
         seen = (self.n_batches + 1) * self.batch_size
         deviation = np.sqrt(self._spread / seen)
         scale = math.sqrt(self.n_features) * scale_of(deviation, self._low, self._high)
-        counts = varies(deviation, self._low, self._high)
-        return np.divide(1.0, scale, out=np.zeros(self.n_features), where=counts)
+        varies = which_vary(deviation, self._low, self._high)
+        return np.divide(1.0, scale, out=np.zeros(self.n_features), where=varies)
 
     def _join(self, reservoir: _Kept, batch: _Kept, members: Places, draws: Vector, k: int) -> None:
         """Keep each example of a class with the same probability (Vitter's algorithm R)."""
