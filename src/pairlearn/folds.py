@@ -61,8 +61,8 @@ def deal(
     n_folds : int, default=1
         The number of folds; a group is dealt to them in turn.
     sizes : sequence of int, optional
-        For each group the number of its members in a fold. The first fold then takes the first
-        members, the next fold the next, and there are as many folds as that gives.
+        For each group the number of its members in a fold: the first fold then takes the first
+        members, the next fold the next.
     onward : bool, default=False
         Deal each group on from the fold where the one before ended, so that the sizes of folds
         differ by at most one. Otherwise every group begins with the first fold.
@@ -76,8 +76,6 @@ def deal(
     --------
     >>> deal([np.array([0, 1, 2]), np.array([3, 4])], 6, n_folds=2)
     array([ 0,  1,  0,  0,  1, -1])
-    >>> deal([np.array([0, 1, 2]), np.array([3, 4])], 5, n_folds=2, onward=True)
-    array([0, 1, 0, 1, 0])
     >>> deal([np.array([0, 1, 2])], 3, sizes=[2])
     array([0, 0, 1])
     """
@@ -94,24 +92,11 @@ def deal(
 def splits_of(
     fold: NDArray[np.int64], n_held: int | None = None, among: NDArray[np.int64] | None = None
 ) -> list[Fold]:
-    """Return training and held-out positions, for each fold in turn.
+    """Return training and held-out positions, for each fold or only for the first `n_held`.
 
-    Parameters
-    ----------
-    fold : ndarray of shape (n,)
-        The fold of each example, as `deal` gives it.
-    n_held : int, optional
-        Hold out only this many folds, from the first on.
-    among : ndarray of int, optional
-        The positions in the order in which they are listed; by default sorted.
+    Positions are sorted, or in the order of `among`. A single fold cannot be divided: it is both
+    trained on and held out.
 
-    Returns
-    -------
-    list of (train, held out)
-        A single fold cannot be divided: it is both trained on and held out.
-
-    Examples
-    --------
     >>> splits_of(np.array([0, 1, 0]))
     [(array([1]), array([0, 2])), (array([0, 2]), array([1]))]
     """
@@ -135,28 +120,11 @@ def stratified(
     n_held: int | None = None,
     n_repeats: int = 1,
 ) -> list[Fold]:
-    """Return training and held-out positions, with each class spread over all folds.
+    """Return training and held-out positions, with each class (group) spread over all folds.
 
-    Parameters
-    ----------
-    groups : sequence of ndarray of int
-        Positions of the examples of each class.
-    n_folds : int
-        The number of folds. With one, all examples are both trained on and held out.
-    rng : numpy.random.Generator
-        Shuffles each class.
-    n_held : int, optional
-        Hold out only this many folds of each deal.
-    n_repeats : int, default=1
-        How often to deal.
+    Only the first `n_held` folds of each deal are held out, and `n_repeats` is the number of deals.
+    With one fold all examples are both trained on and held out.
 
-    Returns
-    -------
-    list of (train, held out)
-        The splits of all deals.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> [len(held) for _, held in stratified([np.arange(4), np.arange(4, 9)], 2, rng)]
     [5, 4]

@@ -438,29 +438,10 @@ def interval_of(
     n_degrees: int | None = None,
     draws: tuple[float, float] | None = None,
 ) -> AnyInterval:
-    """Return the interval: logit where something varies, bounds for k terms elsewhere.
+    """Return an interval: logit where something varies, bounds for k independent terms elsewhere.
 
-    Parameters
-    ----------
-    kind : type
-        `Interval` or a subclass.
-    value, error : float
-        The estimate and its standard error.
-    k : int
-        The number of independent terms behind the value.
-    confidence : float
-        The level.
-    bounds : tuple of two floats, default=(0, 1)
-        The range of the metric.
-    n_degrees : int, optional
-        Degrees of freedom of Student's quantile; by default the quantile is normal.
-    draws : tuple of two floats, optional
-        For a share of examples: the `size` of `share_limits`.
-
-    Returns
-    -------
-    Interval
-        Of the given kind.
+    `n_degrees` asks for Student's quantile instead of the normal one. `draws` says that the value
+    is a share of examples, and is the `size` of `share_limits`.
     """
     floor, width = bounds[0], bounds[1] - bounds[0]
     share = (value - floor) / width
@@ -492,25 +473,9 @@ def comparison_of(
     width: float = 1.0,
     n_degrees: int | None = None,
 ) -> AnyComparison:
-    """Return the paired test: by the standard error, or by Hoeffding's bound for k terms.
+    """Return a paired test of two values, given with their difference.
 
-    Parameters
-    ----------
-    kind : type
-        `Comparison` or a subclass.
-    values : tuple of three floats
-        The two values and their difference.
-    error : float
-        The standard error of the difference.
-    k, confidence, n_degrees
-        As in `interval_of`.
-    width : float, default=1
-        The width of the range of the metric.
-
-    Returns
-    -------
-    Comparison
-        Of the given kind.
+    It goes by the standard error, or where there is none by Hoeffding's bound for k terms.
     """
     difference = values[2]
     if error > 0.0:

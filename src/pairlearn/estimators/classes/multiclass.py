@@ -45,6 +45,7 @@ from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.threads import threads
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights
+from pairlearn.folds import Fold
 from pairlearn.losses import SquaredHinge
 from pairlearn.metrics import HandTill
 from pairlearn.models.record import ModelFileError, ModelRecord
@@ -55,8 +56,6 @@ from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_fraction, check_generator
 
 __all__ = ["MulticlassAUCClassifier"]
-
-Fold = tuple[Places, Places]
 
 #: With more classes the squared hinge, which is minimised pair by pair, is not worth its time.
 _FEW_CLASSES = 10

@@ -63,21 +63,9 @@ class Best(Generic[Model]):
 def best_of(candidates: Iterable[Candidate[Model]], n_errors: float = 0.0) -> Best[Model]:
     """Return the candidate with the best mean over the folds; of equals the first.
 
-    Parameters
-    ----------
-    candidates : iterable of (values, model, worth)
-        What is tried by name, anything made with it, and its worth on each fold.
-    n_errors : float, default=0
-        Any other than the first candidate must be better than the first by this many standard
-        errors of their difference over the folds.
+    Any other than the first must be better than the first by `n_errors` standard errors of their
+    difference over the folds.
 
-    Returns
-    -------
-    Best
-        The best candidate and the evidence of all.
-
-    Examples
-    --------
     >>> best_of([({"ridge": 1.0}, "a", [0.7, 0.8]), ({"ridge": 0.1}, "b", [0.8, 0.9])]).model
     'b'
     """

@@ -279,7 +279,7 @@ class MappedMoments:
         made.moments.counts = counts.copy()
         made.moments.means = restored_array(state, "means", (2, m)).copy()
         made.moments.scatters = restored_array(state, "scatters", (2, m, m)).copy()
-        if not made._bounded and varies.any():
+        if not made._bounded and counts.any():
             made.low = restored_array(state, "low", (m,)).copy()
             made.high = restored_array(state, "high", (m,)).copy()
         return made
