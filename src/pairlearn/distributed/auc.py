@@ -22,17 +22,20 @@ from numpy.typing import NDArray
 from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
 from pairlearn.distributed.statistics.base import Scaled, Statistic, Together
 from pairlearn.distributed.statistics.binned import BinnedScores, ScoreBins, SlopeSums
-from pairlearn.distributed.statistics.bins import score_edges, score_range
-from pairlearn.distributed.statistics.fingerprints import Fingerprints
-from pairlearn.distributed.statistics.histogram import HistogramAUC, ScoreHistogram
+from pairlearn.distributed.statistics.histogram import (
+    HistogramAUC,
+    ScoreHistogram,
+    score_edges,
+    score_range,
+)
 from pairlearn.distributed.statistics.mapped import Mapped, MappedLabelMoments
 from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments
-from pairlearn.distributed.statistics.sample import RowSample, SampledRows
+from pairlearn.distributed.statistics.sample import Fingerprints, RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.ways.ridge import choose_ridge, is_exact
 from pairlearn.estimators.shared.by_name import is_scaled
-from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, fit_moments, is_linear
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, warn_of_outliers

@@ -116,7 +116,7 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
             "factor": 1.0 / setting.unit,
             "frequencies": rng.standard_normal((d, h)) * np.sqrt(2.0 * gamma),
         }
-        state = Identity().fit(np.zeros((1, d))).state()
+        state = Identity.of(d).state()
         values = {"n_features": 2 * h, "kind": "gaussian", "gamma": gamma}
         return RandomFourier.from_state(
             {**state, "map": "RandomFourier", "fields": values, "learned": learned}

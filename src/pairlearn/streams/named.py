@@ -43,9 +43,14 @@ from pairlearn.streams.examples import (
     check_label,
     values_of,
 )
-from pairlearn.streams.log_odds import log_odds_line, sums_by_class
-from pairlearn.streams.named_columns import NamedColumns, widened
-from pairlearn.streams.named_state import check_size, check_state
+from pairlearn.streams.named_parts import (
+    NamedColumns,
+    check_size,
+    check_state,
+    log_odds_line,
+    sums_by_class,
+    widened,
+)
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_positive, warn_caller
 

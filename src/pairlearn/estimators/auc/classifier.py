@@ -18,9 +18,9 @@ from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.streams import AUCStreams
 from pairlearn.estimators.auc.task import Composition, Task
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
-from pairlearn.estimators.shared.choice import Choice, find_classes
 from pairlearn.estimators.shared.composed import Composed
-from pairlearn.estimators.shared.examples import is_plain, validate_data
+from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.examples import find_classes, is_plain, validate_data
 from pairlearn.estimators.shared.features_seen import see_features
 from pairlearn.estimators.shared.maps import (
     as_map,
@@ -373,7 +373,7 @@ class AUCClassifier(Composed, AUCStreams, ClassifierMixin, BaseEstimator):  # ty
     ) -> tuple[FeatureMap, tuple[Any, Any] | None]:
         """Return the fitted map; if it was chosen, also the evidence and its moments."""
         if is_linear(self.features):
-            return Identity().fit(np.zeros((1, given.shape[1]))), None
+            return Identity.of(given.shape[1]), None
         given.checked()  # else the scaling, which reads every value, looks for NaN on the way
         # Numbers of their own, so that a linear choice is trained as it is by itself.
         draws = copy.deepcopy(rng)
@@ -444,7 +444,7 @@ class AUCClassifier(Composed, AUCStreams, ClassifierMixin, BaseEstimator):  # ty
     ) -> Self:
         """Train one score for each pair of more than two classes."""
         check_closed_form(self, len(classes), parts)
-        features: FeatureMap = Identity().fit(np.zeros((1, given.shape[1])))
+        features: FeatureMap = Identity.of(given.shape[1])
         source = given.checked()
         mapped = not is_linear(self.features)
         if mapped:

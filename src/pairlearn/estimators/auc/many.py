@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pairlearn.estimators.auc.task import Composition
 from pairlearn.estimators.shared.calibration import Sigmoid
-from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear
 from pairlearn.estimators.shared.rules import Threshold, as_rule
 from pairlearn.estimators.shared.solvers import SGD, Moments

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.auc.ways.ridge import is_cheap, is_exact
-from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.solvers import (
     MAPPED_BYTES,
     SGD,

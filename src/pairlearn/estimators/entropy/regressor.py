@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.entropy.online import Beginning, OnlineCorrection, scaled_start
+from pairlearn.estimators.entropy.stages import StageTraining, Windows, stage_lengths
 from pairlearn.estimators.entropy.start import INTERCEPTS, check_start, locate, start_from
-from pairlearn.estimators.entropy.training import StageTraining, stage_lengths
-from pairlearn.estimators.entropy.window import Windows
 from pairlearn.estimators.shared.by_name import (
     as_averaging,
     as_schedule,

@@ -313,7 +313,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         """
         self._problem()
         see_features(self, {"n_features": len(w), "feature_names": feature_names})
-        self.features_ = Identity().fit(np.zeros((1, len(w))))
+        self.features_ = Identity.of(len(w))
         self.coef_ = np.asarray(w, dtype=np.float64)
         self.step_size_, self.held_out_accuracy_ = None, None
         self.n_queries_: int | None = n_queries

@@ -44,7 +44,7 @@ class MapsFeatures:
         """Fit the map to training rows and return what they become."""
         self._check_features()
         if is_linear(self.features):
-            self.features_ = Identity().fit(np.zeros((1, rows.shape[1])))
+            self.features_ = Identity.of(rows.shape[1])
             return rows
         # Numbers of their own: the path of a run does not depend on the map.
         balanced = np.resize([-1.0, 1.0], rows.shape[0])
@@ -59,7 +59,7 @@ class MapsFeatures:
         """Return a chunk of a stream as it is learned; its map must be fitted beforehand."""
         self._check_features()
         if is_linear(self.features):
-            self.features_ = Identity().fit(np.zeros((1, rows.shape[1])))
+            self.features_ = Identity.of(rows.shape[1])
             return rows
         if not isinstance(self.features, FeatureMap) or not self.features.is_fitted:
             raise ValueError(

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.shared.choice import (
+from pairlearn.estimators.shared.evidence import (
     MOST_FEATURES,
     Choice,
     FeatureChoice,
     JudgedFeatures,
-    Tried,
+    best_of,
 )
 from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier
+from pairlearn.folds import deal, members_of, n_folds_of
 from pairlearn.losses import PairLoss, Square
 from pairlearn.metrics import compare_auc, roc_auc
 from pairlearn.solvers.closed_form.mapped_moments import (
@@ -140,20 +141,15 @@ def map_rows(features: FeatureMap, rows: Rows, max_memory: float, cure: str) -> 
 # ------------------------------------------------------------------------- held-out examples
 
 
-def deal_folds(
-    y: Vector, fraction: float, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], int]:
+def _deal(y: Vector, fraction: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], int]:
     """Return the fold of each example, dealt within classes, and how many are held out in turn."""
-    members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
+    members = members_of(y, (-1.0, 1.0))
     rarer = min(map(len, members))
-    n_folds = min(max(round(1.0 / fraction), 2), rarer)
+    n_folds = n_folds_of(fraction, rarer)
     held = n_folds if rarer < _FEW else min(3, n_folds) if rarer < _SOME and len(y) < _SMALL else 1
     if 1 < held < n_folds:
         n_folds = held
-    fold = np.zeros(len(y), dtype=np.int64)
-    for own in members:
-        fold[rng.permutation(own)] = np.arange(len(own)) % max(n_folds, 1)
-    return fold, held
+    return deal(members, len(y), rng, n_folds=n_folds), held
 
 
 class _HeldOut:
@@ -202,10 +198,8 @@ class _HeldOut:
                 aucs[r].append(roc_auc(y[held], scores))
                 # Ranks within a fold: scores of different models are not comparable.
                 self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
-        self.tried = tuple(
-            Tried.of({"ridge": ridge}, found) for ridge, found in zip(ridges, aucs, strict=True)
-        )
-        self.best = int(np.argmax([one.auc for one in self.tried]))
+        judged = best_of(({"ridge": ridge}, r, aucs[r]) for r, ridge in enumerate(ridges))
+        self.tried, self.best = judged.tried, judged.model
 
     @property
     def auc(self) -> float:
@@ -298,7 +292,7 @@ def choose_features(
         part = np.concatenate(
             [
                 own[: max(_TRIAL_ROWS * len(own) // len(y), _FEW)]
-                for own in (rng.permutation(np.flatnonzero(y == sign)) for sign in (-1.0, 1.0))
+                for own in map(rng.permutation, members_of(y, (-1.0, 1.0)))
             ]
         )
         few = rows.take(part)
@@ -322,7 +316,7 @@ def _judged(
     rng: np.random.Generator,
 ) -> tuple[list[JudgedFeatures], dict[str, _HeldOut]]:
     """Return what each map is worth on the same held-out examples."""
-    fold, n_held = deal_folds(y, validation_fraction, rng)
+    fold, n_held = _deal(y, validation_fraction, rng)
     found = {
         name: _HeldOut(one, rows, y, weight, fold, n_held, ridges_for(one), None)
         for name, one in maps.items()
@@ -415,7 +409,7 @@ def fit_moments(
         w = moments.problem(scaled=scaled).solve(ridge, signs=signs, margin=margin)
         return w, Choice(ridge=ridge)
     if held_out is None:
-        fold, n_held = deal_folds(y, validation_fraction, rng)
+        fold, n_held = _deal(y, validation_fraction, rng)
         held_out = _HeldOut(
             features, rows, y, weight, fold, n_held, ridges_for(features), signs, scaled
         )
