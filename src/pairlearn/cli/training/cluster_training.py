@@ -68,7 +68,7 @@ def train_on_cluster(
         warnings.showwarning = _show
         warnings.simplefilter("always", RuntimeWarning)
         learner = DaskAUCClassifier(
-            "auto" if loss is None else loss,
+            loss="auto" if loss is None else loss,
             random_state=seed,
             client=client,
             progress=lambda number, purpose: bar.update(number, note=purpose),
