@@ -202,13 +202,13 @@ def advise(
       pairlearn bounds advise --n 10000 --norm-bound 1 --radius 5
       pairlearn bounds advise --n 10000 --norm-bound 1 --radius 5 --setting online --json
     """
-    from pairlearn.losses import get_loss
+    from pairlearn.losses import LOSSES
     from pairlearn.problem import Problem
     from pairlearn.scores import LinearScore
     from pairlearn.theory import advise_auc
 
     advice = advise_auc(
-        Problem(LinearScore(), get_loss(loss)),
+        Problem(LinearScore(), LOSSES.make(loss)),
         n,
         norm_bound=norm_bound,
         radius=radius,

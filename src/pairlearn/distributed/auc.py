@@ -37,7 +37,7 @@ from pairlearn.estimators.shared.choice import Choice
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, fit_moments, is_linear
 from pairlearn.estimators.shared.scaling import Scaling, warn_of_outliers
 from pairlearn.features import FeatureMap
-from pairlearn.losses import PairLoss, SmoothedHinge, Square, get_loss
+from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge, Square
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.exact.batch import descend
 from pairlearn.solvers.rows import DenseRows
@@ -357,7 +357,7 @@ class _Search:
 
 
 def _convex(loss: str | PairLoss) -> PairLoss:
-    chosen = get_loss("squared_hinge" if loss == "auto" else loss)
+    chosen = LOSSES.make("squared_hinge" if loss == "auto" else loss)
     if not (chosen.convex and chosen.opposite_labels_only):
         raise ValueError(
             f"Passes over partitions minimise a convex loss of opposite pairs, got {chosen!r}; use "
@@ -374,7 +374,7 @@ def _square(loss: str | PairLoss, features: str | FeatureMap) -> PairLoss:
             'features="auto" compares maps on data in memory; choose one with '
             'AUCClassifier(features="auto") on a sample, and pass "hats", "fourier" or its map.'
         )
-    chosen = Square() if loss == "auto" else get_loss(loss)
+    chosen = Square() if loss == "auto" else LOSSES.make(loss)
     if type(chosen) is not Square:
         raise ValueError(
             f'On a cluster mapped features are fitted with loss="square", got {chosen!r}; use it, '

@@ -15,7 +15,7 @@ from pairlearn.distributed.statistics.queries import (
 )
 from pairlearn.estimators.ranking.ranker import PairwiseRanker
 from pairlearn.estimators.shared.by_name import is_scaled
-from pairlearn.losses import PairLoss, Square, get_loss
+from pairlearn.losses import LOSSES, PairLoss, Square
 from pairlearn.solvers.exact.batch import descend
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive, warn_caller
@@ -75,7 +75,7 @@ def train_ranker(
     >>> ranker.score(X, y, qid=qid)
     1.0
     """
-    chosen = get_loss(loss)
+    chosen = LOSSES.make(loss)
     if not (chosen.convex and chosen.opposite_labels_only and chosen.has_array_form):
         raise ValueError(
             "Ranking on many machines needs a convex loss of opposite pairs with an array form, "

@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from pairlearn.register import Part, Register
 from pairlearn.scalars import Scalar
 from pairlearn.typing import Vector
 
-__all__ = ["PairLoss", "Vector"]
+__all__ = ["LOSSES", "METRIC_LOSSES", "WINDOWS", "PairLoss", "Vector"]
+
+#: What was known of scalar functions, and is forgotten where a subclass replaces them.
+_FACTS = ("never_increases", "falls", "by_sorting", "by_moments", "sums")
 
 
 @dataclass(frozen=True)
-class PairLoss:
+class PairLoss(Part):
     r"""Base class of pair losses.
 
     Parameters
@@ -56,6 +61,10 @@ class PairLoss:
     convex: ClassVar[bool] = True
     #: Whether the loss of the margin is known never to increase: its slopes have one sign.
     never_increases: ClassVar[bool] = False
+    #: Whether sums over all pairs are known without visiting each pair; see `sums`.
+    by_sorting: ClassVar[bool] = False
+    #: Whether the loss is (`parameter` - m)^2, whose minimum follows from the class moments.
+    by_moments: ClassVar[bool] = False
 
     value: ClassVar[Scalar]
     derivative: ClassVar[Scalar]
@@ -66,9 +75,11 @@ class PairLoss:
         for one, many in (("value", "values"), ("derivative", "slopes")):
             if one in vars(cls) and many not in vars(cls):
                 setattr(cls, many, getattr(PairLoss, many))
-        # Nor what was known of it: a promise of privacy may rest on that.
-        if "derivative" in vars(cls) and "never_increases" not in vars(cls):
-            cls.never_increases = False
+        # Nor what was known of them: a promise of privacy may rest on that.
+        if "value" in vars(cls) or "derivative" in vars(cls):
+            for fact in _FACTS:
+                if fact not in vars(cls):
+                    setattr(cls, fact, getattr(PairLoss, fact))
 
     @property
     def parameter(self) -> float:
@@ -89,6 +100,31 @@ class PairLoss:
         own, base = type(self), PairLoss
         return own.values is not base.values and own.slopes is not base.slopes
 
+    def falls(self, margin_bound: float = math.inf) -> bool:
+        """Return whether the loss never increases over margins of at most `margin_bound`."""
+        return self.never_increases
+
+    def sums(self, p: Vector, q: Vector, b: Vector, parameter: float) -> tuple[Vector, Vector]:
+        """Return the sums over j of b_j l(p_i - q_j), and of b_j l'(p_i - q_j), for every i.
+
+        A loss of one's own that knows them faster than pair by pair says ``by_sorting = True``.
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Scores of the two classes.
+        b : ndarray
+            Weights of the examples with the scores `q`.
+        parameter : float
+            The parameter of the loss.
+
+        Returns
+        -------
+        values, slopes : ndarray
+            The two sums for each score in `p`.
+        """
+        raise ValueError(self._unknown("sums"))
+
     def slope_bound(self, margin_bound: float) -> float:
         """Supremum of the absolute derivative over margins of at most `margin_bound`."""
         raise ValueError(self._unknown("slope_bound"))
@@ -103,4 +139,12 @@ class PairLoss:
 
     def _unknown(self, method: str) -> str:
         name = type(self).__name__
-        return f"{name} does not state its {method}; define {name}.{method}(margin_bound)."
+        return f"{name} does not state its {method}; define {name}.{method}."
+
+
+#: Losses of a margin, for AUC and ranking.
+LOSSES: Register[PairLoss] = Register("loss", PairLoss, kind="margin")
+#: Losses of a squared distance, for metric learning.
+METRIC_LOSSES: Register[PairLoss] = Register("metric loss", PairLoss, kind="distance")
+#: Losses of the difference of two errors, for entropy regression.
+WINDOWS: Register[PairLoss] = Register("window", PairLoss, kind="difference")

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pairlearn.losses.base import PairLoss, Vector
+from pairlearn.losses.base import LOSSES, PairLoss, Vector
 from pairlearn.scalars import scalar
 from pairlearn.validation import check_positive
 
@@ -25,6 +25,7 @@ def _miss(margins: Vector) -> Vector:
     return np.asarray(1.0 / (1.0 + np.exp(np.minimum(margins, 700.0))))
 
 
+@LOSSES.add("hinge")
 @dataclass(frozen=True)
 class Hinge(PairLoss):
     """Hinge loss, l(m) = (margin - m)_+.
@@ -43,6 +44,7 @@ class Hinge(PairLoss):
     """
 
     never_increases: ClassVar[bool] = True
+    by_sorting: ClassVar[bool] = True
 
     margin: float = 1.0
 
@@ -88,6 +90,7 @@ class Hinge(PairLoss):
         return self.margin + margin_bound
 
 
+@LOSSES.add("squared_hinge")
 @dataclass(frozen=True)
 class SquaredHinge(Hinge):
     """Squared hinge loss, l(m) = (margin - m)_+^2.
@@ -104,6 +107,8 @@ class SquaredHinge(Hinge):
     >>> SquaredHinge().value(0.5, 1.0, -1.0, 1.0)
     0.25
     """
+
+    by_sorting: ClassVar[bool] = True
 
     @scalar
     def value(score: float, y: float, y_partner: float, margin: float) -> float:
@@ -127,6 +132,10 @@ class SquaredHinge(Hinge):
         """Return the derivative at each margin."""
         return -2.0 * np.maximum(self.margin - margins, 0.0)
 
+    def falls(self, margin_bound: float = math.inf) -> bool:
+        """Return True."""
+        return True
+
     def slope_bound(self, margin_bound: float) -> float:
         """Return 2 (margin + M)."""
         return 2.0 * (self.margin + margin_bound)
@@ -141,6 +150,7 @@ class SquaredHinge(Hinge):
         return (self.margin + margin_bound) * (self.margin + margin_bound)
 
 
+@LOSSES.add("square")
 @dataclass(frozen=True)
 class Square(SquaredHinge):
     """Square loss, l(m) = (margin - m)^2.
@@ -157,6 +167,9 @@ class Square(SquaredHinge):
     >>> Square().value(2.0, 1.0, -1.0, 1.0)
     1.0
     """
+
+    by_sorting: ClassVar[bool] = True
+    by_moments: ClassVar[bool] = True
 
     @scalar
     def value(score: float, y: float, y_partner: float, margin: float) -> float:
@@ -175,11 +188,16 @@ class Square(SquaredHinge):
         """Return the loss of each margin."""
         return (self.margin - margins) ** 2
 
+    def falls(self, margin_bound: float = math.inf) -> bool:
+        """Return whether no margin is beyond that of the loss."""
+        return margin_bound <= self.margin
+
     def slopes(self, margins: Vector) -> Vector:
         """Return the derivative at each margin."""
         return -2.0 * (self.margin - margins)
 
 
+@LOSSES.add("logistic")
 @dataclass(frozen=True)
 class Logistic(PairLoss):
     """Logistic loss, l(m) = log(1 + exp(-m)).
@@ -236,6 +254,7 @@ class Logistic(PairLoss):
         return margin_bound + math.log1p(math.exp(-margin_bound))
 
 
+@LOSSES.add("exponential")
 @dataclass(frozen=True)
 class Exponential(PairLoss):
     """Exponential loss, l(m) = exp(-m), with the exponent cut at 700 to stay finite.
@@ -252,6 +271,7 @@ class Exponential(PairLoss):
     """
 
     never_increases: ClassVar[bool] = True
+    by_sorting: ClassVar[bool] = True
 
     @scalar
     def value(score: float, y: float, y_partner: float, _: float) -> float:
@@ -280,6 +300,7 @@ class Exponential(PairLoss):
     curvature_bound = value_bound = slope_bound
 
 
+@LOSSES.add("loglink")
 @dataclass(frozen=True)
 class LogLink(PairLoss):
     """The paper's non-convex loss of a generalised linear model, l(m) = (1 - sigmoid(m))^2.
@@ -349,6 +370,7 @@ class LogLink(PairLoss):
         return 1.0
 
 
+@LOSSES.add("smoothed_hinge")
 @dataclass(frozen=True)
 class SmoothedHinge(PairLoss):
     """Huberised hinge loss: quadratic over a width h below the margin 1, linear further down.
@@ -368,6 +390,7 @@ class SmoothedHinge(PairLoss):
     """
 
     never_increases: ClassVar[bool] = True
+    by_sorting: ClassVar[bool] = True
 
     width: float = 0.5
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.losses import PairLoss, get_loss
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.metrics._blocked import all_pairs_gradient, all_pairs_risk, blocked_sums
 from pairlearn.metrics._inputs import Vector, check_scores
 from pairlearn.metrics._sums import SUMS, Sums
@@ -163,7 +163,7 @@ class _Sample:
 def _prepared(
     loss: str | PairLoss, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> _Sample:
-    loss = get_loss(loss)
+    loss = LOSSES.make(loss)
     values = check_scores("scores", scores)
     n = len(values)
     if n < 2:

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How far to step: schedules of step sizes."""
 
-from pairlearn.schedules.shapes import Constant, InverseSqrt, InverseTime, Schedule, StronglyConvex
+from pairlearn.schedules.shapes import (
+    SCHEDULES,
+    Constant,
+    InverseSqrt,
+    InverseTime,
+    Schedule,
+    StronglyConvex,
+)
 
-__all__ = ["Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex"]
+__all__ = ["SCHEDULES", "Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex"]

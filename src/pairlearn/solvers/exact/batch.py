@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.losses import PairLoss, Square, SquaredHinge, get_loss
+from pairlearn.losses import LOSSES, PairLoss, Square, SquaredHinge
 from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.exact.newton import SquaredHingeNewton
@@ -82,7 +82,7 @@ class ExactSolver:
             raise ValueError(f"ridge must be at least 0, got {self.ridge!r}.")
         check_positive("tolerance", self.tolerance)
         check_count("max_iterations", self.max_iterations)
-        loss = get_loss(self.loss)
+        loss = LOSSES.make(self.loss)
         check_parts("ExactSolver", loss=loss)
         if not (loss.convex and loss.opposite_labels_only):
             raise ValueError(
@@ -125,7 +125,7 @@ class ExactSolver:
         begin = time.perf_counter()
         rows, y = check_two_classes(X, y)
         weight = None if example_weight is None else check_weights(example_weight, len(y))
-        objective = PairObjective(rows, y, get_loss(self.loss), weight)
+        objective = PairObjective(rows, y, LOSSES.make(self.loss), weight)
         w, n_evaluations = objective.minimise(
             self.ridge,
             None if w_start is None else np.asarray(w_start, dtype=np.float64),
