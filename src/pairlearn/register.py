@@ -129,7 +129,7 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
     >>> _ = REGISTERS.pop("shape")
     """
 
-    def __init__(self, kind: str, base: Any, **traits: str) -> None:
+    def __init__(self, kind: str, base: Any, /, **traits: str) -> None:
         self.kind, self.base, self._traits = kind, base, traits
         self._makers: dict[str, Callable[..., P]] = {}
         self._made: dict[str, type[P]] = {}
@@ -228,7 +228,7 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
             The part.
         """
         if isinstance(given, self.base):
-            return given
+            return given  # type: ignore[no-any-return]
         if isinstance(given, str) and given in self._makers:
             return self._makers[given]()
         names = ", ".join(repr(name) for name in (*filter(None, (also,)), *self._makers))

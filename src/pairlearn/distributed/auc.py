@@ -37,7 +37,7 @@ from pairlearn.estimators.shared.choice import Choice
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, fit_moments, is_linear
 from pairlearn.estimators.shared.scaling import Scaling, warn_of_outliers
 from pairlearn.features import FeatureMap
-from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge, Square
+from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.exact.batch import descend
 from pairlearn.solvers.rows import DenseRows
@@ -203,8 +203,8 @@ def train_auc(
             )
         assert choice.ridge is not None
         stopped = False
-        if type(chosen) is Square:
-            v = local.solve(ridge=choice.ridge, margin=chosen.margin)
+        if chosen.by_moments:
+            v = local.solve(ridge=choice.ridge, margin=chosen.parameter)
         else:
             v, _, stopped = descend(
                 search.risk,
@@ -374,8 +374,8 @@ def _square(loss: str | PairLoss, features: str | FeatureMap) -> PairLoss:
             'features="auto" compares maps on data in memory; choose one with '
             'AUCClassifier(features="auto") on a sample, and pass "hats", "fourier" or its map.'
         )
-    chosen = Square() if loss == "auto" else LOSSES.make(loss)
-    if type(chosen) is not Square:
+    chosen = LOSSES.make("square" if loss == "auto" else loss)
+    if not chosen.by_moments:
         raise ValueError(
             f'On a cluster mapped features are fitted with loss="square", got {chosen!r}; use it, '
             'or features="linear".'

@@ -14,7 +14,7 @@ from pairlearn.typing import Vector
 __all__ = ["LOSSES", "METRIC_LOSSES", "WINDOWS", "PairLoss", "Vector"]
 
 #: What was known of scalar functions, and is forgotten where a subclass replaces them.
-_FACTS = ("never_increases", "falls", "by_sorting", "by_moments", "sums")
+_FACTS = ("never_increases", "falls", "by_moments", "sums")
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,6 @@ class PairLoss(Part):
     convex: ClassVar[bool] = True
     #: Whether the loss of the margin is known never to increase: its slopes have one sign.
     never_increases: ClassVar[bool] = False
-    #: Whether sums over all pairs are known without visiting each pair; see `sums`.
-    by_sorting: ClassVar[bool] = False
     #: Whether the loss is (`parameter` - m)^2, whose minimum follows from the class moments.
     by_moments: ClassVar[bool] = False
 
@@ -104,26 +102,17 @@ class PairLoss(Part):
         """Return whether the loss never increases over margins of at most `margin_bound`."""
         return self.never_increases
 
-    def sums(self, p: Vector, q: Vector, b: Vector, parameter: float) -> tuple[Vector, Vector]:
-        """Return the sums over j of b_j l(p_i - q_j), and of b_j l'(p_i - q_j), for every i.
+    @property
+    def by_sorting(self) -> bool:
+        """Whether the loss defines `sums`: it is summed over all pairs without visiting each."""
+        return type(self).sums is not PairLoss.sums
 
-        A loss of one's own that knows them faster than pair by pair says ``by_sorting = True``.
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return sum_j b_j l(p_i - q_j) and sum_j b_j l'(p_i - q_j) for every i.
 
-        Parameters
-        ----------
-        p, q : ndarray
-            Scores of the two classes.
-        b : ndarray
-            Weights of the examples with the scores `q`.
-        parameter : float
-            The parameter of the loss.
-
-        Returns
-        -------
-        values, slopes : ndarray
-            The two sums for each score in `p`.
+        A loss defines it only if it knows a way that is faster than pair by pair.
         """
-        raise ValueError(self._unknown("sums"))
+        raise ValueError(self._unknown("sums", "p, q, b"))
 
     def slope_bound(self, margin_bound: float) -> float:
         """Supremum of the absolute derivative over margins of at most `margin_bound`."""
@@ -137,9 +126,9 @@ class PairLoss(Part):
         """Supremum of the loss over margins of at most `margin_bound`."""
         raise ValueError(self._unknown("value_bound"))
 
-    def _unknown(self, method: str) -> str:
+    def _unknown(self, method: str, takes: str = "margin_bound") -> str:
         name = type(self).__name__
-        return f"{name} does not state its {method}; define {name}.{method}."
+        return f"{name} does not state its {method}; define {name}.{method}({takes})."
 
 
 #: Losses of a margin, for AUC and ranking.

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from pairlearn.losses import sums
 from pairlearn.losses.base import LOSSES, PairLoss, Vector
 from pairlearn.scalars import scalar
 from pairlearn.validation import check_positive
@@ -44,7 +45,6 @@ class Hinge(PairLoss):
     """
 
     never_increases: ClassVar[bool] = True
-    by_sorting: ClassVar[bool] = True
 
     margin: float = 1.0
 
@@ -77,6 +77,10 @@ class Hinge(PairLoss):
         """Return the derivative at each margin."""
         return -(margins < self.margin).astype(np.float64)
 
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of values and of slopes over the pairs with each of `p`."""
+        return sums.hinge(p, q, b, self.parameter)
+
     def slope_bound(self, margin_bound: float) -> float:
         """Return 1."""
         return 1.0
@@ -108,8 +112,6 @@ class SquaredHinge(Hinge):
     0.25
     """
 
-    by_sorting: ClassVar[bool] = True
-
     @scalar
     def value(score: float, y: float, y_partner: float, margin: float) -> float:
         """Return the loss of a pair."""
@@ -131,6 +133,10 @@ class SquaredHinge(Hinge):
     def slopes(self, margins: Vector) -> Vector:
         """Return the derivative at each margin."""
         return -2.0 * np.maximum(self.margin - margins, 0.0)
+
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of values and of slopes over the pairs with each of `p`."""
+        return sums.squared_hinge(p, q, b, self.parameter)
 
     def falls(self, margin_bound: float = math.inf) -> bool:
         """Return True."""
@@ -168,7 +174,6 @@ class Square(SquaredHinge):
     1.0
     """
 
-    by_sorting: ClassVar[bool] = True
     by_moments: ClassVar[bool] = True
 
     @scalar
@@ -195,6 +200,10 @@ class Square(SquaredHinge):
     def slopes(self, margins: Vector) -> Vector:
         """Return the derivative at each margin."""
         return -2.0 * (self.margin - margins)
+
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of values and of slopes over the pairs with each of `p`."""
+        return sums.square(p, q, b, self.parameter)
 
 
 @LOSSES.add("logistic")
@@ -271,7 +280,6 @@ class Exponential(PairLoss):
     """
 
     never_increases: ClassVar[bool] = True
-    by_sorting: ClassVar[bool] = True
 
     @scalar
     def value(score: float, y: float, y_partner: float, _: float) -> float:
@@ -292,6 +300,10 @@ class Exponential(PairLoss):
     def slopes(self, margins: Vector) -> Vector:
         """Return the derivative at each margin."""
         return -self.values(margins)
+
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of values and of slopes over the pairs with each of `p`."""
+        return sums.exponential(p, q, b, self.parameter)
 
     def slope_bound(self, margin_bound: float) -> float:
         """Return exp(M)."""
@@ -390,7 +402,6 @@ class SmoothedHinge(PairLoss):
     """
 
     never_increases: ClassVar[bool] = True
-    by_sorting: ClassVar[bool] = True
 
     width: float = 0.5
 
@@ -430,6 +441,10 @@ class SmoothedHinge(PairLoss):
     def slopes(self, margins: Vector) -> Vector:
         """Return the derivative at each margin."""
         return -np.clip((1.0 - margins) / self.width, 0.0, 1.0)
+
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of values and of slopes over the pairs with each of `p`."""
+        return sums.smoothed_hinge(p, q, b, self.parameter)
 
     def slope_bound(self, margin_bound: float) -> float:
         """Return 1."""

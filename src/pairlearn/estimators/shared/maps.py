@@ -23,7 +23,7 @@ from pairlearn.estimators.shared.choice import (
     Tried,
 )
 from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier
-from pairlearn.losses import PairLoss, Square
+from pairlearn.losses import PairLoss
 from pairlearn.metrics import compare_auc, roc_auc
 from pairlearn.solvers.closed_form.mapped_moments import (
     MappedMoments,
@@ -396,7 +396,7 @@ def fit_moments(
             f"{48.0 * features.n_outputs**2 / 2**30:.1f} GiB, max_memory={max_memory:g} bytes; use "
             "a map with fewer features, or a larger max_memory."
         )
-    margin = float(loss.margin) if isinstance(loss, Square) else 1.0
+    margin = float(loss.parameter) if loss.by_moments else 1.0
     if len(weight) and not weight.all() and (held_out is None or ridge is not None):
         kept = np.flatnonzero(weight)
         rows, y, weight = rows.take(kept), y[kept], weight[kept]

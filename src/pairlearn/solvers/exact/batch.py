@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.losses import LOSSES, PairLoss, Square, SquaredHinge
+from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
 from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.exact.newton import SquaredHingeNewton
@@ -165,7 +165,7 @@ class PairObjective:
     @cached_property
     def _moments(self) -> ClassMoments | None:
         d = self._rows.shape[1]
-        if type(self._loss) is not Square and d > _MOST_PRECONDITIONED:
+        if not self._loss.by_moments and d > _MOST_PRECONDITIONED:
             return None
         return ClassMoments(d).add(self._rows, self._y, example_weight=self._weight)
 
@@ -213,9 +213,9 @@ class PairObjective:
         n_evaluations : int
             How often the risk was evaluated.
         """
-        if type(self._loss) is Square:
+        if self._loss.by_moments:
             assert self._moments is not None
-            return self._moments.solve(ridge=ridge, margin=self._loss.margin), 1
+            return self._moments.solve(ridge=ridge, margin=self._loss.parameter), 1
         if self._newton is not None:
             w, n_evaluations = self._newton.minimise(
                 ridge, w_start, tolerance=tolerance, max_iterations=max_iterations
