@@ -108,7 +108,7 @@ PARAMETERS = {
     + [("wide", "radius must be a number, got 'wide'")],
     "n_passes": [(bad, "n_passes must be a positive number") for bad in (0, -1.0, np.nan)],
     "loss": [("hinges", "loss must be one of 'hinge'"), (None, "or a PairLoss, got None")],
-    "schedule": [("slow", "schedule must be one of .*'inverse_sqrt'.* or an object, got 'slow'")],
+    "schedule": [("slow", "schedule must be one of .*'inverse_sqrt'.* or a Schedule, got 'slow'")],
     "averaging": [("mean", "averaging must be one of .* got 'mean'")],
     "pairing": [
         ("all", r"pairing must be one of \['all_previous', .*'previous', .*\].* got 'all'")

@@ -11,11 +11,17 @@ To write your own, derive from `FeatureMap` and map a block of rows::
 
 from __future__ import annotations
 
-from pairlearn.features.base import Bounds, FeatureMap
+from pairlearn.features.base import MAPS, Bounds, FeatureMap
 from pairlearn.features.fourier import RandomFourier
 from pairlearn.features.hats import Hats
 from pairlearn.features.identity import Identity
 from pairlearn.features.nystroem import Nystroem
 from pairlearn.features.union import Union
 
-__all__ = ["Bounds", "FeatureMap", "Hats", "Identity", "Nystroem", "RandomFourier", "Union"]
+__all__ = ["MAPS", "Bounds", "FeatureMap", "Hats", "Identity", "Nystroem", "RandomFourier", "Union"]
+
+MAPS.add("linear")(Identity)
+MAPS.add("hats")(Hats)
+MAPS.add("fourier")(RandomFourier)
+MAPS.add()(Nystroem)
+MAPS.add()(Union)

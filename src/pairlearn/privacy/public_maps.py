@@ -19,15 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier, Union
+from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier, Union
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.typing import Vector
 
 __all__ = ["check_public_map", "map_publicly", "mapped_setting"]
 
-_NAMES = ("linear", "hats", "fourier")
 #: Knots of a feature and number of frequencies of the maps that have a name.
 _KNOTS, _FREQUENCIES = 5, 32
+#: Names of maps that are made of the public bounds.
+_OF_BOUNDS = ("hats", "fourier")
 #: Frequencies need not be secret: the same ones each time.
 _SEED = 20211206
 #: A mapped feature is taken to be spread like a code of so many levels: a ramp is mostly 0 or 1, a
@@ -43,11 +44,9 @@ def check_public_map(features: Any) -> None:
     features : str or FeatureMap
         What an estimator was given.
     """
-    if isinstance(features, str) and features in _NAMES:
+    if isinstance(features, str) and features in _OF_BOUNDS:
         return
-    if not isinstance(features, FeatureMap):
-        names = ", ".join(f'"{name}"' for name in _NAMES)
-        raise ValueError(f"features must be {names} or a feature map, got {features!r}.")
+    features = MAPS.make(features)
     if isinstance(features, Union):
         for one in features.maps:
             check_public_map(one)
@@ -79,7 +78,7 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
     Parameters
     ----------
     features : str or FeatureMap
-        "linear", "hats", "fourier" or a map that `check_public_map` lets pass.
+        A name in `MAPS` or a map that `check_public_map` lets pass.
     setting : PublicSetting
         The bounds; they may have been released.
 
@@ -97,12 +96,7 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
     check_public_map(features)
     d = setting.n_features
     if isinstance(features, str):
-        features = {
-            "linear": Identity(),
-            "hats": Hats(knots=_even_knots(setting)),
-            # Two examples of standard units lie about 2 d apart, squared.
-            "fourier": RandomFourier(2 * _FREQUENCIES, "gaussian", gamma=0.5 / d),
-        }[features]
+        features = _named(features, setting)
     if isinstance(features, Union):
         return Union(*(map_publicly(one, setting) for one in features.maps)).fit(np.zeros((1, d)))
     if isinstance(features, RandomFourier):
@@ -145,6 +139,16 @@ def mapped_setting(features: FeatureMap, setting: PublicSetting) -> PublicSettin
         centre=centre,
     )
     return replace(made, budget=setting.budget)
+
+
+def _named(name: str, setting: PublicSetting) -> FeatureMap:
+    """Return the map of a name; hats and frequencies are made of the public bounds."""
+    if name == "hats":
+        return Hats(knots=_even_knots(setting))
+    if name == "fourier":
+        # Two examples of standard units lie about 2 d apart, squared.
+        return RandomFourier(2 * _FREQUENCIES, "gaussian", gamma=0.5 / setting.n_features)
+    return MAPS.make(name)
 
 
 def _even_knots(setting: PublicSetting) -> tuple[tuple[float, ...], ...]:
