@@ -111,7 +111,7 @@ PARAMETERS = {
     "schedule": [("slow", "schedule must be one of .*'inverse_sqrt'.* or a Schedule, got 'slow'")],
     "averaging": [("mean", "averaging must be one of .* got 'mean'")],
     "pairing": [
-        ("all", r"pairing must be one of \['all_previous', .*'previous', .*\].* got 'all'")
+        ("all", "pairing must be one of 'previous', .*'all_previous', .* or a Pairing, got 'all'")
     ],
     "buffer_size": [(0, "buffer_size must be at least 1, got 0")],
     "threshold": [

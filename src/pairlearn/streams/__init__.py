@@ -18,14 +18,14 @@ from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, R
 from pairlearn.streams.readers.csv import CsvReader
 from pairlearn.streams.readers.iterator import IteratorReader
 from pairlearn.streams.readers.npy import NpyReader
-from pairlearn.streams.readers.open import open_reader
+from pairlearn.streams.readers.open import FORMATS, add_format, open_reader
 from pairlearn.streams.readers.schema import Schema
 from pairlearn.streams.readers.shuffled import ShuffledReader
 from pairlearn.streams.readers.svmlight import SvmlightReader
 
 __all__ = [
-    "Alarm", "ArrowReader", "CheckpointError", "CheckpointWarning", "Chunk", "CsvReader",
+    "FORMATS", "Alarm", "ArrowReader", "CheckpointError", "CheckpointWarning", "Chunk", "CsvReader",
     "DriftAlarm", "IteratorReader", "NpyReader", "OnlineLearner", "Position", "ProgressiveAUC",
     "ReadError", "Reader", "Refusal", "Refusals", "Schema", "ShuffledReader", "SvmlightReader",
-    "open_reader",
+    "add_format", "open_reader",
 ]  # fmt: skip
