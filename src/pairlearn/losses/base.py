@@ -33,7 +33,8 @@ class PairLoss(Part):
     respect to the score), each of ``(score, y, y_partner, parameter)``. It may define
     `slope_bound`, `curvature_bound` and `value_bound`, the suprema of \|l'\|, \|l''\| and l over
     \|m\| <= M, from which `Problem` derives Lipschitz and smoothness constants, and `values` and
-    `slopes` in NumPy, if it is a function of the margin alone: metrics are then faster.
+    `slopes` in NumPy, if it is a function of the margin alone: metrics are then faster. If it also
+    defines `sums`, nothing visits all pairs any more.
 
     Examples
     --------
@@ -108,10 +109,7 @@ class PairLoss(Part):
         return type(self).sums is not PairLoss.sums
 
     def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
-        """Return sum_j b_j l(p_i - q_j) and sum_j b_j l'(p_i - q_j) for every i.
-
-        A loss defines it only if it knows a way that is faster than pair by pair.
-        """
+        """Return sum_j b_j l(p_i - q_j) and sum_j b_j l'(p_i - q_j) for each i, in O(n log n)."""
         raise ValueError(self._unknown("sums", "p, q, b"))
 
     def slope_bound(self, margin_bound: float) -> float:
