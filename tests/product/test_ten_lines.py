@@ -409,7 +409,22 @@ def test_a_clone_of_a_fitted_map_is_fitted():
         assert not Hats(n_knots=3).fit(X[:, :2]).with_params(n_knots=4).is_fitted
 
 
-def test_a_search_sees_the_fields_of_parts():
+def test_a_search_reaches_the_fields_of_parts():
+    search = GridSearchCV(
+        AUCClassifier(Hinge(), solver="sgd", step_size=0.1, radius=3.0, n_passes=1, random_state=0),
+        {"loss__margin": [0.5, 4.0]},
+        cv=2,
+        scoring="roc_auc",
+    ).fit(X, LABELS)
+    assert [one["loss__margin"] for one in search.cv_results_["params"]] == [0.5, 4.0]
+    assert search.best_estimator_.loss == Hinge(margin=search.best_params_["loss__margin"])
+    model = AUCClassifier().set_params(loss=Hinge(), loss__margin=3.0, random_state=1)
+    assert (model.loss, model.random_state) == (Hinge(margin=3.0), 1)
+    with pytest.raises(ValueError, match="Hinge has no field 'marginn'; did you mean 'margin'"):
+        model.set_params(loss__marginn=1.0)
+
+
+def test_estimators_show_the_fields_of_parts():
     model = AUCClassifier(Hinge(margin=2.0), pairing=FifoBuffer(3), features=Hats(5))
     found = model.get_params()
     assert (found["loss__margin"], found["pairing__buffer_size"]) == (2.0, 3)

@@ -31,6 +31,7 @@ from pairlearn.models.maps import pack_map, unpack_map
 from pairlearn.models.parts import decode, encode
 from pairlearn.models.record import ModelFileError, ModelRecord, reason
 from pairlearn.models.registry import ArraySpec, ModelSpec, check_record, register_model
+from pairlearn.register import Part
 from pairlearn.restored import restored_labels
 
 __all__ = ["Storable", "register_storable"]
@@ -50,6 +51,29 @@ class Storable:
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {}
     #: Parameters that are not stored: functions, open resources.
     _not_stored: ClassVar[tuple[str, ...]] = ()
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``loss__margin=2.0`` changes a field of a part, as searches do.
+
+        Parameters
+        ----------
+        **params : object
+            The new values by name.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        inner: dict[str, dict[str, Any]] = {}
+        for key in list(params):
+            name, _, field = key.partition("__")
+            if field and isinstance(params.get(name, getattr(self, name, None)), Part):
+                inner.setdefault(name, {})[field] = params.pop(key)
+        super().set_params(**params)  # type: ignore[misc]
+        for name, changes in inner.items():
+            setattr(self, name, getattr(self, name).with_params(**changes))
+        return self
 
     def save(
         self, path: str | os.PathLike[str], *, provenance: Mapping[str, Any] | None = None
