@@ -184,8 +184,8 @@ def test_a_fitted_map_stays_as_it_is():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"features": "quadratic"}, 'must be "auto", "linear", "hats", "fourier"'),
-        ({"features": 3}, 'must be "auto", "linear", "hats", "fourier"'),
+        ({"features": "quadratic"}, "must be one of 'auto', 'linear', 'hats', 'fourier'"),
+        ({"features": 3}, "must be one of 'auto', 'linear', 'hats', 'fourier'"),
         ({"solver": "moments", "loss": "hinge"}, "all that the square loss needs"),
         ({"solver": "moments", "n_passes": 3}, "would ignore n_passes=3"),
         ({"monotone": {0: 1}}, "piecewise linear functions"),
