@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pairlearn import InverseSqrt, LinearScore, PairwiseSGD, Problem, roc_auc
-from pairlearn.losses import get_loss
+from pairlearn.losses import LOSSES
 from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
 from pairlearn.streams import named_parts
 from pairlearn.streams.examples import RefusedExampleWarning
@@ -41,7 +41,7 @@ def learn(learner, rows, y):
 def reference(X, y, step, loss="hinge", scaling="auto"):
     solver = PairwiseSGD(schedule=InverseSqrt(step))
     scales = None if scaling is None else RunningScales(X.shape[1])
-    stream = solver.start(Problem(LinearScore(), get_loss(loss)), X.shape[1], scales=scales)
+    stream = solver.start(Problem(LinearScore(), LOSSES.make(loss)), X.shape[1], scales=scales)
     return stream.learn_many(X, np.where(y, 1.0, -1.0)).average
 
 

@@ -39,7 +39,7 @@ from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import warn_of_outliers
 from pairlearn.estimators.shared.solvers import Exact, Moments, Solver
 from pairlearn.features import FeatureMap
-from pairlearn.losses import PairLoss, SmoothedHinge, Square, get_loss
+from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.solution import Trace
@@ -230,8 +230,8 @@ class _Search:
             )
         assert choice.ridge is not None
         two = self._two.scaled(units.weights)
-        if type(loss) is Square:
-            return _Found(two.solve(ridge=choice.ridge, margin=loss.margin), choice)
+        if loss.by_moments:
+            return _Found(two.solve(ridge=choice.ridge, margin=loss.parameter), choice)
         start = two.solve(ridge=choice.ridge) if start is None else start
         v = self._solver.minimise(self.risk, start, two.pair_scatter, choice.ridge)
         return _Found(v, choice)
@@ -342,7 +342,7 @@ class _Search:
 
 
 def _convex(loss: str | PairLoss) -> PairLoss:
-    chosen = get_loss("squared_hinge" if loss == "auto" else loss)
+    chosen = LOSSES.make("squared_hinge" if loss == "auto" else loss)
     if not (chosen.convex and chosen.opposite_labels_only):
         raise ValueError(
             f"Passes over partitions minimise a convex loss of opposite pairs, got {chosen!r}; use "
@@ -359,8 +359,8 @@ def _square(loss: str | PairLoss, features: str | FeatureMap) -> PairLoss:
             'features="auto" compares maps on data in memory; choose one with '
             'AUCClassifier(features="auto") on a sample, and pass "hats", "fourier" or its map.'
         )
-    chosen = Square() if loss == "auto" else get_loss(loss)
-    if type(chosen) is not Square:
+    chosen = LOSSES.make("square" if loss == "auto" else loss)
+    if not chosen.by_moments:
         raise ValueError(
             f'On a cluster mapped features are fitted with loss="square", got {chosen!r}; use it, '
             'or features="linear".'

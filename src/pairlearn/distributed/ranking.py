@@ -15,7 +15,7 @@ from pairlearn.distributed.statistics.queries import (
 from pairlearn.estimators.ranking.ranker import PairwiseRanker
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
-from pairlearn.losses import PairLoss, Square, get_loss
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.typing import Vector
 
 __all__ = ["train_ranker"]
@@ -66,7 +66,7 @@ def train_ranker(
     >>> ranker.score(X, y, qid=qid)
     1.0
     """
-    chosen = get_loss(loss)
+    chosen = LOSSES.make(loss)
     if not (chosen.convex and chosen.opposite_labels_only and chosen.has_array_form):
         raise ValueError(
             "Ranking on many machines needs a convex loss of opposite pairs with an array form, "
@@ -79,7 +79,7 @@ def train_ranker(
     units = scaling_by_passes(found.scales, scaled, passes, of=OfUsefulQueries)
     weights = units.weights
     v = found.solve(settings.ridge, weights, margin=getattr(chosen, "margin", 1.0))
-    if type(chosen) is not Square:
+    if not chosen.by_moments:
 
         def risk(v: Vector) -> tuple[float, Vector]:
             statistic = QueryGradient(v, chosen, weights, by_grade=weight_by_grade)

@@ -13,10 +13,8 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.entropy.online import pair_loss
 from pairlearn.estimators.entropy.start import pair_quartile
-from pairlearn.estimators.shared.by_name import named
 from pairlearn.estimators.shared.weights import representatives
-from pairlearn.losses import PairLoss
-from pairlearn.losses.entropy import Epanechnikov, Welsch
+from pairlearn.losses import WINDOWS, PairLoss
 from pairlearn.pairings import Pairing
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
@@ -29,7 +27,6 @@ from pairlearn.validation import check_positive
 
 __all__ = ["StageTraining", "Windows", "stage_lengths"]
 
-_WINDOWS: dict[str, type[Welsch]] = {"gaussian": Welsch, "epanechnikov": Epanechnikov}
 #: Bandwidths of bandwidth="auto" in units of the final one, widest first.
 _STAGES = (8.0, 4.0, 2.0, 1.0)
 #: Relative step sizes: c over the mean squared distance of two examples.
@@ -107,14 +104,13 @@ class Windows:
         return dataclasses.replace(loss, bandwidth=bandwidth)  # type: ignore[call-arg]
 
     def _plain(self) -> PairLoss:
-        if not isinstance(self.window, PairLoss):
-            return named("window", self.window, _WINDOWS)()
-        if self.window.opposite_labels_only:
+        loss = WINDOWS.make(self.window)
+        if loss.opposite_labels_only:
             raise ValueError(
-                f"{type(self.window).__name__} counts pairs of unequal labels by their order; a "
+                f"{type(loss).__name__} counts pairs of unequal labels by their order; a "
                 "window is a PairLoss of (y - y_partner) - score with opposite_labels_only = False."
             )
-        return self.window
+        return loss
 
 
 def stage_lengths(n_steps: int, n_stages: int) -> list[int]:

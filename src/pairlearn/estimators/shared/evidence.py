@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from pairlearn.register import RECORDS, Record
 from pairlearn.solvers.top.objectives import Objective
 
 __all__ = [
@@ -31,8 +32,9 @@ Candidate = tuple[dict[str, float], Model, Sequence[float]]
 MOST_FEATURES = 2_000
 
 
+@RECORDS.add()
 @dataclass(frozen=True)
-class Tried:
+class Tried(Record):
     """One candidate and what it was worth on held-out examples."""
 
     #: What was tried, by name.
@@ -85,8 +87,9 @@ def best_of(candidates: Iterable[Candidate[Model]], n_errors: float = 0.0) -> Be
     return Best(*best, tuple(tried))
 
 
+@RECORDS.add()
 @dataclass(frozen=True)
-class JudgedFeatures:
+class JudgedFeatures(Record):
     """A candidate and what it was worth on held-out examples."""
 
     #: "linear", "hats" or "fourier".
@@ -100,8 +103,9 @@ class JudgedFeatures:
     n_features: int
 
 
+@RECORDS.add()
 @dataclass(frozen=True)
-class FeatureChoice:
+class FeatureChoice(Record):
     """Which features a fit chose, and on what evidence."""
 
     name: str
@@ -127,8 +131,9 @@ class FeatureChoice:
         )
 
 
+@RECORDS.add()
 @dataclass(frozen=True)
-class Choice:
+class Choice(Record):
     """What a fit chose, and on what evidence."""
 
     step_size: float | None = None

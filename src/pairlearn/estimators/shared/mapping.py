@@ -10,7 +10,7 @@ import numpy as np
 
 from pairlearn.estimators.shared.examples import mapped_product
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, is_linear, map_rows
-from pairlearn.features import FeatureMap, Identity
+from pairlearn.features import MAPS, FeatureMap, Identity
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator, check_positive
@@ -37,7 +37,7 @@ class MapsFeatures:
         if isinstance(self.features, str) and self.features == "auto":
             raise ValueError(
                 f'features="auto" compares AUCs, which {type(self).__name__} does not have; name '
-                'one: "linear", "hats", "fourier" or a feature map.'
+                f"one of {', '.join(MAPS)}, or pass a feature map."
             )
 
     def _fit_map(self, rows: Rows, rng: Any) -> Rows:

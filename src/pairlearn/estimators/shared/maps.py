@@ -22,9 +22,9 @@ from pairlearn.estimators.shared.evidence import (
     JudgedFeatures,
     best_of,
 )
-from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier
+from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier
 from pairlearn.folds import deal, members_of, n_folds_of
-from pairlearn.losses import PairLoss, Square
+from pairlearn.losses import PairLoss
 from pairlearn.metrics import compare_auc, roc_auc
 from pairlearn.solvers.closed_form.mapped_moments import (
     MappedMoments,
@@ -46,20 +46,17 @@ __all__ = [
     "ridges_for",
 ]
 
-#: From the simplest on.
-_NAMES = ("linear", "hats", "fourier")
+#: What "auto" tries, from the simplest on.
+_CANDIDATES = ("linear", "hats", "fourier")
 #: Ridges from strong to weak, for features of mean variance 1; in single precision not the last.
 _RIDGES, _WIDE = (1.0, 0.1, 0.01, 1e-3, 1e-4), 512
-#: Mapped features of hats by name are at most so many, by fewer knots; "auto" leaves hats out where
-#: less than so many knots remain.
-_HAT_FEATURES, _FEWEST_KNOTS = 1024, 4
+#: "auto" leaves hats out where fewer knots remain.
+_FEWEST_KNOTS = 4
 #: With fewer examples of the rarer class all folds are held out in turn; then three; then one.
 _FEW, _SOME, _SMALL = 200, 500, 3_000
 #: Where the Fourier map would cost more products than this, a small one is tried first, on so many
 #: examples: if it is behind by more than a standard error, the large one is not made.
 _DEAR, _TRIAL_FEATURES, _TRIAL_ROWS = 1e10, 512, 10_000
-#: With fewer examples of the rarer class the Fourier map has half the features.
-_RARE, _RARE_FEATURES = 100, 1024
 
 
 def is_linear(features: Any) -> bool:
@@ -69,11 +66,8 @@ def is_linear(features: Any) -> bool:
 
 def check_named(features: Any) -> None:
     """Raise unless a parameter is a feature map or names one."""
-    if not isinstance(features, FeatureMap) and features not in ("auto", *_NAMES):
-        raise ValueError(
-            'features must be "auto", "linear", "hats", "fourier" or a feature map, got '
-            f"{features!r}."
-        )
+    if not (isinstance(features, str) and features == "auto"):
+        MAPS.make(features, also="auto")
 
 
 def as_map(features: Any, rows: Rows, y: Vector) -> FeatureMap:
@@ -82,7 +76,7 @@ def as_map(features: Any, rows: Rows, y: Vector) -> FeatureMap:
     Parameters
     ----------
     features : str or FeatureMap
-        "linear", "hats", "fourier" or a map.
+        A name in `MAPS`, or a map.
     rows : DenseRows or CsrRows
         Training examples: how many decides about the size of a map.
     y : ndarray of shape (n,)
@@ -93,16 +87,10 @@ def as_map(features: Any, rows: Rows, y: Vector) -> FeatureMap:
     FeatureMap
         The map.
     """
-    check_named(features)
     if isinstance(features, FeatureMap):
         return features
-    if features == "linear":
-        return Identity()
-    if features == "hats":
-        return Hats(n_knots=int(np.clip(_HAT_FEATURES // rows.shape[1] + 1, 2, 16)))
     rarer = min(int(np.count_nonzero(y > 0)), int(np.count_nonzero(y <= 0)))
-    rare = rarer < _RARE and len(y) >= 1000
-    return RandomFourier(_RARE_FEATURES if rare else "auto")
+    return MAPS.make(features).sized(*rows.shape, rarer)
 
 
 def fit_map(
@@ -279,7 +267,7 @@ def choose_features(
     if d > MOST_FEATURES:
         return FeatureChoice("linear"), fit_map(Identity(), rows, rng), None
     maps = {}
-    for name in _NAMES:
+    for name in _CANDIDATES:
         spec = as_map(name, rows, y)
         if isinstance(spec, Hats) and spec.n_knots < _FEWEST_KNOTS:
             continue
@@ -399,7 +387,7 @@ def fit_moments(
             f"{48.0 * features.n_outputs**2 / 2**30:.1f} GiB, max_memory={max_memory:g} bytes; use "
             "a map with fewer features, or a larger max_memory."
         )
-    margin = float(loss.margin) if isinstance(loss, Square) else 1.0
+    margin = float(loss.parameter) if loss.by_moments else 1.0
     if len(weight) and not weight.all() and (held_out is None or ridge is not None):
         kept = np.flatnonzero(weight)
         rows, y, weight = rows.take(kept), y[kept], weight[kept]

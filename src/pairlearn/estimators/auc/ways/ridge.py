@@ -32,7 +32,7 @@ import numpy as np
 from pairlearn.estimators.shared.evidence import Best, Candidate, Choice, best_of
 from pairlearn.estimators.shared.threads import threads
 from pairlearn.folds import members_of, n_folds_of, stratified
-from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
+from pairlearn.losses import PairLoss
 from pairlearn.metrics import AveragePrecision, roc_auc
 from pairlearn.solvers.closed_form.fisher import with_fisher
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective
@@ -129,7 +129,8 @@ def is_cheap(rows: Rows, y: Vector, loss: PairLoss) -> bool:
 
 
 def _visits_pairs(loss: PairLoss) -> bool:
-    return not isinstance(loss, SquaredHinge | Square | SmoothedHinge)
+    """Whether a fit costs as much as the pairs are many; so does a curvature without a bound."""
+    return not (loss.by_sorting and loss.curvature_bound(1.0) == loss.curvature_bound(100.0))
 
 
 def fit_exact(
