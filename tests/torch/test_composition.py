@@ -63,7 +63,7 @@ def test_a_search_changes_fields():
 
 
 def test_what_is_no_network():
-    with pytest.raises(TypeError, match="network must be .* got 3"):
+    with pytest.raises(TypeError, match=r"network must be .* got 3"):
         NeuralRanker(network=3).fit(np.eye(4), np.arange(4))
     with pytest.raises(TypeError, match="hidden must be a sequence"):
         MLP(hidden=3)

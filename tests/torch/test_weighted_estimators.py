@@ -131,7 +131,7 @@ def test_a_stream_with_weights_of_classes(moons):
     X, y = moons
     shares = []
     for class_weight in (None, {1: 5.0}):
-        model = MAKERS["classifier"](class_weight=class_weight, batch_size=20)
+        model = MAKERS["classifier"](class_weight=class_weight, solver__batch_size=20)
         for begin in range(0, 200, 50):
             model.partial_fit(X[begin : begin + 50], y[begin : begin + 50], classes=[0, 1])
         shares.append(model.predict_proba(X)[:, 1].mean())
