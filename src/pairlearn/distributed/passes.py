@@ -184,7 +184,7 @@ class OnePass(_PassSolver):
 
 
 class Passes:
-    """Runs passes, counts them and tells what they are for.
+    """Runs passes, counts them and reports the purpose of each.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class Passes:
         self._run, self._progress, self.n_passes = run, progress, 0
 
     def __call__(self, statistic: Statistic, purpose: str) -> Any:
-        """Return what a statistic says of all partitions."""
+        """Return the result of a statistic for all partitions."""
         self.n_passes += 1
         if self._progress is not None:
             self._progress(self.n_passes, purpose)
@@ -212,7 +212,7 @@ def scaling_by_passes(
     *,
     of: Callable[[Statistic], Statistic] = lambda statistic: statistic,
 ) -> Scaling:
-    """Return the scaling of all rows, one that changes nothing if none is asked for.
+    """Return the scaling of all rows, or one that changes nothing if not `scaled`.
 
     `of` narrows a statistic to the rows that the scales are about.
     """

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Private AUC maximisation from passes over partitioned examples: five sums and their noise.
 
-*trust="aggregator"*: whoever runs the passes sees the sums of partitions and adds noise once. The
-model is, for one seed, that of all examples in one memory.
+*trust="aggregator"*: whoever runs the passes sees the sums of partitions and adds noise once. For a
+given seed the model is the same as that of all examples in one memory.
 
 *trust="none"*: every partition adds its noise before anything leaves it. An example lies in one
-partition, whose answer changes by no more than the sensitivity, and the other partitions' answers
-do not change: the same noise as above, in each of the P answers, makes the same promise (parallel
-composition), also towards whoever runs the passes. The sum has sqrt(P) times the noise.
+partition. It changes the answer of this partition by at most the sensitivity, and no other answer.
+So the same noise in each of the P answers makes the same promise (parallel composition), also
+towards whoever runs the passes. The sum has sqrt(P) times the noise.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class _Releases:
         own: PartitionNoise | None,
     ) -> None:
         self._passes, self._labels, self._noise, self._own = passes, labels, noise, own
-        #: What a certificate says of who was trusted, known after the first release.
+        #: Who was trusted, for the certificate; known after the first release.
         self.facts: dict[str, str] = {}
 
     def about(self, setting: PublicSetting) -> Callable[..., Moments]:
@@ -182,7 +182,7 @@ class _Releases:
 
 
 class _DrawnElsewhere(NoiseSource):
-    """What a certificate says of noise that partitions add; it has none to give."""
+    """Describes in a certificate the noise that partitions add; it draws none itself."""
 
     def __init__(self, model: PrivateAUCClassifier) -> None:
         super().__init__(seed=model.random_state)
@@ -198,7 +198,7 @@ class _DrawnElsewhere(NoiseSource):
         )
 
     def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
-        """Refuse: the noise is there already."""
+        """Refuse: the partitions have added the noise."""
         raise AssertionError("partitions add the noise")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What estimators on a Dask cluster share: the cluster, and the ordinary model that they fit."""
+"""The common base of estimators on a Dask cluster: the engine, and the ordinary model they fit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ClusterEstimator(Composed, BaseEstimator):  # type: ignore[misc]
 
 
 class ClusterClassifier(ClusterEstimator):
-    """What a linear classifier of two classes says of collections, by the model that it fitted."""
+    """Predictions of a linear classifier of two classes for collections, by its fitted model."""
 
     @property
     def coef_(self) -> Vector:
