@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Moments of each class: the square loss exactly, and the scatter of similar and dissimilar pairs.
 
-Let n_c, m_c and S_c be the weight, the mean and the scatter of class c. The sum of (x - x')(x - x')'
-over ordered pairs of equal labels is 2 sum_c n_c S_c. Over all pairs it is 2 n S, with n and S of
+Let n_c, m_c and S_c be the weight, the mean and the scatter of class c. Summed over ordered pairs
+of equal labels, (x - x')(x - x')' is 2 sum_c n_c S_c. Over all pairs it is 2 n S, with n and S of
 all examples together. The difference of both is the sum over pairs of different labels.
 """
 

@@ -2,8 +2,8 @@
 r"""The exact AUC of scores on many machines, with DeLong's standard error.
 
 Each score goes to one range of scores. Pairs inside a range are counted there, and all positives of
-a range beat all negatives of lower ranges. The AUC is a ratio of whole numbers, so it is the same as
-on one machine, bit for bit. The wins of an example differ from its wins inside its range by a
+a range beat all negatives of lower ranges. The AUC is a ratio of whole numbers, so it is the same
+as on one machine, bit for bit. The wins of an example differ from its wins inside its range by a
 constant, so their variance merges as well.
 """
 
