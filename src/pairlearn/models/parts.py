@@ -26,8 +26,9 @@ _DTYPES = ("float32", "float64")
 
 def _parts() -> dict[str, type]:
     from pairlearn import averaging, domains, features, losses, pairings, schedules, scores
+    from pairlearn.register import REGISTERS
 
-    table: dict[str, type] = {}
+    table = {name: part for known in REGISTERS.values() for name, part in known.types.items()}
     for module in (averaging, domains, features, losses, pairings, schedules, scores):
         for name in module.__all__:
             value = getattr(module, name)
@@ -84,9 +85,9 @@ def encode(value: Any, where: str) -> Any:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
-        if math.isnan(value):
-            raise ModelFileError(f"{where} is NaN; give it a value before saving.")
-        return value if math.isfinite(value) else {_KEY: "infinity" if value > 0 else "-infinity"}
+        if math.isfinite(value):
+            return value
+        return {_KEY: "nan" if math.isnan(value) else "infinity" if value > 0 else "-infinity"}
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list):
@@ -121,8 +122,8 @@ def decode(value: Any, where: str) -> Any:
         return value
     name = value.get(_KEY)
     rest = {k: v for k, v in value.items() if k != _KEY}
-    if name in ("infinity", "-infinity") and not rest:
-        return math.inf if name == "infinity" else -math.inf
+    if name in ("nan", "infinity", "-infinity") and not rest:
+        return float(name)
     if name == "dtype" and rest.get("name") in _DTYPES:
         return np.dtype(rest["name"])
     items = rest.get("items")

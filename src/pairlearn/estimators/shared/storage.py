@@ -25,15 +25,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.shared.choice import Choice, FeatureChoice, JudgedFeatures, Tried
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.file import read_model, write_model
 from pairlearn.models.maps import pack_map, unpack_map
 from pairlearn.models.parts import decode, encode
 from pairlearn.models.record import ModelFileError, ModelRecord, reason
 from pairlearn.models.registry import ArraySpec, ModelSpec, check_record, register_model
+from pairlearn.register import Register
 from pairlearn.restored import restored_labels
+from pairlearn.theory.advice import Advice
 
 __all__ = ["Storable", "register_storable"]
+
+#: Records of a fit that model files hold besides the parts.
+RECORDS: Register[Any] = Register("record", Choice | Tried | FeatureChoice | JudgedFeatures | Advice)
+for _record in (Choice, Tried, FeatureChoice, JudgedFeatures, Advice):
+    RECORDS.add()(_record)
 
 #: The type of the labels, which JSON does not tell.
 _CLASS_TYPE = "classes_dtype"
