@@ -8,6 +8,7 @@ of your own derives from `Solver` and defines `fit` itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -23,7 +24,18 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["SGD", "SOLVERS", "Exact", "Fitted", "Moments", "Solver", "Task", "given_number"]
+__all__ = [
+    "SGD",
+    "SOLVERS",
+    "Exact",
+    "Fitted",
+    "Moments",
+    "Solver",
+    "Task",
+    "given_number",
+    "step_and_radius",
+    "way_of",
+]
 
 
 @dataclass(frozen=True)
@@ -242,6 +254,20 @@ class Moments(Solver):
     max_memory: float = 2.0**30
 
     maps_rows = True
+
+
+def step_and_radius(solver: SGD, owner: str) -> tuple[float | None, float]:
+    """Return the step size, None for "auto", and the radius of an estimator without a theorem.
+
+    A radius of "auto" means none. `owner` is the name of the estimator.
+    """
+    if solver.step_size == "theory":
+        raise ValueError(
+            f'step_size="theory" is for AUCClassifier, {owner} has no such bound; pass a number or '
+            '"auto".'
+        )
+    radius = solver.given_radius
+    return solver.given_step, math.inf if radius is None else radius
 
 
 def way_of(solver: Solver, ways: Mapping[type, Any], owner: str) -> Any:

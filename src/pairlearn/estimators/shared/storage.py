@@ -39,10 +39,11 @@ from pairlearn.theory.advice import Advice
 __all__ = ["Storable", "register_storable"]
 
 #: Records of a fit that model files hold besides the parts.
-RECORDS: Register[Any] = Register("record", Choice | Tried | FeatureChoice | JudgedFeatures | Advice)
+_RECORDS: Register[Any] = Register(
+    "record", Choice | Tried | FeatureChoice | JudgedFeatures | Advice
+)
 for _record in (Choice, Tried, FeatureChoice, JudgedFeatures, Advice):
-    RECORDS.add()(_record)
-
+    _RECORDS.add()(_record)
 #: The type of the labels, which JSON does not tell.
 _CLASS_TYPE = "classes_dtype"
 #: The description of a feature map, whose numbers are in the array "features"; coefficients are
