@@ -5,32 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.ranking.choice import Queries, count_queries
 from pairlearn.estimators.ranking.descent import RankingTask
+from pairlearn.estimators.ranking.predictions import RankerPredictions
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.choice import Choice
 from pairlearn.estimators.shared.composed import Composed
-from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
-from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
 from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Fitted, Solver
-from pairlearn.estimators.shared.storage import Storable, register_storable
+from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss, get_loss
 from pairlearn.losses.weighted import GapWeighted
-from pairlearn.metrics.ranking import ndcg, pair_accuracy
-from pairlearn.models.registry import ArraySpec
 from pairlearn.pairings.queries import number_queries
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
@@ -40,7 +36,7 @@ from pairlearn.validation import check_fraction, check_generator
 __all__ = ["PairwiseRanker"]
 
 
-class PairwiseRanker(Composed, MapsFeatures, Storable, BaseEstimator):  # type: ignore[misc]
+class PairwiseRanker(Composed, RankerPredictions, BaseEstimator):  # type: ignore[misc]
     r"""Linear ranker of graded examples, in queries or globally.
 
     Minimises, by stochastic gradient descent,
@@ -155,19 +151,6 @@ class PairwiseRanker(Composed, MapsFeatures, Storable, BaseEstimator):  # type: 
         self.gain = gain
         self.validation_fraction = validation_fraction
         self.random_state = random_state
-
-    _not_stored = ("random_state",)
-    _facts = ("solver_", "loss_", "choice_")
-    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
-        "coef": ArraySpec(("n_features",)),
-        "step_size": ArraySpec((), required=False, low=0.0),
-        "held_out_accuracy": ArraySpec((), required=False, low=0.0, high=1.0),
-        "n_queries": ArraySpec((), ("int64",), required=False, low=0),
-        **{
-            name: ArraySpec((), ("int64",), low=0)
-            for name in ("n_steps", "n_gradients", "n_forgotten", "n_single", "n_flat")
-        },
-    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -342,66 +325,6 @@ class PairwiseRanker(Composed, MapsFeatures, Storable, BaseEstimator):  # type: 
             stream.restore(state)
             self._restore_features()
             self._adopt(stream, solver, loss)
-
-    # ------------------------------------------------------------------------- prediction
-
-    def predict(self, X: Any) -> Vector:
-        """Return scores; within a query, rank by them, largest first.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Scores.
-        """
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._linear_scores(X, self.coef_, getattr(self, "features_", None))
-
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean NDCG@k over queries; without queries, the pair accuracy.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Grades of at least 0; any real target without queries.
-        qid : array-like of shape (n_samples,), optional
-            The query of each example.
-
-        Returns
-        -------
-        float
-            The score, at most 1.
-        """
-        scores = self.predict(X)
-        if qid is None:
-            return pair_accuracy(y, scores)
-        return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
-
-    def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean over queries of the share of pairs in the right order.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Grades, or any real target.
-        qid : array-like of shape (n_samples,), optional
-            The query of each example.
-
-        Returns
-        -------
-        float
-            The accuracy, between 0 and 1.
-        """
-        return pair_accuracy(y, self.predict(X), qid=qid)
 
     # ------------------------------------------------------------------------- parameters
 
