@@ -138,6 +138,11 @@ class OnlineCorrection:
         return self._start + self._stream.average
 
     @property
+    def begun(self) -> bool:
+        """Whether enough examples have come to begin."""
+        return self._stream is not None
+
+    @property
     def scales(self) -> RunningScales | None:
         """The scales of the features, once they are followed."""
         return None if self._stream is None else self._stream.scales
