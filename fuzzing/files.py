@@ -271,7 +271,7 @@ _LEARNERS = ("dense", "sparse", "forgetting", "dropping", "ranking", "entropy", 
 
 def _make(kind: str, folder: Path) -> tuple[Any, Any]:
     """Return a learner and its reader."""
-    from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
+    from pairlearn import SGD, AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
     from pairlearn.streams import OnlineLearner, Schema, open_reader
 
     seed: dict[str, Any] = {"random_state": 0}
@@ -284,9 +284,9 @@ def _make(kind: str, folder: Path) -> tuple[Any, Any]:
     elif kind == "dropping":
         options["forget"] = "drop"
     elif kind == "ranking":
-        model, options = PairwiseRanker(step_size=0.1, **seed), {}
+        model, options = PairwiseRanker(solver=SGD(step_size=0.1), **seed), {}
     elif kind == "entropy":
-        model, options = EntropyRegressor(step_size=0.1, bandwidth=1.0, **seed), {}
+        model, options = EntropyRegressor(bandwidth=1.0, solver=SGD(step_size=0.1), **seed), {}
     elif kind == "metric":
         model, options = MetricLearner(step_size=0.01, **seed), {}
     learner = OnlineLearner(model, **options)

@@ -20,8 +20,7 @@ class ProblemKind:
     """One kind of problem by its name on the command line; the default loss stands first.
 
     The estimator is imported when it is needed. `scorer` is its method that says something of each
-    row, and `result` what that is called; `loss_parameter` takes the loss, and "auto" stands for
-    the radius `free_radius`.
+    row, and `result` what that is called; `loss_parameter` takes the loss.
     """
 
     name: str
@@ -31,7 +30,6 @@ class ProblemKind:
     scorer: str
     result: str
     loss_parameter: str = "loss"
-    free_radius: str | float = math.inf
 
     def check(self, loss: str | None) -> ProblemKind:
         """Return the kind itself if it has the loss."""
@@ -54,15 +52,22 @@ class ProblemKind:
         import importlib
 
         from pairlearn.cli.light_imports import import_scikit_learn
+        from pairlearn.estimators.shared.solvers import SGD
 
         self.check(loss)
         import_scikit_learn()
         make = getattr(importlib.import_module(f"pairlearn.estimators.{self.module}"),
                        self.estimator)  # fmt: skip
+        settings: dict[str, Any] = {"step_size": step_size, "radius": radius}
+        if self.name == "metric":
+            settings["radius"] = math.inf if radius == "auto" else radius
+        elif self.estimator == "AUCClassifier" and step_size == radius == "auto":
+            settings = {}
+        else:
+            settings = {"solver": SGD(**settings)}
         return make(
             **{self.loss_parameter: loss or self.losses[0]},
-            step_size=step_size,
-            radius=self.free_radius if radius == "auto" else radius,
+            **settings,
             random_state=seed,
             **({} if features == "linear" else {"features": features}),
         )
@@ -88,10 +93,9 @@ PROBLEMS = {
     kind.name: kind
     for kind in (
         ProblemKind("auc", "auc.classifier", "AUCClassifier", ("auto", *_MARGINS),
-                    "decision_function", "score", free_radius="auto"),
+                    "decision_function", "score"),
         ProblemKind("classes", "auc.classifier", "AUCClassifier",
-                    ("auto", "square", "squared_hinge"), "decision_function", "score",
-                    free_radius="auto"),
+                    ("auto", "square", "squared_hinge"), "decision_function", "score"),
         ProblemKind("ranking", "ranking.ranker", "PairwiseRanker", _MARGINS, "predict", "score"),
         ProblemKind("entropy", "entropy.regressor", "EntropyRegressor",
                     ("gaussian", "epanechnikov"), "predict", "prediction",
