@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from pairlearn import AUCClassifier, plot_shapes
+from pairlearn import AUCClassifier, Hats, plot_shapes
 
 rng = np.random.default_rng(0)
 n = 4000
@@ -46,7 +46,7 @@ for name, added in found.contributions.items():
 # %%
 # More of the dose never lowers the risk, says the doctor: a constraint on the curve, found exactly
 # by class moments.
-rising = AUCClassifier(features="hats", monotone={"dose": 1}, random_state=0)
+rising = AUCClassifier(features=Hats(monotone={"dose": 1}), random_state=0)
 rising.fit(X[:2800], y[:2800])
 print(f"rising in dose: test AUC {rising.score(X[2800:], y[2800:]):.3f}")
 plot_shapes(rising, X[:2800], features=["dose", "age"])

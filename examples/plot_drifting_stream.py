@@ -14,7 +14,7 @@ is scored before it is learned.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pairlearn import AUCClassifier
+from pairlearn import SGD, AUCClassifier
 from pairlearn.streams import ProgressiveAUC
 
 rng = np.random.default_rng(0)
@@ -33,10 +33,10 @@ def next_chunk(first):
 # %%
 # Three learners on the same chunks.
 learners = {
-    "steps c/sqrt(t), average of all": AUCClassifier(step_size=0.1),
-    "constant step, average of all": AUCClassifier(step_size=0.02, schedule="constant"),
+    "steps c/sqrt(t), average of all": AUCClassifier(solver=SGD(step_size=0.1)),
+    "constant step, average of all": AUCClassifier(solver=SGD(step_size=0.02, schedule="constant")),
     "constant step, last iterate": AUCClassifier(
-        step_size=0.02, schedule="constant", averaging="last"
+        solver=SGD(step_size=0.02, schedule="constant", averaging="last")
     ),
 }
 running = {name: ProgressiveAUC(window=2000) for name in learners}

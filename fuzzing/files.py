@@ -102,11 +102,13 @@ class ModelFiles(Target):
 
     def prepare(self, folder: Path) -> None:
         from pairlearn import (
+            SGD,
             AUCClassifier,
             EntropyRegressor,
             MetricLearner,
             PairwiseRanker,
             PrivateAUCClassifier,
+            Threshold,
         )
         from pairlearn.estimators import PrivateMetricLearner
 
@@ -117,8 +119,10 @@ class ModelFiles(Target):
             warnings.simplefilter("ignore")
             models = [
                 AUCClassifier(random_state=0).fit(X, texts),
-                AUCClassifier(calibrate="isotonic", solver="sgd", random_state=0).fit(X, y),
-                AUCClassifier(step_size=0.1, radius=3.0, random_state=0).partial_fit(
+                AUCClassifier(
+                    solver="sgd", decision=Threshold(calibration="isotonic"), random_state=0
+                ).fit(X, y),
+                AUCClassifier(solver=SGD(step_size=0.1, radius=3.0), random_state=0).partial_fit(
                     X, y, classes=[0, 1]
                 ),
                 PairwiseRanker(random_state=0).fit(X, y),
@@ -278,7 +282,7 @@ def _make(kind: str, folder: Path) -> tuple[Any, Any]:
     model: Any = AUCClassifier(**seed)
     options: dict[str, Any] = {"classes": [0, 1], "window": 20}
     if kind == "sparse":
-        model = AUCClassifier(step_size=0.1, **seed)
+        model = AUCClassifier(solver=SGD(step_size=0.1), **seed)
     elif kind == "forgetting":
         options["forget"] = 17
     elif kind == "dropping":

@@ -39,7 +39,7 @@ NOTEBOOK = """\
 from sklearn.datasets import make_classification
 from pairlearn import AUCClassifier
 X, y = make_classification(n_samples=300, random_state=0)
-AUCClassifier(solver="sgd", step_size=0.1, n_passes=20, random_state=0, verbose=1).fit(X, y)
+AUCClassifier(solver=SGD(step_size=0.1, n_passes=20), random_state=0, verbose=1).fit(X, y)
 None
 """
 

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from pairlearn import AUCClassifier
+from pairlearn import SGD, AUCClassifier
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 from pairlearn.models import ModelRecord, write_model
@@ -207,7 +207,9 @@ def test_a_full_disk_leaves_the_old_model(tmp_path, capsys):
 @pytest.fixture
 def model(tmp_path, rng):
     X = rng.normal(size=(100, 2))
-    AUCClassifier(step_size=0.1, random_state=0).fit(X, X[:, 0] > 0).save(tmp_path / "m")
+    AUCClassifier(solver=SGD(step_size=0.1), random_state=0).fit(X, X[:, 0] > 0).save(
+        tmp_path / "m"
+    )
     return tmp_path / "m"
 
 

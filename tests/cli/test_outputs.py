@@ -9,7 +9,7 @@ import stat
 import numpy as np
 import pytest
 
-from pairlearn import AUCClassifier
+from pairlearn import SGD, AUCClassifier
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 
@@ -18,7 +18,7 @@ from pairlearn.cli.running import run
 def model(tmp_path, rng):
     X = rng.normal(size=(60, 2))
     labels = np.array(["=2+2", "-1"])[(X[:, 0] > 0).astype(int)]
-    AUCClassifier(step_size=0.1, random_state=0).fit(X, labels).save(tmp_path / "m")
+    AUCClassifier(solver=SGD(step_size=0.1), random_state=0).fit(X, labels).save(tmp_path / "m")
     np.savetxt(tmp_path / "new.csv", X, delimiter=",", header="a,b", comments="")
     return tmp_path
 

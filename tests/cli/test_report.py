@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib")
 from pairlearn import (
     AUCClassifier,
     AveragePrecision,
+    Exact,
     ExpectedCost,
     HandTill,
     MulticlassAUCClassifier,
@@ -31,7 +32,7 @@ from pairlearn.models import load_model
 def measured(tmp_path, rng):
     X = rng.normal(size=(400, 3))
     y = (X[:, 0] + rng.normal(size=400) > 1.0).astype(int)
-    model = AUCClassifier(solver="exact", ridge=0.1, random_state=0).fit(X[:200], y[:200])
+    model = AUCClassifier(solver=Exact(ridge=0.1), random_state=0).fit(X[:200], y[:200])
     model.save(tmp_path / "m")
     table = np.column_stack([X[200:], y[200:]])
     np.savetxt(tmp_path / "t.csv", table, delimiter=",", header="a,b,c,y", comments="",
@@ -52,7 +53,7 @@ def test_says_that_a_model_was_trained_on_these_examples(measured, capsys):
         np.savetxt(folder / "t.csv", table, delimiter=",", header="a,b,c,y", comments="",
                    fmt="%.17g")  # fmt: skip
         rows = X if dense else scipy.sparse.csr_array(X)
-        AUCClassifier(solver="exact", ridge=0.1, random_state=0).fit(rows, labels).save(
+        AUCClassifier(solver=Exact(ridge=0.1), random_state=0).fit(rows, labels).save(
             folder / "again"
         )
         assert "was trained on these very examples" in call(capsys, *command).err
@@ -133,7 +134,7 @@ def test_many_classes(tmp_path, capsys, texts):
     X = X[:, :2]
     if texts:
         y = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = AUCClassifier(ridge=0.1, random_state=0).fit(X, y)
+    model = AUCClassifier(solver=Exact(ridge=0.1), random_state=0).fit(X, y)
     model.save(tmp_path / "m")
     write_table(tmp_path / "t.csv", X, y)
     command = ("evaluate", tmp_path / "m", tmp_path / "t.csv", "--label", "y")

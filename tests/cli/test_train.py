@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from pairlearn import AUCClassifier, PrivateAUCClassifier, load_model, roc_auc
+from pairlearn import SGD, AUCClassifier, PrivateAUCClassifier, Threshold, load_model, roc_auc
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 from pairlearn.models import read_model
@@ -282,7 +282,9 @@ def test_export_onnx(kind, data, tmp_path, capsys):
     else:
         labels = {"texts": np.array(["no", "yes"]), "floats": np.array([0.5, 1.5])}
         calibrate = "isotonic" if kind == "isotonic" else "sigmoid"
-        model = AUCClassifier(step_size=0.1, calibrate=calibrate, random_state=0)
+        model = AUCClassifier(
+            solver=SGD(step_size=0.1), decision=Threshold(calibration=calibrate), random_state=0
+        )
         model.fit(X, labels.get(kind, np.array([0, 1]))[y])
     model.save(tmp_path / "m")
     call(capsys, "export", tmp_path / "m", "--to", "onnx", "-o", tmp_path / "m.onnx")
@@ -411,7 +413,7 @@ def test_privacy_certify(data, tmp_path, capsys):
         write_model(tmp_path / "broken", broken)
         out, _ = call(capsys, "privacy", "certify", tmp_path / "broken", "--json", status=1)
         assert any(problem in p for p in json.loads(out)["problems"])
-    AUCClassifier(step_size=0.1).fit(X, y).save(tmp_path / "plain")
+    AUCClassifier(solver=SGD(step_size=0.1)).fit(X, y).save(tmp_path / "plain")
     _, err = call(capsys, "privacy", "certify", tmp_path / "plain", status=1)
     assert "has no certificate" in err
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score
 
-from pairlearn import AUCClassifier, Hinge, load_model, roc_auc
+from pairlearn import AUCClassifier, Exact, Hinge, load_model, roc_auc
 from pairlearn.distributed import train_auc
 from pairlearn.estimators.shared.scaling import fit_scaling
 from pairlearn.metrics import pair_risk
@@ -47,7 +47,7 @@ def orders(X, y):
 
 def test_the_square_loss_has_twelve_digits_of_one_machine(table):
     X, y = table
-    expected = AUCClassifier("square", solver="exact", ridge=0.01).fit(X, y).coef_
+    expected = AUCClassifier(loss="square", solver=Exact(ridge=0.01)).fit(X, y).coef_
     for order in orders(X, y).values():
         found = train_auc(engine(X, y, order), loss="square", ridge=0.01, random_state=0)
         np.testing.assert_allclose(found.model.coef_, expected, rtol=1e-11)
@@ -124,7 +124,7 @@ def test_the_model_is_an_ordinary_one(table, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
     assert model.ridge_ == model.choice_.ridge
     assert model.held_out_auc_ == pytest.approx(model.score(frame, y), abs=0.03)
-    alone = AUCClassifier(solver="exact", ridge=model.ridge_).fit(frame, y)
+    alone = AUCClassifier(solver=Exact(ridge=model.ridge_)).fit(frame, y)
     assert model.score(frame, y) == pytest.approx(alone.score(frame, y), abs=1e-4)
     assert np.abs(model.predict_proba(frame) - alone.predict_proba(frame)).max() < 0.01
     # The best threshold is flat; what it is the best of is not.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import AUCClassifier, roc_auc_interval
+from pairlearn import AUCClassifier, Exact, roc_auc_interval
 from pairlearn.distributed import DaskAUCClassifier, train_auc
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
@@ -89,7 +89,7 @@ def test_small_files_that_dask_reads_together(table, tmp_path):
     files = dd.read_parquet(tmp_path)
     # Of few columns of small files Dask makes fewer partitions: not for labels alone.
     features, labels = files[["a", "b", "c"]], files["label"]
-    expected = AUCClassifier("square", solver="exact", ridge=0.1).fit(X, y)
+    expected = AUCClassifier(loss="square", solver=Exact(ridge=0.1)).fit(X, y)
     found = DaskAUCClassifier("square", ridge=0.1).fit(features, labels)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-11)
     assert found.score(features, labels) == expected.score(X, y)
@@ -102,7 +102,7 @@ def test_empty_partitions_and_unknown_lengths(table):
     some_X, some_y = X[keep], y[keep]
     assert np.isnan(some_X.chunks[0]).all()
     found = DaskAUCClassifier("square", ridge=0.1).fit(some_X, some_y)
-    expected = AUCClassifier("square", solver="exact", ridge=0.1).fit(
+    expected = AUCClassifier(loss="square", solver=Exact(ridge=0.1)).fit(
         table[0][:300], table[1][:300]
     )
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-11)
@@ -172,7 +172,9 @@ def test_weights_travel_with_their_examples(table):
     X, y = arrays(*table)
     weight = da.from_array(np.arange(600) % 3 * 1.0, chunks=250)
     found = DaskAUCClassifier("square", ridge=0.1).fit(X, y, weight)
-    alone = AUCClassifier("square", solver="exact", ridge=0.1).fit(*table, np.arange(600) % 3 * 1.0)
+    alone = AUCClassifier(loss="square", solver=Exact(ridge=0.1)).fit(
+        *table, np.arange(600) % 3 * 1.0
+    )
     np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-10)
 
 
@@ -212,6 +214,6 @@ def test_what_cannot_be_learned_from_is_refused(table):
 @pytest.mark.parametrize("method", ["fit", "score"])
 def test_an_estimator_in_memory_says_what_learns_from_collections(table, method):
     X, y = arrays(*table)
-    model = AUCClassifier("square", ridge=0.1).fit(*table)
+    model = AUCClassifier(loss="square", solver=Exact(ridge=0.1)).fit(*table)
     with pytest.raises(TypeError, match=r"use pairlearn\.distributed\.DaskAUCClassifier"):
         getattr(model, method)(X, y)

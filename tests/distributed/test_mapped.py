@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from pairlearn import AUCClassifier, Hats, RandomFourier
+from pairlearn import AUCClassifier, Exact, Hats, Moments, RandomFourier
 from pairlearn.distributed import DaskAUCClassifier, train_auc
 
 
@@ -31,7 +31,7 @@ def engine(X, y):
 def test_mapped_rows_are_solved_as_in_one_memory(table, features):
     X, y = table
     fitted = features.fit(X, rng=np.random.default_rng(0))
-    expected = AUCClassifier("square", solver="moments", features=fitted, ridge=0.01).fit(X, y)
+    expected = AUCClassifier(features=fitted, loss="square", solver=Moments(ridge=0.01)).fit(X, y)
     fit = train_auc(engine(X, y), loss="square", features=fitted, ridge=0.01)
     np.testing.assert_allclose(fit.model.coef_, expected.coef_, rtol=1e-8)
     np.testing.assert_allclose(
@@ -72,7 +72,7 @@ def test_weights_of_classes_move_probabilities_and_no_coefficient(table):
     for class_weight in ("balanced", {"yes": 3.0}):
         found = train_auc(engine(X, y), class_weight=class_weight, **options).model
         np.testing.assert_array_equal(found.coef_, plain.coef_)
-        alone = AUCClassifier("square", solver="exact", ridge=0.1, class_weight=class_weight)
+        alone = AUCClassifier(loss="square", solver=Exact(ridge=0.1), class_weight=class_weight)
         expected = alone.fit(X, y).predict_proba(X)
         np.testing.assert_allclose(found.predict_proba(X), expected, atol=2e-3)
         assert np.abs(found.predict_proba(X) - plain.predict_proba(X)).max() > 0.02

@@ -14,9 +14,13 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from pairlearn import (
+    SGD,
     AUCClassifier,
+    Exact,
     HandTill,
+    Moments,
     MulticlassAUCClassifier,
+    Threshold,
     bootstrap,
     explain,
     plot_shapes,
@@ -39,7 +43,7 @@ def same(a, b, X):
     np.testing.assert_array_equal(a.pair_scores(X), b.pair_scores(X))
 
 
-@pytest.mark.parametrize("settings", [{}, {"loss": "squared_hinge", "ridge": 0.1},
+@pytest.mark.parametrize("settings", [{}, {"loss": "squared_hinge", "solver": Exact(0.1)},
                                       {"scaling": None, "class_weight": "balanced"}])  # fmt: skip
 def test_is_what_the_classifier_of_many_classes_is(wine, settings):
     X, y = wine
@@ -74,9 +78,10 @@ def test_two_classes_are_as_they_were(wine):
 
 def test_weights_of_classes_move_probabilities_and_no_score(wine):
     X, y = wine
-    plain = AUCClassifier(ridge=1.0, random_state=0).fit(X[:, :3], y)
-    heavy = AUCClassifier(ridge=1.0, class_weight={"red": 1, "rose": 1, "white": 20},
-                          random_state=0).fit(X[:, :3], y)  # fmt: skip
+    plain = AUCClassifier(solver=Exact(ridge=1.0), random_state=0).fit(X[:, :3], y)
+    heavy = AUCClassifier(
+        solver=Exact(ridge=1.0), class_weight={"red": 1, "rose": 1, "white": 20}, random_state=0
+    ).fit(X[:, :3], y)
     np.testing.assert_allclose(heavy.coef_, plain.coef_, rtol=1e-9)
     gain = heavy.predict_proba(X[:, :3])[:, 2] - plain.predict_proba(X[:, :3])[:, 2]
     assert gain.mean() > 0.05
@@ -87,7 +92,9 @@ def test_weights_of_classes_move_probabilities_and_no_score(wine):
 @pytest.mark.parametrize("features", ["linear", Hats(n_knots=4), RandomFourier(32)], ids=str)
 def test_saved_pickled_cloned_and_exported(wine, features, tmp_path):
     X, y = wine
-    model = AUCClassifier(ridge=0.1, features=features, random_state=0).fit(X[:, :4], y)
+    model = AUCClassifier(features=features, solver=Exact(ridge=0.1), random_state=0).fit(
+        X[:, :4], y
+    )
     model.save(tmp_path / "m")
     for other in (
         AUCClassifier.load(tmp_path / "m"),
@@ -112,7 +119,7 @@ def test_saved_pickled_cloned_and_exported(wine, features, tmp_path):
 
 def test_a_file_whose_pairs_do_not_fit_its_classes_is_refused(wine):
     X, y = wine
-    record = AUCClassifier(ridge=0.1).fit(X, y).to_record()
+    record = AUCClassifier(solver=Exact(ridge=0.1)).fit(X, y).to_record()
     for change, match in (
         ({"sigmoids": None}, "'sigmoids' of AUCClassifier is missing"),
         ({"pair_coef": record.arrays["pair_coef"][:2]}, "3 classes do not have 2 pairs"),
@@ -127,17 +134,17 @@ def test_a_file_whose_pairs_do_not_fit_its_classes_is_refused(wine):
 
 @pytest.mark.parametrize(("settings", "match"), [
     ({"objective": "push"}, r"objective='push' is for two: .* closed form. Leave objective"),
-    ({"threshold": 0.5}, "threshold=0.5 is for two: more are decided between by"),
-    ({"threshold": "f1"}, "threshold='f1' is for two"),
-    ({"calibrate": "isotonic"}, "calibrate='isotonic' is for two"),
+    ({"decision": 0.5}, "decision=0.5 is for two: more are decided between by"),
+    ({"decision": "f1"}, "decision='f1' is for two"),
+    ({"decision": Threshold(calibration="isotonic")}, r"calibration='isotonic'\) is for two"),
     ({"solver": "sgd"}, 'Use solver="auto", "exact" or "moments"'),
-    ({"step_size": 0.1}, "step_size=0.1 is for two"),
+    ({"solver": SGD(step_size=0.1)}, r"SGD\(step_size=0.1\) is for two"),
     ({"warm_start": True}, "warm_start=True is for two"),
-    ({"buffer_size": 4}, "buffer_size=4 is for two"),
     ({"features": "auto"}, 'Use features="linear", "hats"'),
     ({"loss": "hinge"}, 'Use loss="auto", "square" or "squared_hinge"'),
-    ({"features": "hats", "monotone": {0: 1}}, "is for two"),
-    ({"features": "hats", "max_memory": 1e4}, "moments of 3 classes with .* max_memory=10000"),
+    ({"features": Hats(monotone={0: 1})}, "is for two"),
+    ({"features": "hats", "solver": Exact(max_memory=1e4)},
+     "moments of 3 classes with .* max_memory=10000"),
 ])  # fmt: skip
 def test_parameters_of_two_classes_are_refused(wine, settings, match):
     with pytest.raises(ValueError, match=match):
@@ -146,20 +153,30 @@ def test_parameters_of_two_classes_are_refused(wine, settings, match):
 
 def test_solvers_that_are_meant(wine):
     X, y = wine
-    moments = AUCClassifier(solver="moments", ridge=1.0, random_state=0).fit(X, y)
+    moments = AUCClassifier(solver=Moments(ridge=1.0), random_state=0).fit(X, y)
     square = MulticlassAUCClassifier(loss="square", ridge=1.0, random_state=0).fit(X, y)
     same(moments, square, X)
-    same(AUCClassifier(threshold="probability", random_state=0).fit(X, y),
-         AUCClassifier(random_state=0, n_jobs=2).fit(X, y), X)  # fmt: skip
+    same(
+        AUCClassifier(decision="probability", random_state=0).fit(X, y),
+        AUCClassifier(random_state=0, n_jobs=2).fit(X, y),
+        X,
+    )
 
 
 def test_searches_storage_and_frames(wine):
     X, y = wine
-    found = GridSearchCV(AUCClassifier(random_state=0), {"ridge": [0.01, 1.0]}, cv=3).fit(X, y)
+    found = GridSearchCV(
+        AUCClassifier(solver="exact", random_state=0), {"solver__ridge": [0.01, 1.0]}, cv=3
+    ).fit(X, y)
     assert found.best_score_ > 0.98
-    assert cross_val_score(AUCClassifier(ridge=1.0), X, y, scoring="accuracy").mean() > 0.95
+    assert (
+        cross_val_score(AUCClassifier(solver=Exact(ridge=1.0)), X, y, scoring="accuracy").mean()
+        > 0.95
+    )
     X, y = load_iris(return_X_y=True)
-    dense = AUCClassifier(loss="square", ridge=0.1, scaling=None, random_state=0).fit(X, y)
+    dense = AUCClassifier(loss="square", solver=Exact(ridge=0.1), scaling=None, random_state=0).fit(
+        X, y
+    )
     sparse = clone(dense).fit(scipy.sparse.csr_array(X), y)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-8)
     pandas = pytest.importorskip("pandas")
@@ -173,7 +190,7 @@ def test_searches_storage_and_frames(wine):
 
 def test_what_is_about_one_score_is_refused(wine):
     X, y = wine
-    model = AUCClassifier(ridge=1.0).fit(X, y)
+    model = AUCClassifier(solver=Exact(ridge=1.0)).fit(X, y)
     with pytest.raises(ValueError, match="has 3 scores, one for each pair of classes"):
         explain(model, X[0])
     with pytest.raises(ValueError, match="has 3 scores"):
@@ -263,8 +280,10 @@ def test_a_chunk_that_fails_is_learned_by_no_pair(digits):
     np.testing.assert_array_equal(model.coef_, before)
     with pytest.raises(ValueError, match="needs fitted features, got 'hats'"):
         AUCClassifier(features="hats").partial_fit(X, y, classes=np.arange(4))
-    with pytest.raises(ValueError, match="calibrate='isotonic' is for two"):
-        AUCClassifier(calibrate="isotonic").partial_fit(X, y, classes=np.arange(4))
+    with pytest.raises(ValueError, match=r"calibration='isotonic'\) is for two"):
+        AUCClassifier(decision=Threshold(calibration="isotonic")).partial_fit(
+            X, y, classes=np.arange(4)
+        )
 
 
 def test_streams_of_classes_that_come_late_and_of_mapped_rows(digits):

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import (
+    SGD,
     AUCClassifier,
     Constant,
     DivergenceError,
@@ -50,7 +51,9 @@ def same(a, b):
 
 def test_a_given_step_size_is_algorithm_2():
     X, y = sample()
-    model = streamed(AUCClassifier(step_size=0.05, schedule="constant", scaling=None), X, y)
+    model = streamed(
+        AUCClassifier(solver=SGD(step_size=0.05, schedule="constant"), scaling=None), X, y
+    )
     stream = PairwiseSGD(schedule=Constant(0.05)).start(Problem(LinearScore(), Hinge()), D)
     stream.learn_many(X, 2.0 * y - 1.0)
     assert np.array_equal(model.coef_[0], stream.average)
@@ -60,8 +63,8 @@ def test_a_given_step_size_is_algorithm_2():
 @pytest.mark.parametrize("sizes", [(1,), (400,), (7,)])
 def test_chunks_of_any_sizes_give_the_same_coefficients(sizes):
     X, y = sample()
-    expected = streamed(AUCClassifier(step_size=0.05), X, y, 50)
-    found = streamed(AUCClassifier(step_size=0.05), X, y, sizes[0])
+    expected = streamed(AUCClassifier(solver=SGD(step_size=0.05)), X, y, 50)
+    found = streamed(AUCClassifier(solver=SGD(step_size=0.05)), X, y, sizes[0])
     assert np.array_equal(found.coef_, expected.coef_)
 
 
@@ -90,7 +93,7 @@ def test_auto_keeps_one_stream_after_the_warm_up(monkeypatch):
     for k, (X_chunk, y_chunk) in enumerate(chunks(X, y)):
         model.partial_fit(X_chunk, y_chunk, classes=[0, 1])
         assert len(model.stream_state()["streams"]) == (6 if k < 3 else 1)
-    alone = AUCClassifier(step_size=model.step_size_, scaling=None)
+    alone = AUCClassifier(solver=SGD(step_size=model.step_size_), scaling=None)
     assert np.array_equal(streamed(alone, X, y).coef_, model.coef_)
 
 
@@ -98,19 +101,21 @@ def test_classes():
     X, y = sample()
     with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
         AUCClassifier().partial_fit(X, y)
-    model = AUCClassifier(step_size=0.1).partial_fit(X, y, classes=[1, 0])
+    model = AUCClassifier(solver=SGD(step_size=0.1)).partial_fit(X, y, classes=[1, 0])
     assert model.classes_.tolist() == [0, 1]
     model.partial_fit(X, y)
     with pytest.raises(ValueError, match=r"classes=\[0, 2\] differ from those of the model, \[0, "):
         model.partial_fit(X, y, classes=[0, 2])
     with pytest.raises(ValueError, match=r"y contains \[2\], which is not in classes=\[0, 1\]"):
         model.partial_fit(X, y + 1)
-    names = AUCClassifier(step_size=0.1).partial_fit(X, np.array(["no", "yes"])[y], ["no", "yes"])
+    names = AUCClassifier(solver=SGD(step_size=0.1)).partial_fit(
+        X, np.array(["no", "yes"])[y], ["no", "yes"]
+    )
     assert np.array_equal(names.predict(X) == "yes", streamed_once(X, y).predict(X) == 1)
 
 
 def streamed_once(X, y):
-    return AUCClassifier(step_size=0.1).partial_fit(X, y, classes=[0, 1])
+    return AUCClassifier(solver=SGD(step_size=0.1)).partial_fit(X, y, classes=[0, 1])
 
 
 @pytest.mark.filterwarnings("ignore:the order of the examples")
@@ -134,7 +139,10 @@ def test_a_failed_chunk_leaves_the_model_as_it_was(kind, step_size, sparse):
         X = scipy.sparse.csr_array(X)
     # Scaled rows have a bounded norm: the square loss cannot diverge on them.
     scaling = None if kind == "divergence" else "auto"
-    model, twin = (AUCClassifier("square", step_size=step_size, scaling=scaling) for _ in range(2))
+    model, twin = (
+        AUCClassifier(loss="square", solver=SGD(step_size=step_size), scaling=scaling)
+        for _ in range(2)
+    )
     for m in (model, twin):
         m.partial_fit(X[:100], y[:100], classes=[0, 1])
     bad_X, bad_y = X[100:150].copy(), y[100:150].copy()
@@ -162,11 +170,11 @@ def test_a_failed_chunk_leaves_the_model_as_it_was(kind, step_size, sparse):
 
 def test_a_failed_first_chunk_leaves_nothing_behind():
     X, y = sample()
-    model = AUCClassifier(step_size=0.1)
+    model = AUCClassifier(solver=SGD(step_size=0.1))
     with pytest.raises(ValueError, match="not in classes"):
         model.partial_fit(X, y + 5, classes=[0, 1])
-    assert vars(model) == vars(AUCClassifier(step_size=0.1))
-    fitted = AUCClassifier(step_size=0.1, n_passes=1, random_state=0).fit(X, y)
+    assert vars(model) == vars(AUCClassifier(solver=SGD(step_size=0.1)))
+    fitted = AUCClassifier(solver=SGD(step_size=0.1, n_passes=1), random_state=0).fit(X, y)
     before = fitted.coef_.copy()
     with pytest.raises(ValueError, match="X has 3 features"):
         fitted.partial_fit(X[:, :3], y, classes=[0, 1])
@@ -176,7 +184,9 @@ def test_a_failed_first_chunk_leaves_nothing_behind():
 
 def test_partial_fit_continues_a_fit():
     X, y = sample()
-    model = AUCClassifier(step_size=0.05, schedule="constant", scaling=None, random_state=0)
+    model = AUCClassifier(
+        solver=SGD(step_size=0.05, schedule="constant"), scaling=None, random_state=0
+    )
     model.fit(X, y)
     start = model.coef_[0].copy()
     threshold = model.threshold_
@@ -193,7 +203,7 @@ def test_partial_fit_continues_a_fit():
 
 def test_threshold_is_known_without_a_prediction():
     X, y = sample()
-    model = streamed(AUCClassifier(step_size=0.05), X, y)
+    model = streamed(AUCClassifier(solver=SGD(step_size=0.05)), X, y)
     assert np.isfinite(model.threshold_)
     assert np.allclose(model.decision_function(X), X @ model.coef_[0] - model.threshold_)
     old = model.threshold_
@@ -204,7 +214,7 @@ def test_threshold_is_known_without_a_prediction():
 def test_progressive_scores_decide():
     """Threshold and probabilities come from scores given before an example was learned."""
     X, y = sample()
-    model = streamed(AUCClassifier(step_size=0.05), X, y, 100)
+    model = streamed(AUCClassifier(solver=SGD(step_size=0.05)), X, y, 100)
     probability = model.predict_proba(X)[:, 1]
     assert (np.diff(probability[np.argsort(X @ model.coef_[0])]) >= 0).all()
     assert roc_auc(y, probability) == pytest.approx(model.score(X, y), abs=1e-9)
@@ -213,27 +223,27 @@ def test_progressive_scores_decide():
 def test_weights():
     X, y = sample()
     weight = np.ones(N)
-    plain = streamed(AUCClassifier(step_size=0.05), X, y)
-    weighted = AUCClassifier(step_size=0.05)
+    plain = streamed(AUCClassifier(solver=SGD(step_size=0.05)), X, y)
+    weighted = AUCClassifier(solver=SGD(step_size=0.05))
     for k in range(0, N, 50):
         weighted.partial_fit(
             X[k : k + 50], y[k : k + 50], classes=[0, 1], sample_weight=weight[k : k + 50]
         )
     assert np.array_equal(weighted.coef_, plain.coef_)
     assert weighted.threshold_ == plain.threshold_
-    heavy = streamed(AUCClassifier(step_size=0.05, class_weight={0: 1.0, 1: 4.0}), X, y)
+    heavy = streamed(AUCClassifier(solver=SGD(step_size=0.05), class_weight={0: 1.0, 1: 4.0}), X, y)
     assert heavy.predict(X).mean() > plain.predict(X).mean()
 
 
 def test_kinds_of_input():
     X, y = sample()
     X[np.abs(X) < 0.4] = 0.0
-    expected = streamed(AUCClassifier(step_size=0.05), X, y)
-    csr = streamed(AUCClassifier(step_size=0.05), scipy.sparse.csr_array(X), y)
+    expected = streamed(AUCClassifier(solver=SGD(step_size=0.05)), X, y)
+    csr = streamed(AUCClassifier(solver=SGD(step_size=0.05)), scipy.sparse.csr_array(X), y)
     assert np.allclose(csr.coef_, expected.coef_, rtol=1e-10)
-    single = streamed(AUCClassifier(step_size=0.05), X.astype(np.float32), y)
+    single = streamed(AUCClassifier(solver=SGD(step_size=0.05)), X.astype(np.float32), y)
     assert np.allclose(single.coef_, expected.coef_, rtol=1e-3, atol=1e-5)
-    mixed = AUCClassifier(step_size=0.05)
+    mixed = AUCClassifier(solver=SGD(step_size=0.05))
     for k, (X_chunk, y_chunk) in enumerate(chunks(X, y)):
         mixed.partial_fit(X_chunk.tolist() if k % 2 else X_chunk, y_chunk, classes=[0, 1])
     assert np.array_equal(mixed.coef_, expected.coef_)
@@ -244,7 +254,7 @@ def test_kinds_of_input():
 def test_a_stored_model_goes_on_in_another_process(loss, tmp_path):
     """Machine code lives elsewhere there: nothing of it may be stored."""
     X, y = sample()
-    model = streamed(AUCClassifier(loss), X[:200], y[:200])
+    model = streamed(AUCClassifier(loss=loss), X[:200], y[:200])
     (tmp_path / "model.pickle").write_bytes(pickle.dumps((model, X[200:], y[200:])))
     code = (
         "import pickle, sys\n"

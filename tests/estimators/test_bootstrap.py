@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import AUCClassifier, MetricLearner, bootstrap, roc_auc
+from pairlearn import SGD, AUCClassifier, Exact, MetricLearner, bootstrap, roc_auc
 
-SGD = {"solver": "sgd", "loss": "logistic", "radius": np.inf, "scaling": None}
+BARE = {"loss": "logistic", "scaling": None}
 
 
 def two_gaussians(rng, n, gap):
@@ -21,7 +21,9 @@ def two_gaussians(rng, n, gap):
 
 def test_replicates_of_descent(rng):
     X, y = two_gaussians(rng, 200, [1.0, 0.0])
-    model = AUCClassifier(step_size=0.05, n_passes=5, random_state=0, **SGD)
+    model = AUCClassifier(
+        solver=SGD(step_size=0.05, n_passes=5, radius=np.inf), random_state=0, **BARE
+    )
     found = bootstrap(model, X, y, n=60, confidence=0.9, random_state=0)
     assert found.coefs.shape == (60, 2)
     assert np.array_equal(found.coef, found.estimator.coef_[0])
@@ -41,7 +43,7 @@ def test_replicates_of_descent(rng):
 def test_out_of_bag_scores_come_from_models_that_did_not_see_the_example(rng):
     # Labels are noise: on examples that a model has seen its AUC is far above 1/2.
     X, y = rng.normal(size=(60, 20)), np.arange(60) % 2
-    found = bootstrap(AUCClassifier(ridge=1e-3), X, y, n=80, random_state=0)
+    found = bootstrap(AUCClassifier(solver=Exact(ridge=1e-3)), X, y, n=80, random_state=0)
     assert roc_auc(y, X @ found.coef) > 0.75
     assert found.auc.auc < 0.65
     assert found.estimator.solver_ == "exact"
@@ -51,15 +53,15 @@ def test_units_do_not_matter(rng):
     X, y = two_gaussians(rng, 80, [1.0, 0.5])
     units = np.array([1000.0, 0.125])
     options = {"n": 40, "random_state": 1}
-    plain = bootstrap(AUCClassifier(ridge=0.1), X, y, **options)
-    other = bootstrap(AUCClassifier(ridge=0.1), X * units, y, **options)
+    plain = bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X, y, **options)
+    other = bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X * units, y, **options)
     assert other.low * units == pytest.approx(plain.low, rel=1e-5)
     assert other.scores == pytest.approx(plain.scores, rel=1e-5)
 
 
 def test_contrast_is_the_interval_of_a_difference(rng):
     X, y = two_gaussians(rng, 80, [1.0, 0.5])
-    found = bootstrap(AUCClassifier(ridge=0.1), X, y, n=40, random_state=1)
+    found = bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X, y, n=40, random_state=1)
     difference = found.contrast([1.0, -1.0])
     draws = found.coefs[:, 0] - found.coefs[:, 1]
     assert difference.value == pytest.approx(found.coef[0] - found.coef[1])
@@ -74,31 +76,35 @@ def test_contrast_is_the_interval_of_a_difference(rng):
 
 def test_two_estimators_are_compared_on_the_same_examples(rng):
     X, y = two_gaussians(rng, 120, [1.5, 0.0, 0.0])
-    full = bootstrap(AUCClassifier(ridge=0.1), X, y, n=40, random_state=0)
-    blind = bootstrap(AUCClassifier(ridge=0.1), X[:, 1:], y, n=40, random_state=0)
+    full = bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X, y, n=40, random_state=0)
+    blind = bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X[:, 1:], y, n=40, random_state=0)
     found = full.compare(blind)
     assert found.low > 0.0
     assert found.difference == pytest.approx(full.auc.auc - blind.auc.auc)
     assert full.compare(full).difference == 0.0
     with pytest.raises(ValueError, match="not made from the same examples"):
-        full.compare(bootstrap(AUCClassifier(ridge=0.1), X, 1 - y, n=40, random_state=0))
+        full.compare(
+            bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X, 1 - y, n=40, random_state=0)
+        )
 
 
 def test_the_device_trains_the_same_replicates(rng):
     pytest.importorskip("triton")
     X, y = two_gaussians(rng, 30, [1.0, 0.0])
-    model = AUCClassifier(step_size=0.1, n_passes=0.3, random_state=0, **SGD)
+    model = AUCClassifier(
+        solver=SGD(step_size=0.1, n_passes=0.3, radius=np.inf), random_state=0, **BARE
+    )
     options = {"n": 20, "random_state": 0}
     found = bootstrap(model, X, y, device="cuda", **options)
     expected = bootstrap(model, X, y, **options)
     assert np.abs(found.coefs - expected.coefs).max() < 1e-5 * np.abs(expected.coefs).max()
     with pytest.raises(ValueError, match=r'no device; use AUCClassifier.solver="sgd"'):
-        bootstrap(AUCClassifier(ridge=0.1), X, y, n=40, device="cuda")
+        bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X, y, n=40, device="cuda")
 
 
 def test_many_rows_are_scaled_as_the_fit_scales_them(rng):
     X, y = two_gaussians(rng, 51_000, [0.5, 0.0, 0.0, 0.0])
-    model = AUCClassifier(solver="sgd", step_size=0.05, radius=1.0, n_passes=1, random_state=0)
+    model = AUCClassifier(solver=SGD(step_size=0.05, radius=1.0, n_passes=1), random_state=0)
     found = bootstrap(model, X * 100.0, y, n=40, random_state=0)
     assert found.coefs[:, 0] == pytest.approx(np.full(40, found.coef[0]), rel=0.25)
 
@@ -112,9 +118,9 @@ def test_what_cannot_be_resampled_is_refused(rng):
     with pytest.raises(ValueError, match=r"pass X.toarray\(\)"):
         bootstrap(AUCClassifier(), scipy.sparse.csr_matrix(X), y)
     with pytest.raises(ValueError, match='use features="linear"'):
-        bootstrap(AUCClassifier(features="hats", ridge=0.1), X, y)
+        bootstrap(AUCClassifier(features="hats", solver=Exact(ridge=0.1)), X, y)
     with pytest.raises(ValueError, match="1 and 39 examples; resampling needs at least 2"):
-        bootstrap(AUCClassifier(ridge=0.1), X, np.arange(40) == 0, n=40)
+        bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X, np.arange(40) == 0, n=40)
 
 
 @pytest.mark.slow
@@ -126,7 +132,9 @@ def test_coverage_on_gaussians(capsys):
     hits, auc_hits, differences = np.zeros(3), 0, 0
     for _ in range(repeats):
         X, y = two_gaussians(rng, 300, gap)
-        model = AUCClassifier(step_size=0.02, n_passes=60, random_state=0, **SGD)
+        model = AUCClassifier(
+            solver=SGD(step_size=0.02, n_passes=60, radius=np.inf), random_state=0, **BARE
+        )
         found = bootstrap(model, X, y, n=200, random_state=rng)
         hits += (found.low <= gap) & (gap <= found.high)
         contrast = found.contrast([1.0, -1.0, 0.0])

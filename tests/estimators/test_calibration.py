@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from pairlearn import AUCClassifier, ExpectedCost
+from pairlearn import AUCClassifier, Costs, Exact, ExpectedCost
 from pairlearn.estimators.shared.calibration import (
     THRESHOLDS,
     Isotonic,
@@ -150,7 +150,7 @@ def test_a_sigmoid_of_scores_whose_squares_overflow():
 def test_threshold_of_least_cost(rng, costs, tmp_path):
     X = rng.normal(size=(300, 2))
     y = (X[:, 0] + 0.7 * rng.normal(size=300) > 0.8).astype(int)
-    clf = AUCClassifier(solver="exact", ridge=0.1, threshold="cost", costs=costs).fit(X, y)
+    clf = AUCClassifier(solver=Exact(ridge=0.1), decision=Costs(*costs)).fit(X, y)
     scores = X @ clf.coef_[0]
 
     def cost(cut):
@@ -171,7 +171,7 @@ def test_a_stream_finds_the_threshold_of_least_cost(rng):
     X = rng.normal(size=(600, 2))
     y = (X[:, 0] + 0.7 * rng.normal(size=600) > 0.8).astype(int)
     careful, bold = (
-        AUCClassifier(threshold="cost", costs=costs, random_state=0).partial_fit(X, y, [0, 1])
+        AUCClassifier(decision=Costs(*costs), random_state=0).partial_fit(X, y, [0, 1])
         for costs in ((1.0, 20.0), (20.0, 1.0))
     )
     assert careful.threshold_ < bold.threshold_

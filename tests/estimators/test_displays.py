@@ -17,7 +17,7 @@ from sklearn.metrics import (
 )
 from sklearn.model_selection import LearningCurveDisplay, ValidationCurveDisplay
 
-from pairlearn import AUCClassifier, EntropyRegressor, PrivateAUCClassifier
+from pairlearn import SGD, AUCClassifier, EntropyRegressor, Exact, PrivateAUCClassifier
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -39,7 +39,9 @@ def data():
 def models(data):
     X, y = data
     exact = AUCClassifier(random_state=0).fit(X, np.where(y, "yes", "no"))
-    stream = AUCClassifier(step_size=0.1, random_state=0).partial_fit(X, y, classes=[0, 1])
+    stream = AUCClassifier(solver=SGD(step_size=0.1), random_state=0).partial_fit(
+        X, y, classes=[0, 1]
+    )
     private = PrivateAUCClassifier(4.0, bounds=(-6.0, 6.0), delta=1e-4).fit(X, y)
     return {"exact": exact, "stream": stream, "private": private}
 
@@ -80,7 +82,7 @@ def test_what_features_do(models, data):
 
 
 def test_learning_and_validation_curves(data):
-    model = AUCClassifier(solver="exact", ridge=1e-3, random_state=0)
+    model = AUCClassifier(solver=Exact(ridge=1e-3), random_state=0)
     learning = LearningCurveDisplay.from_estimator(
         model, *data, train_sizes=[0.4, 1.0], cv=2, scoring="roc_auc"
     )

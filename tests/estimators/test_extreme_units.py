@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from pairlearn import (
+    SGD,
     AUCClassifier,
     EntropyRegressor,
     MetricLearner,
@@ -116,8 +117,10 @@ def test_step_sizes_near_the_largest_number_end_in_one_line(kind, y, step_size, 
 
 
 def test_a_restored_step_size_is_one_whose_sums_are_numbers():
-    model = AUCClassifier(step_size=0.1, scaling=None).partial_fit(X, BINARY, classes=[0, 1])
+    model = AUCClassifier(solver=SGD(step_size=0.1), scaling=None).partial_fit(
+        X, BINARY, classes=[0, 1]
+    )
     state = model.stream_state()
     state["step_sizes"] = [1e307]
     with pytest.raises(ValueError, match=r"the saved step size is beyond 1e\+150"):
-        AUCClassifier(step_size=0.1, scaling=None).restore_stream(state)
+        AUCClassifier(solver=SGD(step_size=0.1), scaling=None).restore_stream(state)

@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker, load_model
+from pairlearn import (
+    SGD,
+    AUCClassifier,
+    EntropyRegressor,
+    MetricLearner,
+    PairwiseRanker,
+    Threshold,
+    load_model,
+)
 from pairlearn.averaging import DelayedByStepSize, Uniform
 from pairlearn.losses import Hinge
 from pairlearn.problem import Problem
@@ -60,7 +68,7 @@ def test_few_examples_do_not_undo_many_classes():
 def test_a_file_goes_on_as_the_model_does(tmp_path):
     X, y = examples(300, 0)
     fresh, labels = examples(30, 1)
-    model = AUCClassifier(random_state=0, scaling=None, step_size=0.01).fit(X, y)
+    model = AUCClassifier(solver=SGD(step_size=0.01), scaling=None, random_state=0).fit(X, y)
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model").set_params(random_state=0)
     for one in (model, loaded):
@@ -73,9 +81,9 @@ def test_a_checkpoint_keeps_what_a_stream_goes_on_from():
     X, y = examples(300, 0)
     fresh, labels = examples(30, 1)
     for calibrate in ("sigmoid", "isotonic"):
-        model = AUCClassifier(random_state=0, calibrate=calibrate).fit(X, y)
+        model = AUCClassifier(decision=Threshold(calibration=calibrate), random_state=0).fit(X, y)
         model.partial_fit(fresh[:9], labels[:9])
-        again = AUCClassifier(random_state=0, calibrate=calibrate)
+        again = AUCClassifier(decision=Threshold(calibration=calibrate), random_state=0)
         again.restore_stream(model.stream_state())
         for one in (model, again):
             one.partial_fit(fresh[9:], labels[9:])

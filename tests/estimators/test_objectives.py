@@ -6,11 +6,21 @@ import pytest
 import scipy.sparse
 from pairlearn.estimators.auc.objectives import as_objective
 
-from pairlearn import AUCClassifier, AveragePrecision, Hats, PartialAUC, SquaredHinge
+from pairlearn import (
+    SGD,
+    AUCClassifier,
+    AveragePrecision,
+    Exact,
+    Hats,
+    Moments,
+    PartialArea,
+    PartialAUC,
+    Push,
+    SquaredHinge,
+)
 from pairlearn.estimators.auc import exact
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import DenseRows
-from pairlearn.solvers.top.objectives import Push
 from pairlearn.validation import AssumptionWarning, DivergenceError
 
 
@@ -48,7 +58,9 @@ def anchor_of(model, X, y):
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_fit_minimises_what_it_names(settings):
     X, y = two_directions(300)
-    model = AUCClassifier(ridge=0.01, scaling=None, random_state=0, **settings).fit(X, y)
+    model = AUCClassifier(solver=Exact(ridge=0.01), scaling=None, random_state=0, **settings).fit(
+        X, y
+    )
     assert model.solver_ == "exact"
     named = {"max_fpr": None, "min_tpr": None, "power": None} | {
         k: v for k, v in settings.items() if k != "objective"
@@ -56,14 +68,14 @@ def test_fit_minimises_what_it_names(settings):
     top = as_objective(settings["objective"], **named).top
     slopes = top.of_scores(SquaredHinge(), y == 1, None)(X @ model.coef_[0])[1]
     gradient = slopes @ X + 0.02 * (model.coef_[0] - anchor_of(model, X, y))
-    plain = AUCClassifier(ridge=0.01, scaling=None, random_state=0).fit(X, y).coef_[0]
+    plain = AUCClassifier(solver=Exact(ridge=0.01), scaling=None, random_state=0).fit(X, y).coef_[0]
     other = top.of_scores(SquaredHinge(), y == 1, None)(X @ plain)[1] @ X + 0.02 * plain
     assert np.abs(gradient).max() < 0.05 * np.abs(other).max()
 
 
 def test_the_ridge_is_chosen_by_the_metric_asked_for():
     X, y = two_directions(300)
-    area = AUCClassifier(objective="partial_auc", max_fpr=0.05, random_state=0).fit(X, y)
+    area = AUCClassifier(objective=PartialArea(0.05), random_state=0).fit(X, y)
     scores = [tried.auc for tried in area.choice_.tried]
     assert area.held_out_auc_ == max(scores)
     # A standardised partial AUC, not an AUC: close to that of the training data.
@@ -83,12 +95,16 @@ def test_the_power_of_the_push_is_chosen_with_the_ridge(capsys):
     assert choice.evidence.auc == max(tried.auc for tried in choice.tried)
     assert choice.top == Push(choice.evidence.values["power"])
     # What was chosen is what was minimised.
-    named = AUCClassifier(power=choice.top.power, ridge=choice.ridge, **settings).fit(X, y)
+    named = AUCClassifier(
+        objective=Push(choice.top.power), solver=Exact(ridge=choice.ridge), **settings
+    ).fit(X, y)
     np.testing.assert_allclose(model.coef_, named.coef_, rtol=2e-2, atol=1e-3)
     # A power that is given is kept, and a given ridge leaves nothing to choose.
-    given = AUCClassifier(power=3.0, **settings).fit(X, y)
+    given = AUCClassifier(objective=Push(3.0), **settings).fit(X, y)
     assert {tried.values["power"] for tried in given.choice_.tried} == {3.0}
-    assert AUCClassifier(ridge=0.1, verbose=1, **settings).fit(X, y).choice_.top == Push(8.0)
+    assert AUCClassifier(solver=Exact(ridge=0.1), verbose=1, **settings).fit(
+        X, y
+    ).choice_.top == Push(8.0)
     assert "Push(power=8.0) of SquaredHinge, ridge 0.1" in capsys.readouterr().err
 
 
@@ -96,14 +112,14 @@ def test_precision_is_pulled_towards_the_minimiser_for_all_pairs():
     X, y = two_directions(120)
     settings = {"objective": "average_precision", "validation_fraction": 0.5, "scaling": None,
                 "random_state": 0}  # fmt: skip
-    close = AUCClassifier(ridge=1e4, **settings).fit(X, y)
+    close = AUCClassifier(solver=Exact(ridge=1e4), **settings).fit(X, y)
     anchor = anchor_of(close, X, y)
     np.testing.assert_allclose(close.coef_[0], anchor, rtol=1e-2)
-    free = AUCClassifier(ridge=1e-3, **settings).fit(X, y)
+    free = AUCClassifier(solver=Exact(ridge=1e-3), **settings).fit(X, y)
     assert np.abs(free.coef_[0] - anchor).max() > 0.1 * np.abs(anchor).max()
     # What was chosen can be asked for.
     chosen = AUCClassifier(**settings).fit(X, y)
-    asked = AUCClassifier(ridge=chosen.ridge_, **settings).fit(X, y)
+    asked = AUCClassifier(solver=Exact(ridge=chosen.ridge_), **settings).fit(X, y)
     assert asked.choice_.anchor_ridge == chosen.choice_.anchor_ridge
     np.testing.assert_allclose(asked.coef_, chosen.coef_, rtol=1e-3)
     assert asked.held_out_auc_ == pytest.approx(chosen.held_out_auc_, abs=0.01)
@@ -128,7 +144,7 @@ def test_the_top_of_the_list_is_better_where_it_differs():
     X, y = two_directions(1500)
     X_test, y_test = two_directions(20_000, seed=1)
     plain = AUCClassifier(solver="exact", random_state=0).fit(X, y).decision_function(X_test)
-    area = AUCClassifier(objective="partial_auc", max_fpr=0.05, random_state=0).fit(X, y)
+    area = AUCClassifier(objective=PartialArea(0.05), random_state=0).fit(X, y)
     found = PartialAUC(0.05).compare(y_test, area.decision_function(X_test), plain)
     assert found.low > 0.0
 
@@ -151,7 +167,7 @@ def test_mapped_features_serve_the_objective_that_was_asked_for(settings):
     with pytest.raises(ValueError, match=r"needs fitted features, got 'hats'; .* of a sample X\.$"):
         AUCClassifier(features="hats", **settings).partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="use a map of fewer features, or a larger max_memory"):
-        AUCClassifier(features="hats", max_memory=1e4, **settings).fit(X, y)
+        AUCClassifier(features="hats", solver=Moments(max_memory=1e4), **settings).fit(X, y)
     with pytest.raises(ValueError, match="needs more than class moments"):
         AUCClassifier(features="hats", solver="moments", **settings).fit(X, y)
 
@@ -161,7 +177,7 @@ def test_few_positives_are_warned_about():
     X = rng.normal(size=(60, 2))
     y = np.arange(60) < 10
     with pytest.warns(AssumptionWarning, match="has 10 positives to go by; below 20"):
-        AUCClassifier(objective="average_precision", ridge=0.1).fit(X + y[:, None], y)
+        AUCClassifier(objective="average_precision", solver=Exact(ridge=0.1)).fit(X + y[:, None], y)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +205,9 @@ def test_what_would_be_ignored_is_refused(settings, message):
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_descent_comes_close_to_the_exact_minimiser(settings):
     X, y = two_directions(400)
-    model = AUCClassifier(solver="sgd", step_size=1.0, n_passes=30, random_state=0, **settings)
+    model = AUCClassifier(solver=SGD(step_size=1.0, n_passes=30), random_state=0, **settings)
     model.fit(X, y)
-    exact = AUCClassifier(ridge=1e-4, random_state=0, **settings).fit(X, y)
+    exact = AUCClassifier(solver=Exact(ridge=1e-4), random_state=0, **settings).fit(X, y)
     assert (model.solver_, model.n_steps_) == ("sgd", 12_000)
     metric = as_objective(
         settings["objective"], **{k: settings.get(k) for k in ("max_fpr", "min_tpr", "power")}
@@ -202,8 +218,9 @@ def test_descent_comes_close_to_the_exact_minimiser(settings):
 
 def test_the_step_size_is_chosen_by_the_metric_asked_for():
     X, y = two_directions(200)
-    model = AUCClassifier(objective="partial_auc", max_fpr=0.2, solver="sgd", n_passes=3,
-                          random_state=0).fit(X, y)  # fmt: skip
+    model = AUCClassifier(objective=PartialArea(0.2), solver=SGD(n_passes=3), random_state=0).fit(
+        X, y
+    )
     assert model.held_out_auc_ == max(tried.auc for tried in model.choice_.tried)
     assert model.step_size_ in [tried.values["step_size"] for tried in model.choice_.tried]
 
@@ -241,7 +258,7 @@ def test_a_stream_is_the_same_in_any_chunks(settings):
 
 def test_streams_that_cannot_go_on_say_so():
     X, y = two_directions(100)
-    fitted = AUCClassifier(objective="push", ridge=0.1).fit(X, y)
+    fitted = AUCClassifier(objective="push", solver=Exact(ridge=0.1)).fit(X, y)
     with pytest.raises(ValueError, match="cannot go on from fit"):
         fitted.partial_fit(X, y)
     stream = AUCClassifier(objective="push").partial_fit(X, y, classes=[0, 1])
@@ -259,7 +276,7 @@ def test_streams_that_cannot_go_on_say_so():
 
 def test_saved_and_loaded(tmp_path):
     X, y = two_directions(200)
-    model = AUCClassifier(objective="partial_auc", max_fpr=0.1, ridge=0.1).fit(X, y)
+    model = AUCClassifier(objective=PartialArea(0.1), solver=Exact(ridge=0.1)).fit(X, y)
     model.save(tmp_path / "model")
     loaded = AUCClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))

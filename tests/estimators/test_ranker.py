@@ -275,15 +275,15 @@ def test_gap_weighted_loss():
     [
         ({"loss": "rank"}, "loss must be one of"),
         ({"loss": Welsch()}, "opposite_labels_only"),
-        ({"solver": SGD(step_size=0.0)}, "step_size must be a positive number"),
-        ({"solver": SGD(radius=-1.0)}, "radius must be a positive number"),
-        ({"solver": SGD(n_passes=-1)}, "n_passes must be a positive number"),
+        ({"solver": {"step_size": 0.0}}, "step_size must be a positive number"),
+        ({"solver": {"radius": -1.0}}, "radius must be a positive number"),
+        ({"solver": {"n_passes": -1}}, "n_passes must be a positive number"),
         ({"validation_fraction": 1.5}, "strictly between 0 and 1"),
-        ({"solver": SGD(schedule="cosine")}, "schedule must be one of"),
-        ({"solver": SGD(averaging="median")}, "averaging must be one of"),
-        ({"solver": SGD(step_size="theory")}, "PairwiseRanker has no such bound; pass a number or"),
-        ({"solver": SGD(pairing="fifo")}, "'fifo' does not pair within the given queries"),
-        ({"solver": SGD(pairing=PreviousExample())}, "does not pair within the given queries"),
+        ({"solver": {"schedule": "cosine"}}, "schedule must be one of"),
+        ({"solver": {"averaging": "median"}}, "averaging must be one of"),
+        ({"solver": {"step_size": "theory"}}, "PairwiseRanker has no such bound; pass a number or"),
+        ({"solver": {"pairing": "fifo"}}, "'fifo' does not pair within the given queries"),
+        ({"solver": {"pairing": PreviousExample()}}, "does not pair within the given queries"),
         ({"solver": "exact"}, "PairwiseRanker has no way to train by Exact"),
         ({"solver": "sdg"}, "did you mean 'sgd'"),
     ],
@@ -291,6 +291,8 @@ def test_gap_weighted_loss():
 def test_bad_parameters(settings, message):
     X, y, qid = task(n_queries=5)
     with pytest.raises(ValueError, match=message):
+        if isinstance(settings.get("solver"), dict):
+            settings = {"solver": SGD(**settings["solver"])}
         PairwiseRanker(**settings).fit(X, y, qid=qid)
 
 

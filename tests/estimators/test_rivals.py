@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from pairlearn import AUCClassifier, roc_auc
+from pairlearn import SGD, AUCClassifier, Exact, roc_auc
 from pairlearn.solvers.closed_form.moments import solve_square_auc
 from pairlearn.solvers.exact.batch import ExactSolver
 
@@ -24,11 +24,11 @@ def sample(n=300, d=5, seed=0):
 def test_given_ridge_is_the_minimiser():
     X, y = sample()
     bare = {"solver": "exact", "ridge": 0.1, "scaling": None}
-    model = AUCClassifier("square", **bare).fit(X, y)
+    model = AUCClassifier(loss="square", **bare).fit(X, y)
     np.testing.assert_allclose(model.coef_[0], solve_square_auc(X, y, ridge=0.1))
     assert model.ridge_ == 0.1
     assert model.held_out_auc_ is None
-    model = AUCClassifier("squared_hinge", **bare).fit(X, y)
+    model = AUCClassifier(loss="squared_hinge", **bare).fit(X, y)
     wanted = ExactSolver("squared_hinge", ridge=0.1).solve(X, y).w
     np.testing.assert_allclose(model.coef_[0], wanted, rtol=1e-4)
 
@@ -39,7 +39,7 @@ def test_chosen_ridge(loss):
     X, y = load_breast_cancer(return_X_y=True)
     X = scale(X)
     train = np.arange(len(y)) % 2 == 0
-    model = AUCClassifier(loss, solver="exact", random_state=0).fit(X[train], y[train])
+    model = AUCClassifier(loss=loss, solver="exact", random_state=0).fit(X[train], y[train])
     assert model.score(X[~train], y[~train]) > 0.98
     assert 0.98 < model.held_out_auc_ <= 1.0
     assert model.predict_proba(X).shape == (len(y), 2)
@@ -51,20 +51,22 @@ def test_ridge_matters_where_features_outnumber_examples():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 60))
     y = np.where(X[:, :5].sum(axis=1) + 2 * rng.normal(size=3000) > 0, 1.0, -1.0)
-    chosen = AUCClassifier("square", solver="exact", random_state=0).fit(X[:80], y[:80])
-    without = AUCClassifier("square", solver="exact", ridge=0.0).fit(X[:80], y[:80])
+    chosen = AUCClassifier(loss="square", solver="exact", random_state=0).fit(X[:80], y[:80])
+    without = AUCClassifier(loss="square", solver=Exact(ridge=0.0)).fit(X[:80], y[:80])
     assert chosen.score(X[80:], y[80:]) > without.score(X[80:], y[80:]) + 0.02
 
 
 def test_sparse_and_float32():
     X, y = sample()
     X[np.abs(X) < 0.5] = 0.0
-    dense = AUCClassifier("square", solver="exact", random_state=0).fit(X, y)
-    sparse = AUCClassifier("square", solver="exact", random_state=0).fit(
+    dense = AUCClassifier(loss="square", solver="exact", random_state=0).fit(X, y)
+    sparse = AUCClassifier(loss="square", solver="exact", random_state=0).fit(
         scipy.sparse.csr_array(X), y
     )
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-6)
-    single = AUCClassifier("square", solver="exact", random_state=0).fit(X.astype(np.float32), y)
+    single = AUCClassifier(loss="square", solver="exact", random_state=0).fit(
+        X.astype(np.float32), y
+    )
     np.testing.assert_allclose(single.coef_, dense.coef_, rtol=1e-3, atol=1e-5)
     assert roc_auc(y, X @ dense.coef_[0]) > 0.8
 
@@ -72,7 +74,7 @@ def test_sparse_and_float32():
 def test_a_ridge_is_not_ignored_for_a_loss_with_a_kink():
     X, y = sample()
     with pytest.raises(ValueError, match=r"ridge=0.1 is for the exact solver.*loss='hinge'"):
-        AUCClassifier("hinge", ridge=0.1).fit(X, y)
+        AUCClassifier(loss="hinge", solver=Exact(ridge=0.1)).fit(X, y)
 
 
 def test_bad_input():
@@ -82,9 +84,9 @@ def test_bad_input():
     with pytest.raises(ValueError, match="partial_fit"):
         AUCClassifier(solver="exact").partial_fit(X, y, classes=[-1, 1])
     with pytest.raises(ValueError, match="convex"):
-        AUCClassifier("loglink", solver="exact").fit(X, y)
+        AUCClassifier(loss="loglink", solver="exact").fit(X, y)
     with pytest.raises(ValueError, match="ridge must be at least 0"):
-        AUCClassifier(solver="exact", ridge=-1.0).fit(X, y)
+        AUCClassifier(solver=Exact(ridge=-1.0)).fit(X, y)
     with pytest.raises(ValueError, match="one class"):
         AUCClassifier(solver="exact").fit(X, np.ones(300))
 
@@ -96,7 +98,9 @@ def test_bad_input():
 def test_pairings_by_name(pairing, storage):
     X, y = sample()
     options = {"pairing": pairing, "buffer_size": 5, "random_state": 0}
-    model = AUCClassifier(n_passes=3, **options).fit(storage(X), y)
+    model = AUCClassifier(solver=SGD(n_passes=3), **options).fit(storage(X), y)
     assert model.score(X, y) > 0.85
-    stream = AUCClassifier(step_size=3.0, **options).partial_fit(storage(X), y, classes=[-1, 1])
+    stream = AUCClassifier(solver=SGD(step_size=3.0), **options).partial_fit(
+        storage(X), y, classes=[-1, 1]
+    )
     assert stream.score(X, y) > 0.85

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.preprocessing import StandardScaler
 
-from pairlearn import AUCClassifier, Hinge, LinearScore, PairwiseSGD, Problem
+from pairlearn import SGD, AUCClassifier, Hinge, LinearScore, PairwiseSGD, Problem
 from pairlearn.estimators.shared.scaling import fit_scaling, scaled_rows
 from pairlearn.solvers.rows import DenseRows, LaterRows, as_rows
 
@@ -43,8 +43,8 @@ def held_out_auc(model, X, y):
 MODELS = {
     "auto": lambda: AUCClassifier(random_state=0),
     "sgd": lambda: AUCClassifier(solver="sgd", random_state=0),
-    "exact square": lambda: AUCClassifier("square", solver="exact", random_state=0),
-    "given step": lambda: AUCClassifier(step_size=0.1, n_passes=20, random_state=0),
+    "exact square": lambda: AUCClassifier(loss="square", solver="exact", random_state=0),
+    "given step": lambda: AUCClassifier(solver=SGD(step_size=0.1, n_passes=20), random_state=0),
 }
 
 
@@ -189,7 +189,9 @@ def test_the_bare_algorithm_is_one_argument_away():
     from pairlearn import Constant, Hinge, LinearScore, PairwiseSGD, Problem
 
     X, y = sample()
-    model = AUCClassifier(scaling=None, step_size=0.01, n_passes=3, random_state=7).fit(X, y)
+    model = AUCClassifier(solver=SGD(step_size=0.01, n_passes=3), scaling=None, random_state=7).fit(
+        X, y
+    )
     solution = PairwiseSGD(schedule=Constant(0.01)).solve(
         Problem(LinearScore(), Hinge()), X, np.where(y == 1, 1.0, -1.0), n_passes=3, rng=7
     )

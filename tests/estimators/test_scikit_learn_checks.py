@@ -66,7 +66,7 @@ def test_default_classifier(check):
     "check", [c for c in CHECKS if name_of(c) == "check_classifiers_train"], ids=name_of
 )
 def test_predictions_agree_with_probabilities_on_request(check):
-    check(AUCClassifier(threshold="probability"))
+    check(AUCClassifier(decision="probability"))
 
 
 def test_number_of_checks():

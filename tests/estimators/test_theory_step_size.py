@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AUCClassifier(step_size="theory"): the step size of the bound, and what it refuses."""
+"""SGD(step_size="theory"): the step size of the bound, and what it refuses."""
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import AUCClassifier, LinearScore, Problem, Square
-from pairlearn.losses import get_loss
+from pairlearn import SGD, AUCClassifier, LinearScore, Problem, Square
+from pairlearn.losses import LOSSES
 from pairlearn.theory import advise_auc
 
 
@@ -23,9 +23,11 @@ def data(rng):
 def test_step_size_is_that_of_the_bound(data, loss, sparse):
     X, y = data
     made = scipy.sparse.csr_array(X) if sparse else X
-    clf = AUCClassifier(loss, step_size="theory", radius=2.0, n_passes=3, random_state=0)
+    clf = AUCClassifier(
+        loss=loss, solver=SGD(step_size="theory", radius=2.0, n_passes=3), random_state=0
+    )
     clf.fit(made, y)
-    problem = Problem(LinearScore(), get_loss(loss))
+    problem = Problem(LinearScore(), LOSSES.make(loss))
     norm = max(float(np.sqrt(row @ row)) for row in X)
     advice = advise_auc(problem, 300, norm_bound=norm, radius=2.0, n_steps=900)
     assert clf.step_size_ == pytest.approx(advice.step_size, rel=1e-12)
@@ -39,9 +41,13 @@ def test_step_size_is_that_of_the_bound(data, loss, sparse):
 
 def test_model_is_that_of_the_same_number(data):
     X, y = data
-    by_theory = AUCClassifier(step_size="theory", radius=1.0, n_passes=2, random_state=0).fit(X, y)
+    by_theory = AUCClassifier(
+        solver=SGD(step_size="theory", radius=1.0, n_passes=2), random_state=0
+    ).fit(X, y)
     by_hand = AUCClassifier(
-        step_size=by_theory.step_size_, radius=1.0, n_passes=2, scaling=None, random_state=0
+        solver=SGD(step_size=by_theory.step_size_, radius=1.0, n_passes=2),
+        scaling=None,
+        random_state=0,
     ).fit(X, y)
     np.testing.assert_array_equal(by_theory.coef_, by_hand.coef_)
     assert by_hand.advice_ is None
@@ -51,7 +57,9 @@ def test_the_unit_of_the_features_does_not_matter(data):
     X, y = data
     scores = []
     for scale in (1.0, 10.0):
-        clf = AUCClassifier(step_size="theory", radius=3.0 / scale, n_passes=5, random_state=0)
+        clf = AUCClassifier(
+            solver=SGD(step_size="theory", radius=3.0 / scale, n_passes=5), random_state=0
+        )
         scores.append(clf.fit(scale * X, y).decision_function(scale * X))
     np.testing.assert_allclose(scores[0], scores[1], rtol=1e-9, atol=1e-12)
 
@@ -59,7 +67,7 @@ def test_the_unit_of_the_features_does_not_matter(data):
 @pytest.mark.parametrize("radius", ["auto", np.inf])
 def test_a_radius_is_needed(data, radius):
     with pytest.raises(ValueError, match="needs a finite radius"):
-        AUCClassifier(step_size="theory", radius=radius).fit(*data)
+        AUCClassifier(solver=SGD(step_size="theory", radius=radius)).fit(*data)
 
 
 @pytest.mark.parametrize(
@@ -74,11 +82,11 @@ def test_a_radius_is_needed(data, radius):
 )
 def test_what_the_theorems_do_not_cover_is_refused(data, change, cure):
     with pytest.raises(ValueError, match=cure):
-        AUCClassifier(step_size="theory", radius=1.0, **change).fit(*data)
+        AUCClassifier(solver=SGD(step_size="theory", radius=1.0), **change).fit(*data)
 
 
 def test_a_second_start_is_refused(data):
-    clf = AUCClassifier(step_size="theory", radius=1.0, n_passes=1, warm_start=True)
+    clf = AUCClassifier(solver=SGD(step_size="theory", radius=1.0, n_passes=1), warm_start=True)
     clf.fit(*data)
     with pytest.raises(ValueError, match="warm_start=False"):
         clf.fit(*data)
@@ -86,14 +94,16 @@ def test_a_second_start_is_refused(data):
 
 def test_a_loss_without_convexity_is_refused(data):
     with pytest.raises(ValueError, match="not convex"):
-        AUCClassifier("loglink", step_size="theory", radius=1.0).fit(*data)
+        AUCClassifier(loss="loglink", solver=SGD(step_size="theory", radius=1.0)).fit(*data)
 
 
 def test_a_stream_is_refused(data):
     with pytest.raises(ValueError, match="beforehand"):
-        AUCClassifier(step_size="theory", radius=1.0).partial_fit(*data, classes=[0, 1])
+        AUCClassifier(solver=SGD(step_size="theory", radius=1.0)).partial_fit(*data, classes=[0, 1])
 
 
 def test_zeros_are_refused():
     with pytest.raises(ValueError, match="not zero"):
-        AUCClassifier(Square(), step_size="theory", radius=1.0).fit(np.zeros((4, 2)), [0, 1, 0, 1])
+        AUCClassifier(loss=Square(), solver=SGD(step_size="theory", radius=1.0)).fit(
+            np.zeros((4, 2)), [0, 1, 0, 1]
+        )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pairlearn import (
+    SGD,
     AUCClassifier,
     Constant,
     Hinge,
@@ -110,8 +111,9 @@ def test_shuffled_passes_are_for_stored_examples():
         PreviousExample("random")
     X = np.random.default_rng(0).normal(size=(40, 2))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    found = AUCClassifier(pairing="shuffled", step_size=0.1, scaling=None, n_passes=3,
-                          random_state=0).fit(X, y)  # fmt: skip
+    found = AUCClassifier(
+        solver=SGD(step_size=0.1, n_passes=3, pairing="shuffled"), scaling=None, random_state=0
+    ).fit(X, y)
     solver = PairwiseSGD(PreviousExample("shuffled"), Constant(0.1))
     wanted = solver.solve(Problem(LinearScore(), found.loss_), X, y, n_passes=3, rng=0)
     np.testing.assert_allclose(found.coef_[0], wanted.average)

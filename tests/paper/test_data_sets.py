@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from pairlearn import AUCClassifier, Hinge, LinearScore, Problem
-from pairlearn.estimators.shared.choice import opposite_scale
+from pairlearn import SGD, AUCClassifier, Hinge, LinearScore, Problem
+from pairlearn.estimators.auc.step_choice import opposite_scale
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.rows import as_rows
 
@@ -66,7 +66,9 @@ def tuned(X, y, *, n_passes, seed):
         scores = X[held] @ np.nan_to_num(solution.averages).T
         total += [roc_auc_score(y[held], column) for column in scores.T]
     step, radius = grid[int(np.argmax(total))]
-    return AUCClassifier(step_size=step, radius=radius, n_passes=n_passes, random_state=seed)
+    return AUCClassifier(
+        solver=SGD(step_size=step, radius=radius, n_passes=n_passes), random_state=seed
+    )
 
 
 def test_ijcnn1_against_logistic_regression(data_folder):

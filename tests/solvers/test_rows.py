@@ -48,7 +48,7 @@ ENTRIES = {
     "ExactSolver": lambda X: ExactSolver().solve(X, Y),
     "ClassMoments": lambda X: ClassMoments(D).add(X, Y),
     "solve_square_auc": lambda X: solve_square_auc(X, Y),
-    "AUCClassifier": lambda X: AUCClassifier(step_size=0.1).fit(X, Y),
+    "AUCClassifier": lambda X: AUCClassifier(solver=SGD(step_size=0.1)).fit(X, Y),
     "AUCClassifier stream": lambda X: AUCClassifier().partial_fit(X, Y, classes=[-1.0, 1.0]),
     "PairwiseRanker": lambda X: PairwiseRanker(solver=SGD(step_size=0.1)).fit(X, Y),
     "EntropyRegressor": lambda X: EntropyRegressor().fit(X, Y),
@@ -197,7 +197,7 @@ def test_a_fit_that_reads_every_value_anyway_takes_no_look_of_its_own(monkeypatc
     monkeypatch.setattr(validation, "_assert_all_finite", looked)
     X = sp.csr_array(DENSE) if storage == "sparse" else DENSE
     options = {"scaling": None} if storage == "no scaling" else {}
-    AUCClassifier(step_size=0.1, n_passes=1, **options).fit(X, Y)
+    AUCClassifier(solver=SGD(step_size=0.1, n_passes=1), **options).fit(X, Y)
     assert looked_at == {
         "ours": X.size if storage == "no scaling" else 0,
         "scikit-learn's": 0,
@@ -218,7 +218,7 @@ def test_sums_over_the_columns_notice_what_is_not_finite(monkeypatch, value, pla
     for given in (X, X.astype(np.float32), sp.csr_array(X)):
         for weight in weights:
             with pytest.raises(ValueError, match="NaN or infinity"):
-                AUCClassifier(step_size=0.1).fit(given, Y, weight)
+                AUCClassifier(solver=SGD(step_size=0.1)).fit(given, Y, weight)
 
 
 def test_norms_that_solvers_need_say_whether_all_values_are_finite(monkeypatch):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import AUCClassifier, OnlineLearner, open_reader, roc_auc
+from pairlearn import SGD, AUCClassifier, OnlineLearner, open_reader, roc_auc
 from pairlearn.atomic import previous_of
 from pairlearn.models import load_model
 from pairlearn.models.file import dump_model, read_model
@@ -88,8 +88,8 @@ def test_it_is_partial_fit_with_a_watch(data):
 
 def test_one_by_one(data):
     X, y = data
-    one = OnlineLearner(AUCClassifier(step_size=0.1), classes=[0, 1])
-    many = OnlineLearner(AUCClassifier(step_size=0.1), classes=[0, 1])
+    one = OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1)), classes=[0, 1])
+    many = OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1)), classes=[0, 1])
     for x, label in zip(X[:300], y[:300], strict=True):
         one.learn_one(x, label)
     many.learn_many(X[:300], y[:300])
@@ -98,7 +98,7 @@ def test_one_by_one(data):
 
 def test_sparse_chunks(data):
     X, y = data
-    learner = OnlineLearner(AUCClassifier(step_size=0.1))
+    learner = OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1)))
     learner.learn_many(scipy.sparse.coo_matrix(X), y)
     learner.learn_many(scipy.sparse.csc_array(X), y)
     assert learner.auc > 0.75
@@ -109,7 +109,9 @@ def test_restarts_do_not_depend_on_chunks(data):
     X, y = data
 
     def train(size):
-        learner = OnlineLearner(AUCClassifier(step_size=0.5), classes=[0, 1], forget=300)
+        learner = OnlineLearner(
+            AUCClassifier(solver=SGD(step_size=0.5)), classes=[0, 1], forget=300
+        )
         for begin in range(0, 2000, size):
             learner.learn_many(X[begin : begin + size], y[begin : begin + size])
         return learner
@@ -130,8 +132,9 @@ def test_forgetting_follows_a_drift(forget, rng):
     y = (sign * X[:, 0] + 0.5 * rng.normal(size=20_000) > 0).astype(int)
     found = {}
     for choice in (None, forget):
-        learner = OnlineLearner(AUCClassifier(step_size=0.3), classes=[0, 1], window=1000,
-                                forget=choice)  # fmt: skip
+        learner = OnlineLearner(
+            AUCClassifier(solver=SGD(step_size=0.3)), classes=[0, 1], window=1000, forget=choice
+        )
         for begin in range(0, 20_000, 500):
             learner.learn_many(X[begin : begin + 500], y[begin : begin + 500])
         found[choice] = learner
@@ -144,8 +147,13 @@ def test_no_false_alarms_without_drift(rng):
     """Twenty windows of 2000: an AUC has a standard error of 0.01, a drop of 0.1 is 7 of them."""
     X = rng.normal(size=(40_000, 3))
     y = (X[:, 0] + rng.normal(size=40_000) > 0).astype(int)
-    learner = OnlineLearner(AUCClassifier(step_size=0.1), classes=[0, 1], window=2000,
-                            forget="drop", drop=0.1)  # fmt: skip
+    learner = OnlineLearner(
+        AUCClassifier(solver=SGD(step_size=0.1)),
+        classes=[0, 1],
+        window=2000,
+        forget="drop",
+        drop=0.1,
+    )
     for begin in range(0, 40_000, 1000):
         learner.learn_many(X[begin : begin + 1000], y[begin : begin + 1000])
     assert learner.n_restarts == 0
@@ -180,14 +188,17 @@ def test_what_it_cannot_drive():
 
 LEARNERS = {
     "auto": lambda: OnlineLearner(AUCClassifier(), window=300),
-    "fixed": lambda: OnlineLearner(AUCClassifier(step_size=0.1, radius=1.0), window=300),
-    "float32": lambda: OnlineLearner(AUCClassifier(step_size=0.1, dtype=np.float32)),
-    "fifo": lambda: OnlineLearner(AUCClassifier(step_size=0.1, pairing=FifoBuffer(3))),
-    "last": lambda: OnlineLearner(AUCClassifier(step_size=0.1, averaging="last")),
-    "forget": lambda: OnlineLearner(AUCClassifier(step_size=0.1), forget=260),
-    "drop": lambda: OnlineLearner(AUCClassifier(step_size=0.1), window=200, forget="drop",
-                                  drop=0.01),
-}  # fmt: skip
+    "fixed": lambda: OnlineLearner(
+        AUCClassifier(solver=SGD(step_size=0.1, radius=1.0)), window=300
+    ),
+    "float32": lambda: OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1))),
+    "fifo": lambda: OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1, pairing=FifoBuffer(3)))),
+    "last": lambda: OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1, averaging="last"))),
+    "forget": lambda: OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1)), forget=260),
+    "drop": lambda: OnlineLearner(
+        AUCClassifier(solver=SGD(step_size=0.1)), window=200, forget="drop", drop=0.01
+    ),
+}
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -223,8 +234,10 @@ def test_resuming_from_other_sources(kind, data, table, tmp_path):
     X, y = data
     examples = list(zip(X.tolist(), y.tolist(), strict=True))
     if kind == "svm":
-        rows = (f"{label} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(x, 1) if v > 0)
-                for x, label in examples)  # fmt: skip
+        rows = (
+            f"{label} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(x, 1) if v > 0)
+            for x, label in examples
+        )
         (tmp_path / "a.svm").write_text("\n".join(rows))
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(table.read_bytes()))
 
@@ -247,8 +260,9 @@ def test_resuming_from_other_sources(kind, data, table, tmp_path):
 def interrupted(table, path, *, chunks=6, **options):
     learner = LEARNERS["fixed"]()
     with pytest.raises(StopHereError):
-        learner.fit_stream(reader_of(table), checkpoint=path, every=1,
-                           progress=stop_after(chunks), **options)  # fmt: skip
+        learner.fit_stream(
+            reader_of(table), checkpoint=path, every=1, progress=stop_after(chunks), **options
+        )
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "model", "version", "format"])
@@ -258,11 +272,16 @@ def test_a_bad_newest_checkpoint_gives_way_to_the_one_before(damage, table, tmp_
     good = path.read_bytes()
     record = ModelRecord("Other", {"coef": np.ones(1)})
     later = ModelRecord("OnlineLearner checkpoint", {}, parameters={"checkpoint_version": 4})
-    path.write_bytes({
-        "cut": good[:-100], "empty": b"", "flipped": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
-        "model": dump_model(record), "version": dump_model(later),
-        "format": good.replace(b'format_version\\":1', b'format_version\\":7'),
-    }[damage])  # fmt: skip
+    path.write_bytes(
+        {
+            "cut": good[:-100],
+            "empty": b"",
+            "flipped": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
+            "model": dump_model(record),
+            "version": dump_model(later),
+            "format": good.replace(b'format_version\\":1', b'format_version\\":7'),
+        }[damage]
+    )
     if damage == "version":
         named = "checkpoint of version 4"
     else:
@@ -301,14 +320,18 @@ def test_a_checkpoint_of_other_settings_or_data(table, tmp_path):
     path = tmp_path / "state.ckpt"
     interrupted(table, path)
     for learner, named in [
-        (OnlineLearner(AUCClassifier(step_size=0.2, radius=1.0), window=300), "step_size=0.1"),
-        (OnlineLearner(AUCClassifier(step_size=0.1, radius=1.0)), "window=300"),
+        (
+            OnlineLearner(AUCClassifier(solver=SGD(step_size=0.2, radius=1.0)), window=300),
+            "step_size=0.1",
+        ),
+        (OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1, radius=1.0))), "window=300"),
     ]:
         with pytest.raises(CheckpointError, match=named):
             learner.fit_stream(reader_of(table), checkpoint=path)
     with pytest.raises(ReadError, match="other data or other reading options"):
-        LEARNERS["fixed"]().fit_stream(reader_of(table, header=True, delimiter=",",
-                                                 max_line_bytes=99), checkpoint=path)  # fmt: skip
+        LEARNERS["fixed"]().fit_stream(
+            reader_of(table, header=True, delimiter=",", max_line_bytes=99), checkpoint=path
+        )
     unlabelled = open_reader(table, Schema(features=("a", "b")))
     with pytest.raises(ReadError, match="no labels"):
         LEARNERS["fixed"]().fit_stream(unlabelled)
@@ -366,9 +389,14 @@ def test_states_survive():
     rng = np.random.default_rng(3)
     rng.random(5)
     state = {
-        "a": [1, (2.5, None)], "odd": float("nan"), "far": -float("inf"), "rng": rng,
-        "open": OrderedDict([(7, 0), ("x", 1)]), "numbers": {1: np.arange(3)}, "flag": True,
-    }  # fmt: skip
+        "a": [1, (2.5, None)],
+        "odd": float("nan"),
+        "far": -float("inf"),
+        "rng": rng,
+        "open": OrderedDict([(7, 0), ("x", 1)]),
+        "numbers": {1: np.arange(3)},
+        "flag": True,
+    }
     plain, arrays = pack(state)
     back = unpack(json.loads(json.dumps(plain)), arrays)
     assert back["rng"].random() == rng.random()
@@ -379,8 +407,10 @@ def test_states_survive():
     assert back["a"] == [1, (2.5, None)]
 
 
-@pytest.mark.parametrize("plain", [{"$array": "no"}, {"$generator": {"bit_generator": "os"}},
-                                   {"$code": "x"}, {"$csr": [1, 2]}])  # fmt: skip
+@pytest.mark.parametrize(
+    "plain",
+    [{"$array": "no"}, {"$generator": {"bit_generator": "os"}}, {"$code": "x"}, {"$csr": [1, 2]}],
+)
 def test_damaged_states(plain):
     with pytest.raises(StateError):
         unpack(plain, {})

@@ -46,7 +46,7 @@ D = 40
 
 
 def make() -> OnlineLearner:
-    return OnlineLearner(AUCClassifier(step_size=0.1), classes=[0, 1], window=20)
+    return OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1)), classes=[0, 1], window=20)
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_a_checkpoint_with_a_right_checksum_is_refused(tmp_path) -> None:
     examples = [({"a": float(k % 7), "b": 1.0}, k % 2) for k in range(50)]
 
     def train(checkpoint) -> OnlineLearner:
-        learner = OnlineLearner(AUCClassifier(step_size=0.1), classes=[0, 1], window=20)
+        learner = OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1)), classes=[0, 1], window=20)
         return learner.fit_stream(IteratorReader(examples), checkpoint=checkpoint)
 
     learner = train(tmp_path / "good")

@@ -13,11 +13,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.entropy.online import Beginning, OnlineCorrection, scaled_start
+from pairlearn.estimators.entropy.stages import EntropyTask, Known, Windows
 from pairlearn.estimators.entropy.start import INTERCEPTS, check_start, locate, start_from
-from pairlearn.estimators.entropy.training import EntropyTask, Known
-from pairlearn.estimators.entropy.window import Windows
 from pairlearn.estimators.shared.by_name import is_scaled
-from pairlearn.estimators.shared.composed import Composed
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.shared.mapping import MapsFeatures
@@ -43,7 +41,7 @@ from pairlearn.validation import check_generator
 __all__ = ["EntropyRegressor"]
 
 
-class EntropyRegressor(Composed, MapsFeatures, Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear regression that minimises the entropy of its errors.
 
     With errors :math:`e_i = y_i - \langle w, x_i \rangle`, window G and bandwidth :math:`\gamma`,

@@ -9,7 +9,8 @@ import numpy as np
 
 from pairlearn.averaging import Averaging
 from pairlearn.estimators.shared.by_name import as_pairing
-from pairlearn.estimators.shared.choice import Choice, Tried
+from pairlearn.estimators.shared.evidence import Choice, best_of
+from pairlearn.folds import deal, splits_of
 from pairlearn.metrics.ranking import pair_accuracy
 from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.pairings.queries import PreviousOfQuery, has_pairs
@@ -134,11 +135,10 @@ def choose_step_size(
         for found, s in zip(accuracy, rows.take(judged).scores(solution.averages), strict=True):
             is_sound = np.isfinite(s).all()
             found.append(pair_accuracy(y[judged], s, qid=query[judged]) if is_sound else 0.0)
-    tried = tuple(
-        Tried.of({"step_size": step}, found) for step, found in zip(steps, accuracy, strict=True)
+    best = best_of(
+        ({"step_size": step}, step, found) for step, found in zip(steps, accuracy, strict=True)
     )
-    best = max(tried, key=lambda one: one.auc)
-    return Choice(best.values["step_size"], radius, evidence=best, tried=tried)
+    return Choice(best.model, radius, evidence=best.evidence, tried=best.tried)
 
 
 def _folds(
@@ -149,15 +149,16 @@ def _folds(
     One part is held out, or several in turn if a part is small. If nothing can be held out,
     training examples are judged.
     """
-    group = query if grouped else np.arange(len(query))
-    names = rng.permutation(np.unique(group))
+    names, place = np.unique(query if grouped else np.arange(len(query)), return_inverse=True)
     count = round(fraction * len(names))
-    n_parts = 1 if fraction * len(query) >= _ENOUGH else len(names) // max(count, 1)
-    folds = []
-    for part in range(min(n_parts, _MOST_FOLDS) if count else 0):
-        held = np.isin(group, names[part * count : (part + 1) * count])
-        if all(has_pairs(query[mask], y[mask]) for mask in (held, ~held)):
-            folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
+    size = max(count, 1)
+    n_parts = 1 if fraction * len(query) >= _ENOUGH else min(len(names) // size, _MOST_FOLDS)
+    fold = deal([np.arange(len(names))], len(names), rng, sizes=[size])[place]
+    folds = [
+        split
+        for split in splits_of(fold, n_parts if count else 0)
+        if all(has_pairs(query[part], y[part]) for part in split)
+    ]
     everything = np.arange(len(query))
     return folds or [(everything, everything)]
 
@@ -165,17 +166,10 @@ def _folds(
 def _pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:
     """Return the mean squared distance of the examples of a pair, from 2000 pairs."""
     plan = pairing.offline(rows.shape[0], rng).draw(2000)
-    total = 0.0
-    left, right = rows.take(np.asarray(plan.left)), rows.take(np.asarray(plan.right))
-    if isinstance(left, DenseRows) and isinstance(right, DenseRows):
-        total = float(((left.X - right.X).astype(np.float64) ** 2).sum())
+    left, right = (rows.take(np.asarray(side)).matrix for side in (plan.left, plan.right))
+    if isinstance(rows, DenseRows):
+        total = float(((left - right).astype(np.float64) ** 2).sum())
     else:
-        import scipy.sparse
-
-        a, b = (
-            scipy.sparse.csr_array((part.data, part.indices, part.indptr), shape=part.shape)  # type: ignore[union-attr]
-            for part in (left, right)
-        )
-        total = float((a - b).power(2).sum())
+        total = float((left - right).power(2).sum())
     n_distinct = max(int(np.count_nonzero(plan.left != plan.right)), 1)
     return total / n_distinct if total > 0 else 1.0

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.ranking.choice import Queries, choose_step_size
 from pairlearn.estimators.shared.by_name import as_averaging, as_schedule, auto_steps
-from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.solvers import SGD, Fitted, step_and_radius, way_of
 from pairlearn.losses import PairLoss
 from pairlearn.problem import Problem

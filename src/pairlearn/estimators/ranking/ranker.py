@@ -15,8 +15,7 @@ from pairlearn.estimators.ranking.choice import Queries, count_queries
 from pairlearn.estimators.ranking.descent import RankingTask
 from pairlearn.estimators.ranking.predictions import RankerPredictions
 from pairlearn.estimators.shared.by_name import is_scaled
-from pairlearn.estimators.shared.choice import Choice
-from pairlearn.estimators.shared.composed import Composed
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
@@ -25,7 +24,7 @@ from pairlearn.estimators.shared.solvers import SOLVERS, Fitted, Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.losses import PairLoss, get_loss
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.pairings.queries import number_queries
 from pairlearn.solvers.solution import Trace
@@ -36,7 +35,7 @@ from pairlearn.validation import check_fraction, check_generator
 __all__ = ["PairwiseRanker"]
 
 
-class PairwiseRanker(Composed, RankerPredictions, BaseEstimator):  # type: ignore[misc]
+class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
     r"""Linear ranker of graded examples, in queries or globally.
 
     Minimises, by stochastic gradient descent,
@@ -239,7 +238,7 @@ class PairwiseRanker(Composed, RankerPredictions, BaseEstimator):  # type: ignor
         """
         _, loss = self._parts()
         see_features(self, {"n_features": len(w), "feature_names": feature_names})
-        self.features_ = Identity().fit(np.zeros((1, len(w))))
+        self.features_ = Identity.of(len(w))
         coef, trace = np.asarray(w, dtype=np.float64), Trace(n_steps, n_gradients)
         self._note(Fitted(coef, "exact", loss, Choice(), trace), (n_queries, n_single, n_flat))
         return self
@@ -332,7 +331,7 @@ class PairwiseRanker(Composed, RankerPredictions, BaseEstimator):  # type: ignor
         """Return the solver and what a pair costs."""
         is_scaled(self.scaling)
         check_fraction("validation_fraction", self.validation_fraction)
-        loss = get_loss(self.loss)
+        loss = LOSSES.make(self.loss)
         if not loss.opposite_labels_only:
             raise ValueError(
                 f"{type(loss).__name__} does not compare the order of labels; a ranking loss has "

@@ -10,8 +10,8 @@ import numpy as np
 
 from pairlearn.estimators.shared.examples import mapped_product
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, is_linear, map_rows
-from pairlearn.estimators.shared.solvers import SGD
-from pairlearn.features import FeatureMap, Identity
+from pairlearn.estimators.shared.solvers import MAPPED_BYTES
+from pairlearn.features import MAPS, FeatureMap, Identity
 from pairlearn.models.record import ModelRecord
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Vector
@@ -35,7 +35,7 @@ class MapsFeatures:
     def _max_memory(self) -> float:
         """Bytes that mapped rows may take."""
         owner = self if hasattr(self, "max_memory") else getattr(self, "solver", None)
-        given = getattr(owner, "max_memory", SGD().max_memory)
+        given = getattr(owner, "max_memory", MAPPED_BYTES)
         return check_positive("max_memory", given, allow_infinite=True)
 
     def _check_features(self) -> None:
@@ -45,14 +45,14 @@ class MapsFeatures:
         if isinstance(self.features, str) and self.features == "auto":
             raise ValueError(
                 f'features="auto" compares AUCs, which {type(self).__name__} does not have; name '
-                'one: "linear", "hats", "fourier" or a feature map.'
+                f"one of {', '.join(MAPS)}, or pass a feature map."
             )
 
     def _fit_map(self, rows: Rows, rng: Any) -> Rows:
         """Fit the map to training rows and return what they become."""
         self._check_features()
         if is_linear(self.features):
-            self.features_ = Identity().fit(np.zeros((1, rows.shape[1])))
+            self.features_ = Identity.of(rows.shape[1])
             return rows
         # Numbers of their own: the path of a run does not depend on the map.
         balanced = np.resize([-1.0, 1.0], rows.shape[0])
@@ -67,7 +67,7 @@ class MapsFeatures:
         """Return a chunk of a stream as it is learned; its map must be fitted beforehand."""
         self._check_features()
         if is_linear(self.features):
-            self.features_ = Identity().fit(np.zeros((1, rows.shape[1])))
+            self.features_ = Identity.of(rows.shape[1])
             return rows
         if not isinstance(self.features, FeatureMap) or not self.features.is_fitted:
             raise ValueError(
@@ -82,17 +82,17 @@ class MapsFeatures:
     def _unpack(self, record: ModelRecord) -> None:
         super()._unpack(record)  # type: ignore[misc]
         coef = record.arrays["coef" if "coef" in record.arrays else "components"]
-        self.features_ = Identity().fit(np.zeros((1, coef.shape[-1])))
+        self.features_ = Identity.of(coef.shape[-1])
 
     def _restore_map(self, features: FeatureMap) -> None:
         self.features_ = features
 
     def _restore_features(self) -> None:
         """Set `features_` of a restored stream."""
-        if isinstance(self.features, FeatureMap):
-            self.features_ = self.features
-        else:
-            self.features_ = Identity().fit(np.zeros((1, self.n_features_in_)))
+        given = self.features
+        self.features_ = (
+            given if isinstance(given, FeatureMap) else Identity.of(self.n_features_in_)
+        )
 
     def _n_mapped(self) -> int:
         """Return the number of features that a stream learns from."""

@@ -25,25 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.shared.choice import Choice, FeatureChoice, JudgedFeatures, Tried
+from pairlearn.estimators.shared.composed import Composed
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.file import read_model, write_model
 from pairlearn.models.maps import pack_map, unpack_map
 from pairlearn.models.parts import decode, encode
 from pairlearn.models.record import ModelFileError, ModelRecord, reason
 from pairlearn.models.registry import ArraySpec, ModelSpec, check_record, register_model
-from pairlearn.register import Register
 from pairlearn.restored import restored_labels
-from pairlearn.theory.advice import Advice
 
 __all__ = ["Storable", "register_storable"]
 
-#: Records of a fit that model files hold besides the parts.
-_RECORDS: Register[Any] = Register(
-    "record", Choice | Tried | FeatureChoice | JudgedFeatures | Advice
-)
-for _record in (Choice, Tried, FeatureChoice, JudgedFeatures, Advice):
-    _RECORDS.add()(_record)
 #: The type of the labels, which JSON does not tell.
 _CLASS_TYPE = "classes_dtype"
 #: The description of a feature map, whose numbers are in the array "features"; coefficients are
@@ -54,7 +46,7 @@ _FACTS = "fitted"
 _COEFFICIENTS = ("coef", "pair_coef", "components")
 
 
-class Storable:
+class Storable(Composed):
     """Adds `save`, `load` and the conversion to and from a `ModelRecord` to an estimator."""
 
     #: Fitted arrays by their name without the trailing underscore.
