@@ -205,22 +205,20 @@ def test_half_sample_mode_and_pair_quartile():
         ({"init": "random"}, "init must be"),
         ({"init": [1.0]}, "init must have shape"),
         ({"window": "box"}, "window must be one of"),
-        ({"solver": {"step_size": -1.0}}, "step_size must be a positive number"),
-        ({"solver": {"radius": 0.0}}, "radius must be a positive number"),
-        ({"solver": {"schedule": "cosine"}}, "schedule must be one of"),
-        ({"solver": {"averaging": "median"}}, "averaging must be one of"),
-        ({"solver": {"pairing": "all"}}, "pairing must be one of"),
-        ({"solver": {"n_passes": 0}}, "n_passes must be a positive number"),
-        ({"solver": {"step_size": "theory"}}, "EntropyRegressor has no such bound"),
+        ({"solver__step_size": -1.0}, "step_size must be a positive number"),
+        ({"solver__radius": 0.0}, "radius must be a positive number"),
+        ({"solver__schedule": "cosine"}, "schedule must be one of"),
+        ({"solver__averaging": "median"}, "averaging must be one of"),
+        ({"solver__pairing": "all"}, "pairing must be one of"),
+        ({"solver__n_passes": 0}, "n_passes must be a positive number"),
+        ({"solver__step_size": "theory"}, "EntropyRegressor has no such bound"),
         ({"solver": "moments"}, "EntropyRegressor has no way to train by Moments"),
     ],
 )
 def test_bad_parameters(settings, message):
     X, y = task("skewed", n=50)
     with pytest.raises(ValueError, match=message):
-        if isinstance(settings.get("solver"), dict):
-            settings = {"solver": SGD(**settings["solver"])}
-        EntropyRegressor(**settings).fit(X, y)
+        EntropyRegressor().set_params(**settings).fit(X, y)
 
 
 def test_other_bad_input():

@@ -275,15 +275,15 @@ def test_gap_weighted_loss():
     [
         ({"loss": "rank"}, "loss must be one of"),
         ({"loss": Welsch()}, "opposite_labels_only"),
-        ({"solver": {"step_size": 0.0}}, "step_size must be a positive number"),
-        ({"solver": {"radius": -1.0}}, "radius must be a positive number"),
-        ({"solver": {"n_passes": -1}}, "n_passes must be a positive number"),
+        ({"solver__step_size": 0.0}, "step_size must be a positive number"),
+        ({"solver__radius": -1.0}, "radius must be a positive number"),
+        ({"solver__n_passes": -1}, "n_passes must be a positive number"),
         ({"validation_fraction": 1.5}, "strictly between 0 and 1"),
-        ({"solver": {"schedule": "cosine"}}, "schedule must be one of"),
-        ({"solver": {"averaging": "median"}}, "averaging must be one of"),
-        ({"solver": {"step_size": "theory"}}, "PairwiseRanker has no such bound; pass a number or"),
-        ({"solver": {"pairing": "fifo"}}, "'fifo' does not pair within the given queries"),
-        ({"solver": {"pairing": PreviousExample()}}, "does not pair within the given queries"),
+        ({"solver__schedule": "cosine"}, "schedule must be one of"),
+        ({"solver__averaging": "median"}, "averaging must be one of"),
+        ({"solver__step_size": "theory"}, "PairwiseRanker has no such bound; pass a number or"),
+        ({"solver__pairing": "fifo"}, "'fifo' does not pair within the given queries"),
+        ({"solver__pairing": PreviousExample()}, "does not pair within the given queries"),
         ({"solver": "exact"}, "PairwiseRanker has no way to train by Exact"),
         ({"solver": "sdg"}, "did you mean 'sgd'"),
     ],
@@ -291,9 +291,7 @@ def test_gap_weighted_loss():
 def test_bad_parameters(settings, message):
     X, y, qid = task(n_queries=5)
     with pytest.raises(ValueError, match=message):
-        if isinstance(settings.get("solver"), dict):
-            settings = {"solver": SGD(**settings["solver"])}
-        PairwiseRanker(**settings).fit(X, y, qid=qid)
+        PairwiseRanker().set_params(**settings).fit(X, y, qid=qid)
 
 
 def test_other_bad_input():
