@@ -330,7 +330,6 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             see_features(self, state)
             solver, scaled = self._checked_solver(), is_scaled(self.scaling)
             online = OnlineCorrection(self._n_mapped(), is_scaled=scaled)
-            self._restore_features()
 
             def start(bandwidth: float, step_size: float, n_features: int) -> Stream:
                 loss, zero = self._windows().of_bandwidth(bandwidth), np.zeros(n_features)
@@ -340,6 +339,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
                 return solver.stream(task, n_features, known)[0]  # type: ignore[no-any-return]
 
             online.restore(state, start)
+            self._restore_features()
             self._adopt(online, solver)
 
     def _unpack(self, record: ModelRecord) -> None:

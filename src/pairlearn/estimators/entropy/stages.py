@@ -47,7 +47,7 @@ _JUDGED = 20_000
 
 @dataclass(frozen=True)
 class Windows:
-    """`window` and `bandwidth` as `EntropyRegressor` has them, read and checked.
+    """The windows of the stages: the parameters `window` and `bandwidth`, checked.
 
     >>> Windows("gaussian", [3.0, 1.0]).stages
     (3.0, 1.0)
@@ -81,7 +81,7 @@ class Windows:
         return tuple(values.tolist())
 
     def check(self) -> None:
-        """Refuse what is no window, or no bandwidth of it."""
+        """Refuse a wrong window or bandwidth."""
         if self.stages[0] is None:
             self._plain()
         else:
@@ -94,7 +94,7 @@ class Windows:
         if isinstance(self.bandwidth, str):
             scale = pair_quartile(errors, rng)
             if scale == 0.0:
-                # A quarter of the pairs agree exactly: the window need only see the others.
+                # A quarter of the pairs agree exactly, so the window only has to see the others.
                 spread = float(np.abs(errors - np.median(errors)).mean())
                 scale = spread if spread > 0.0 else 1.0
             stage = stage * 1.06 * scale * len(errors) ** -0.2
