@@ -67,8 +67,8 @@ def pair_quartile(errors: Vector, rng: np.random.Generator) -> float:
     This is the estimator of Rousseeuw and Croux (1993) with its factor for normal errors. Half of
     the errors may be arbitrary. Errors around two or three separate values give the spread around
     each of them, not the distance between them, because a quarter of the pairs have both members
-    near the same value. More than 256 errors give about 16,384 pairs: each error, in random order on
-    a ring, with the next ones. Such pairs say more than pairs that are drawn one by one.
+    near the same value. More than 256 errors give about 16,384 pairs: each error, in random order
+    on a ring, with the next ones. Such pairs say more than pairs that are drawn one by one.
 
     >>> errors = np.array([0.0, 1.0, 2.0, 3.0])
     >>> pair_quartile(errors, np.random.default_rng(0))
