@@ -62,6 +62,7 @@ class Fitted:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from pairlearn import Hinge
     >>> Fitted(np.zeros(2), "sgd", Hinge(), Choice(step_size=0.1), Trace(n_steps=5)).solver
     'sgd'

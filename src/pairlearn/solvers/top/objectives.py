@@ -158,7 +158,7 @@ class AllPairs(Objective):
     Examples
     --------
     >>> AllPairs().metric
-    PartialAUC(max_fpr=1.0, min_tpr=0.0)
+    PartialAUC(max_fpr=1.0, min_tpr=0.0, standardised=True)
     """
 
     over_pairs = True
@@ -260,7 +260,7 @@ class PartialArea(Objective):
     Examples
     --------
     >>> PartialArea(0.05).metric
-    PartialAUC(max_fpr=0.05, min_tpr=0.0)
+    PartialAUC(max_fpr=0.05, min_tpr=0.0, standardised=True)
     """
 
     max_fpr: float = 0.1
