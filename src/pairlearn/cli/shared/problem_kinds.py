@@ -20,8 +20,7 @@ class ProblemKind:
 
     Its losses are `special` and those in the register `known`; the first one is the default.
     The estimator is imported when it is needed. `scorer` is its method that says something of each
-    row, and `result` what that is called; `loss_parameter` takes the loss, and "auto" stands for
-    the radius `free_radius`.
+    row, and `result` what that is called; `loss_parameter` takes the loss.
     """
 
     name: str
@@ -32,7 +31,6 @@ class ProblemKind:
     result: str
     special: tuple[str, ...] = ()
     loss_parameter: str = "loss"
-    free_radius: str | float = math.inf
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -60,15 +58,22 @@ class ProblemKind:
         import importlib
 
         from pairlearn.cli.light_imports import import_scikit_learn
+        from pairlearn.estimators.shared.solvers import SGD
 
         self.check(loss)
         import_scikit_learn()
         make = getattr(importlib.import_module(f"pairlearn.estimators.{self.module}"),
                        self.estimator)  # fmt: skip
+        settings: dict[str, Any] = {"step_size": step_size, "radius": radius}
+        if self.name == "metric":
+            settings["radius"] = math.inf if radius == "auto" else radius
+        elif self.estimator == "AUCClassifier" and step_size == radius == "auto":
+            settings = {}
+        else:
+            settings = {"solver": SGD(**settings)}
         return make(
             **{self.loss_parameter: loss or self.losses[0]},
-            step_size=step_size,
-            radius=self.free_radius if radius == "auto" else radius,
+            **settings,
             random_state=seed,
             **({} if features == "linear" else {"features": features}),
         )
@@ -94,9 +99,9 @@ PROBLEMS = {
     kind.name: kind
     for kind in (
         ProblemKind("auc", "auc.classifier", "AUCClassifier", "losses.LOSSES",
-                    "decision_function", "score", ("auto",), free_radius="auto"),
+                    "decision_function", "score", ("auto",)),
         ProblemKind("classes", "auc.classifier", "AUCClassifier", "", "decision_function", "score",
-                    ("auto", "square", "squared_hinge"), free_radius="auto"),
+                    ("auto", "square", "squared_hinge")),
         ProblemKind("ranking", "ranking.ranker", "PairwiseRanker", "losses.LOSSES", "predict",
                     "score"),
         ProblemKind("entropy", "entropy.regressor", "EntropyRegressor", "losses.WINDOWS",
