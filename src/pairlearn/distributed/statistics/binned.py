@@ -232,7 +232,7 @@ class ByBin(Statistic):
                 f"{self.classes.tolist()}."
             )
         n_bins = len(self.edges) + 1
-        # Sums by cell are little beside so many rows; those of sparse rows are taken at once.
+        # Sums by cell are small beside a block. Sparse rows are summed at once.
         height = max(_NUMBERS // len(self.w), 4 * n_bins) if self.with_rows else None
         if isinstance(chunk.table, CsrRows):
             height = chunk.shape[0]
@@ -321,7 +321,7 @@ class SlopeSums(ByBin):
 
 
 def _placed(state: State, cells: Places) -> State:
-    """Return the arrays of a state for these cells, of which it need not fill all."""
+    """Return the arrays of a state for these cells; the state may lack some of them."""
     place = np.searchsorted(cells, state["cells"])
     placed = {}
     for name, values in state.items():

@@ -2,8 +2,8 @@
 r"""Pairs within queries: their risk and gradient add up over partitions that hold whole queries.
 
 The objective is that of `PairwiseRanker`, up to a constant: a weighted mean of l(s_i - s_j) over
-the pairs i, j of each query q with y_i > y_j. The weight of a pair is w_i w_j / n_q. Queries of
-equal size are handled together, in blocks of pairs.
+the pairs i, j of each query q with y_i > y_j. The weight of a pair is w_i w_j / n_q, with n_q the
+weight of the query. Queries of equal size are handled together, in blocks of pairs.
 """
 
 from __future__ import annotations
