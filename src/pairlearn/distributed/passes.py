@@ -172,6 +172,11 @@ class OnePass(_PassSolver):
         The limit on the number of labels: each has its own moments.
     sample_size : int, default=500
         The number of examples of each class that come to the client.
+
+    Examples
+    --------
+    >>> OnePass(0.1).with_params(max_classes=10)
+    OnePass(ridge=0.1, max_classes=10)
     """
 
     max_classes: int = 100
