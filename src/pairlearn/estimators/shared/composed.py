@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 from pairlearn.register import REGISTERS, Part
 
@@ -22,6 +23,9 @@ class Composed:
     Exact(ridge=0.1)
     """
 
+    #: The parts that names stand for in this estimator, where the register says something else.
+    _named_parts: ClassVar[Mapping[str, Mapping[str, Callable[[], Part]]]] = {}
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``part__field=value`` sets a field of a part, which may be a name."""
         inner: dict[str, dict[str, Any]] = {}
@@ -38,7 +42,8 @@ class Composed:
         for name, values in inner.items():
             part = getattr(self, name)
             if isinstance(part, str):
-                part = _named(name, part, values)
+                own_part = self._named_parts.get(name, {}).get(part)
+                part = _named(name, part, values) if own_part is None else own_part()
             setattr(self, name, part.with_params(**values))
         return self
 
