@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from pairlearn import AUCClassifier, Moments, roc_auc
+from pairlearn import SGD, AUCClassifier, Moments, roc_auc
+from pairlearn.estimators.auc import task
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
 from pairlearn.solvers import ClassMoments
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
@@ -61,7 +62,7 @@ def test_each_solver_takes_each_map(features, solver):
 
 
 def test_moments_are_the_closed_form_on_mapped_rows():
-    model = fitted(RING, features=Hats(n_knots=6), solver="moments", ridge=0.1)
+    model = fitted(RING, features=Hats(n_knots=6), solver=Moments(ridge=0.1))
     Z = Hats(n_knots=6).fit(X[TRAIN]).transform(X[TRAIN])
     y = np.where(RING[TRAIN] == 1, 1.0, -1.0)
     typical = Z.var(axis=0).mean()
@@ -121,18 +122,18 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(weighted.coef_, twice.coef_, rtol=1e-8)
 
 
-def test_rows_that_do_not_fit_are_mapped_in_blocks():
-    small = {"features": "hats", "max_memory": 200_000}
+def test_rows_that_do_not_fit_are_mapped_in_blocks(monkeypatch):
     assert fitted(RING, features="hats").solver_ == "exact"
-    assert fitted(RING, **small).solver_ == "moments"
-    with pytest.raises(ValueError, match='use solver="moments", or a larger max_memory'):
-        fitted(RING, solver="sgd", **small)
+    with pytest.raises(ValueError, match=r'use solver="moments".* or a larger max_memory'):
+        fitted(RING, features="hats", solver=SGD(max_memory=200_000))
     with pytest.raises(ValueError, match="a map with fewer features"):
-        fitted(RING, features=RandomFourier(1024), max_memory=1_000_000)
+        fitted(RING, features=RandomFourier(1024), solver=Moments(max_memory=1_000_000))
+    monkeypatch.setattr(task, "MAPPED_BYTES", 200_000)
+    assert fitted(RING, features="hats").solver_ == "moments"
 
 
 def test_monotone_functions():
-    model = fitted(RING, features="hats", monotone={0: 1, 1: -1})
+    model = fitted(RING, features=Hats(monotone={0: 1, 1: -1}))
     hats = model.features_
     steps = [np.diff(hats.shape_of(k, model.coef_[0])) for k in range(3)]
     assert (steps[0] >= 0).all()
@@ -143,8 +144,9 @@ def test_monotone_functions():
 
 
 def test_a_constraint_that_does_not_bind_changes_nothing():
-    free = fitted(PLANE, features=Hats(n_knots=4), solver="moments", ridge=0.1)
-    bound = fitted(PLANE, features=Hats(n_knots=4), ridge=0.1, monotone={0: 1, 1: -1})
+    free = fitted(PLANE, features=Hats(n_knots=4), solver=Moments(0.1))
+    hats = Hats(n_knots=4, monotone={0: 1, 1: -1})
+    bound = fitted(PLANE, features=hats, solver=Moments(0.1))
     assert (np.diff(free.features_.shape_of(0, free.coef_[0])) > 0).all()
     assert (np.diff(free.features_.shape_of(1, free.coef_[0])) < 0).all()
     np.testing.assert_allclose(bound.coef_, free.coef_, atol=1e-9)
@@ -188,19 +190,23 @@ def test_a_fitted_map_stays_as_it_is():
         ({"features": "quadratic"}, 'must be "auto", "linear", "hats", "fourier"'),
         ({"features": 3}, 'must be "auto", "linear", "hats", "fourier"'),
         ({"solver": "moments", "loss": "hinge"}, "all that the square loss needs"),
-        ({"solver": "moments", "n_passes": 3}, "would ignore n_passes=3"),
-        ({"monotone": {0: 1}}, "piecewise linear functions"),
-        ({"monotone": {0: 1}, "features": "hats", "solver": "sgd"}, 'solver="moments"'),
-        ({"monotone": {9: 1}, "features": "hats"}, "X has features 0 to 2"),
-        ({"monotone": {"age": 1}, "features": "hats"}, "which X does not have"),
-        ({"monotone": {0: 2}, "features": "hats"}, "must be 1, -1 or 0"),
-        ({"monotone": {0: 1}, "features": Hats(cumulative=False)}, "cumulative=True"),
-        ({"max_memory": 0}, "max_memory must be a positive number"),
+        ({"solver": "moments", "warm_start": True}, r"Moments\(\) would ignore warm_start"),
+        ({"features": Hats(monotone={0: 1}), "solver": "sgd"}, 'solver="moments"'),
+        ({"features": Hats(monotone={9: 1})}, "X has features 0 to 2"),
+        ({"features": Hats(monotone={"age": 1})}, "which X does not have"),
+        ({"features": Union(Identity(), Hats(monotone={0: 1}))}, "with these hats alone"),
     ],
 )
 def test_what_means_nothing_is_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         fitted(RING, **parameters)
+
+
+def test_constraints_that_mean_nothing_are_refused_at_once():
+    with pytest.raises(ValueError, match="must be 1, -1 or 0"):
+        Hats(monotone={0: 2})
+    with pytest.raises(ValueError, match="cumulative=True"):
+        Hats(cumulative=False, monotone={0: 1})
 
 
 def test_a_handful_of_examples():

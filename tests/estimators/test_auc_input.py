@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import AUCClassifier, DivergenceError, PairLoss, scalar
+from pairlearn import SGD, AUCClassifier, DivergenceError, PairLoss, scalar
 
 
 class NotANumber(PairLoss):
@@ -27,7 +27,8 @@ def sample(n=60, d=4):
 
 
 def quick(**parameters):
-    return AUCClassifier(**({"step_size": 0.1, "n_passes": 1, "random_state": 0} | parameters))
+    solver = SGD(step_size=0.1, n_passes=1)
+    return AUCClassifier(solver=solver, random_state=0).set_params(**parameters)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -101,25 +102,34 @@ def test_numbers_of_features():
 
 
 PARAMETERS = {
-    "step_size": [(0.0, "step_size must be a positive number, got 0.0; choose step_size > 0")]
+    "solver__step_size": [
+        (0.0, "step_size must be a positive number, got 0.0; choose step_size > 0")
+    ]
     + [(bad, "step_size must be a positive number") for bad in (-0.1, np.nan, np.inf)]
     + [("large", "step_size must be a number, got 'large'")],
-    "radius": [(bad, "radius must be a positive number.*choose radius") for bad in (0, -1, np.nan)]
+    "solver__radius": [
+        (bad, "radius must be a positive number.*choose radius") for bad in (0, -1, np.nan)
+    ]
     + [("wide", "radius must be a number, got 'wide'")],
-    "n_passes": [(bad, "n_passes must be a positive number") for bad in (0, -1.0, np.nan)],
+    "solver__n_passes": [(bad, "n_passes must be a positive number") for bad in (0, -1.0, np.nan)],
     "loss": [("hinges", "loss must be one of 'hinge'"), (None, "or a PairLoss, got None")],
-    "schedule": [("slow", "schedule must be one of .*'inverse_sqrt'.* or an object, got 'slow'")],
-    "averaging": [("mean", "averaging must be one of .* got 'mean'")],
-    "pairing": [
+    "solver__schedule": [
+        ("slow", "schedule must be one of .*'inverse_sqrt'.* or an object, got 'slow'")
+    ],
+    "solver__averaging": [("mean", "averaging must be one of .* got 'mean'")],
+    "solver__pairing": [
         ("all", r"pairing must be one of \['all_previous', .*'previous', .*\].* got 'all'")
     ],
-    "buffer_size": [(0, "buffer_size must be at least 1, got 0")],
-    "threshold": [
-        ("best", "threshold must be a number or one of .*'balanced_accuracy'.* got 'best'"),
+    "solver__max_memory": [(0, "max_memory must be a positive number")],
+    "decision": [
+        ("best", "decision must be one of 'balanced_accuracy'.* or a DecisionRule, got 'best'"),
         (np.nan, "threshold must be a finite number, got nan"),
     ],
-    "calibrate": [("platt", 'calibrate must be "sigmoid" or "isotonic", got \'platt\'')],
-    "dtype": [(int, "dtype must be float32, float64 or None"), ("float16", "got 'float16'")],
+    "decision__calibration": [
+        ("platt", 'calibration must be "sigmoid" or "isotonic", got \'platt\'')
+    ],
+    "objective": [("auk", "objective must be one of 'auc'.*; did you mean 'auc'")],
+    "solver": [("newton", "solver must be one of 'auto', 'sgd', 'exact', 'moments'")],
 }
 
 
@@ -131,10 +141,8 @@ def test_parameters(name, value, message):
     X, y = sample()
     with pytest.raises((ValueError, TypeError), match=message):
         quick(**{name: value}).fit(X, y)
-    if name != "n_passes":
-        stream = quick(**{name: value})
-        with pytest.raises((ValueError, TypeError), match=message):
-            stream.partial_fit(X, y, classes=[0, 1])
+    with pytest.raises((ValueError, TypeError), match=message):
+        quick(**{name: value}).partial_fit(X, y, classes=[0, 1])
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.0, -1.0, np.nan])
@@ -168,7 +176,7 @@ def test_weights_of_classes(bad):
 
 def test_divergence():
     X, y = sample()
-    model = quick(loss="square", step_size=10.0, n_passes=100)
+    model = quick(loss="square", solver=SGD(step_size=10.0, n_passes=100))
     with pytest.raises(DivergenceError, match=r"stopped being finite at step \d+.*scaling=None"):
         model.fit(X, y)
     with pytest.raises(DivergenceError, match=r"NotANumber returned NaN at step \d+"):
@@ -178,9 +186,9 @@ def test_divergence():
 def test_pairings_that_do_not_serve():
     X, y = sample()
     with pytest.raises(ValueError, match="RandomPair needs all examples at once"):
-        quick(pairing="random").partial_fit(X, y, classes=[0, 1])
+        quick(solver__pairing="random").partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="averaging needs the number of steps beforehand"):
-        quick(averaging="tail").partial_fit(X, y, classes=[0, 1])
+        quick(solver__averaging="tail").partial_fit(X, y, classes=[0, 1])
 
 
 def test_not_fitted():

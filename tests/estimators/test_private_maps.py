@@ -159,8 +159,8 @@ def test_codes_have_a_knot_at_each_level():
         (Union(Identity(), Hats()), "quantiles of examples"),
         (Nystroem(4), "Nystroem learns from examples"),
         (Learning(), "Learning learns from examples"),
-        (Unbounded(), "does not know the bounds of mapped features"),
-        (Hats.between([0.0], [1.0]), "made for 1 features, there are 2"),
+        (Unbounded(), "does not know the bounds of its mapped features"),
+        (Hats.between([0.0], [1.0]), "made for 1 features, but there are 2"),
         ("auto", 'features must be "linear", "hats", "fourier"'),
     ],
 )

@@ -150,10 +150,10 @@ def test_a_private_model_holds_what_was_released(data, tmp_path):
     loaded = PrivateAUCClassifier.load(tmp_path / "m")
     same_predictions(model, loaded, X)
     assert loaded.certificate_ == model.certificate_
-    with pytest.raises(ModelFileError, match="release of its own"):
+    with pytest.raises(ModelFileError, match="release without noise"):
         model.save(tmp_path / "m", provenance={"data_fingerprint": "ab"})
     write_model(tmp_path / "bare", replace(record, certificate=None))
-    with pytest.raises(ModelFileError, match="comes with a certificate"):
+    with pytest.raises(ModelFileError, match="needs a certificate"):
         load_model(tmp_path / "bare")
     broken = {**record.certificate, "neighbours": "none"}
     write_model(tmp_path / "bare", replace(record, certificate=broken))
@@ -178,10 +178,10 @@ def test_a_private_metric_holds_what_was_released(data, tmp_path):
     assert loaded.get_feature_names_out().tolist() == model.get_feature_names_out().tolist()
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
-    with pytest.raises(ModelFileError, match="release of its own"):
+    with pytest.raises(ModelFileError, match="release without noise"):
         model.save(tmp_path / "m", provenance={"data_fingerprint": "ab"})
     write_model(tmp_path / "bare", replace(record, certificate=None))
-    with pytest.raises(ModelFileError, match="comes with a certificate"):
+    with pytest.raises(ModelFileError, match="needs a certificate"):
         load_model(tmp_path / "bare")
     other = {**record.certificate, "mechanism": "statistics"}
     write_model(tmp_path / "bare", replace(record, certificate=other))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an example looks like to the score: maps of rows to rows.
+"""Feature maps: the rows that the score sees, computed from the rows of the user.
 
 To write your own, derive from `FeatureMap` and map a block of rows::
 

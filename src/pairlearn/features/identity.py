@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The examples as they are."""
+"""The map that leaves examples as they are."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fitted map from its state, which may come from a file: it can name known maps only."""
+"""Restore a fitted map from its state, which may come from a file and names known maps only."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _MAPS: tuple[type[FeatureMap], ...] = (Hats, Identity, Nystroem, RandomFourier, 
 
 
 def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()) -> FeatureMap:
-    """Return the fitted map that `state()` of a map returned.
+    """Return the fitted map of a saved `state()`.
 
     Parameters
     ----------
     state : mapping
         The state.
     known : sequence of types, optional
-        Maps of one's own that it may name.
+        Your own maps that the state may name.
 
     Returns
     -------
     FeatureMap
-        The map, which maps as the saved one did, bit for bit.
+        The map; it maps bit for bit as the saved one did.
 
     Examples
     --------

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""What a pair costs: losses of one score and two labels.
+r"""Pair losses: functions of one score and two labels.
 
-A loss is a function of the *margin* m of a pair. For a score s = h_w(x) - h_w(x') it is
-m = s when y > y' and m = -s otherwise, so that the same loss serves AUC (labels -1 and +1) and
-ranking (any real labels), and so that the order in which a pair is met does not matter: the
-paper's f(w; z, z') = l(m) 1[y = 1, y' = -1] is made symmetric, f(w; z, z') + f(w; z', z). The
-empirical risk F_S doubles and the constants stay. ``one_sided=True`` gives the paper's form.
+A loss is a function of the *margin* m of a pair. For a score s = h_w(x) - h_w(x') it is m = s if y
+> y' and m = -s otherwise. So the same loss serves AUC (labels -1 and +1) and ranking (any real
+labels), and the order of a pair does not matter: the paper's f(w; z, z') = l(m) 1[y = 1, y' = -1]
+becomes the symmetric f(w; z, z') + f(w; z', z). The empirical risk F_S doubles and the constants
+stay. ``one_sided=True`` gives the paper's form.
 
-Two more families see other things than a margin: `pairlearn.losses.entropy` (the difference of two
-errors) and `pairlearn.losses.metric` (a squared distance).
+Two more families use something other than a margin: `pairlearn.losses.entropy` (the difference of
+two errors) and `pairlearn.losses.metric` (a squared distance).
 
 To write your own, derive from `PairLoss` and decorate two functions::
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every pair loss is: two scalar functions of a score and two labels, and their bounds."""
+"""The base class of pair losses: two scalar functions of a score and two labels, and bounds."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class PairLoss:
     Parameters
     ----------
     one_sided : bool, default=False
-        Whether only pairs whose first example has the larger label count (the paper's indicator
-        1[y = 1, y' = -1]). By default a pair counts in either order.
+        Whether only pairs whose first example has the larger label count (the paper's indicator 1[y
+        = 1, y' = -1]). By default a pair counts in either order.
 
     Notes
     -----
-    A subclass defines two functions decorated with `scalar`, `value` and `derivative` (with
-    respect to the score), each of ``(score, y, y_partner, parameter)``. It may define
-    `slope_bound`, `curvature_bound` and `value_bound`, the suprema of \|l'\|, \|l''\| and l over
-    \|m\| <= M, from which `Problem` derives Lipschitz and smoothness constants, and `values` and
-    `slopes` in NumPy, if it is a function of the margin alone: metrics are then faster.
+    A subclass defines two functions decorated with `scalar`, `value` and `derivative` (with respect
+    to the score), each of ``(score, y, y_partner, parameter)``. It may define `slope_bound`,
+    `curvature_bound` and `value_bound`, the suprema of \|l'\|, \|l''\| and l over \|m\| <= M, from
+    which `Problem` derives Lipschitz and smoothness constants. A function of the margin alone may
+    also define `values` and `slopes` in NumPy, which make metrics faster.
 
     Examples
     --------
@@ -47,14 +47,14 @@ class PairLoss:
 
     one_sided: bool = field(default=False, kw_only=True)
 
-    #: What the score of a pair is to the loss: a "margin", a squared "distance" (metric learning),
-    #: or the "difference" of two predictions (error entropy).
+    #: The meaning of the score: a "margin", a squared "distance" (metric learning), or the
+    #: "difference" of two predictions (error entropy).
     kind: ClassVar[str] = "margin"
     #: Whether a pair of equal labels costs nothing, whatever the score.
     opposite_labels_only: ClassVar[bool] = True
     #: Whether the loss is convex in the score.
     convex: ClassVar[bool] = True
-    #: Whether the loss of the margin is known never to increase: its slopes have one sign.
+    #: Whether the loss surely never increases with the margin, so that its slopes have one sign.
     never_increases: ClassVar[bool] = False
 
     value: ClassVar[Scalar]
@@ -62,17 +62,17 @@ class PairLoss:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # Scalar functions of one's own must not inherit the array form of those they replace.
+        # New scalar functions must not inherit the array form of those that they replace.
         for one, many in (("value", "values"), ("derivative", "slopes")):
             if one in vars(cls) and many not in vars(cls):
                 setattr(cls, many, getattr(PairLoss, many))
-        # Nor what was known of it: a promise of privacy may rest on that.
+        # Nor the known monotonicity, on which a privacy guarantee may rest.
         if "derivative" in vars(cls) and "never_increases" not in vars(cls):
             cls.never_increases = False
 
     @property
     def parameter(self) -> float:
-        """The number handed to `value` and `derivative` as their fourth argument."""
+        """The number that `value` and `derivative` get as their fourth argument."""
         return 0.0
 
     def values(self, margins: Vector) -> Vector:
@@ -85,7 +85,7 @@ class PairLoss:
 
     @property
     def has_array_form(self) -> bool:
-        """Whether `values` and `slopes` are written out, for a function of the margin alone."""
+        """Whether `values` and `slopes` are defined, for a function of the margin alone."""
         own, base = type(self), PairLoss
         return own.values is not base.values and own.slopes is not base.slopes
 

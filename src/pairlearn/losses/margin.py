@@ -21,7 +21,7 @@ __all__ = ["Exponential", "Hinge", "LogLink", "Logistic", "SmoothedHinge", "Squa
 
 
 def _miss(margins: Vector) -> Vector:
-    """Return 1 / (1 + exp(m)), the exponent cut where it would overflow."""
+    """Return 1 / (1 + exp(m)), with the exponent clipped to avoid overflow."""
     return np.asarray(1.0 / (1.0 + np.exp(np.minimum(margins, 700.0))))
 
 
@@ -139,7 +139,7 @@ class SquaredHinge(Hinge):
 
     def value_bound(self, margin_bound: float) -> float:
         """Return (margin + M)^2."""
-        # A product becomes infinite where a power would raise.
+        # A product overflows to infinity, but a power raises.
         return (self.margin + margin_bound) * (self.margin + margin_bound)
 
 
@@ -240,7 +240,7 @@ class Logistic(PairLoss):
 
 @dataclass(frozen=True)
 class Exponential(PairLoss):
-    """Exponential loss, l(m) = exp(-m), with the exponent cut at 700 to stay finite.
+    """Exponential loss, l(m) = exp(-m), with the exponent clipped at 700 to stay finite.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Losses of a squared distance h = (x - x')' W (x - x'), for metric learning.
 
-Examples of one label should be near and examples of different labels far. With tau = 1 for equal
-labels and -1 for different ones, the paper writes a loss in two forms: section 1 has
-(1 + tau h)_+, and section 2.1 has l(-tau (h - 1)) with l(t) = (1 - t)_+, that is
-(1 + tau (h - 1))_+. Both are (1 + tau (h - b))_+ with a bias b of 0 or 1: the distance around which
-near and far are told apart. With b = 0 equal pairs pull whatever their distance.
+Examples of one label should be near, and examples of different labels far. With tau = 1 for equal
+labels and -1 for different ones, the paper writes the loss in two forms: section 1 has (1 + tau
+h)_+, and section 2.1 has l(-tau (h - 1)) with l(t) = (1 - t)_+, that is (1 + tau (h - 1))_+. Both
+are (1 + tau (h - b))_+ with a bias b of 0 or 1, the distance that separates near from far. With b =
+0, pairs of equal labels attract at any distance.
 """
 
 # ruff: noqa: N805
@@ -29,7 +29,7 @@ class DistanceHinge(PairLoss):
     Parameters
     ----------
     bias : float, default=1.0
-        The bias b >= 0; 0 is the form of section 1 of the paper, 1 that of section 2.1.
+        The bias b >= 0: 0 for the form of section 1 of the paper, 1 for that of section 2.1.
     one_sided : bool, default=False
         Whether only pairs whose first example has the larger label count.
 
@@ -122,7 +122,7 @@ class DistanceLogistic(DistanceHinge):
         return t + math.log1p(math.exp(-t))
 
 
-#: Names of losses: the hinge of section 2.1, that of section 1, and the logistic loss.
+#: Losses by name: the hinge of section 2.1, the hinge of section 1, and the logistic loss.
 METRIC_LOSSES: dict[str, DistanceHinge] = {
     "hinge": DistanceHinge(bias=1.0),
     "hinge_no_bias": DistanceHinge(bias=0.0),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A loss of graded examples in which a pair weighs as much as its grades differ."""
+"""A loss that weighs a pair by the difference of its grades."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class GapWeighted(PairLoss):
     Parameters
     ----------
     base : PairLoss, default=Hinge()
-        The loss to weigh.
+        The loss to be weighted.
     one_sided : bool, default=False
-        That of the base, whatever is given here.
+        Ignored: the value of the base counts.
 
     Examples
     --------

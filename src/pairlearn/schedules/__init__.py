@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far to step: schedules of step sizes."""
+"""Schedules of step sizes."""
 
 from pairlearn.schedules.check import check_schedule
 from pairlearn.schedules.shapes import Constant, InverseSqrt, InverseTime, Schedule, StronglyConvex

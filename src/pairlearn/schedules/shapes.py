@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far to step: step sizes eta_t for t = 1, 2, ..."""
+"""Shapes of step-size schedules: eta_t for t = 1, 2, ..."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Schedule:
         return replace(self, step_size=self.step_size * factor)
 
     def shape(self, steps: Vector) -> Vector:
-        """Return eta_t / eta for the steps t = 1, 2, ... in `steps`: what a subclass defines."""
+        """Return eta_t / eta for the given steps t = 1, 2, ...; a subclass must define it."""
         raise TypeError(f"{type(self).__name__} must define shape(steps).")
 
 
@@ -63,7 +63,7 @@ class Constant(Schedule):
 
 @dataclass(frozen=True)
 class InverseSqrt(Schedule):
-    """Steps eta_t = eta / sqrt(t), for a horizon that is not known.
+    """Steps eta_t = eta / sqrt(t), for an unknown number of steps.
 
     Parameters
     ----------

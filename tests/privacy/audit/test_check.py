@@ -114,7 +114,7 @@ def raised(fit, Z, signs, noise):
             "states noise of 1e\\+06",
         ),
         (changed(twice), "its releases together are"),
-        (changed(one_for_each_class), "let their number depend on the setting only|together are"),
+        (changed(one_for_each_class), "lengths depend on the setting only|together are"),
         (changed(raised), "changes the examples"),
     ],
 )

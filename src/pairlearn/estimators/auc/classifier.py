@@ -18,21 +18,19 @@ from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.streams import AUCStreams
 from pairlearn.estimators.auc.task import Composition, Task
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
-from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.choice import Choice, find_classes
 from pairlearn.estimators.shared.composed import Composed
 from pairlearn.estimators.shared.examples import is_plain, validate_data
 from pairlearn.estimators.shared.features_seen import see_features
 from pairlearn.estimators.shared.maps import (
     as_map,
-    check_named,
     choose_features,
     fit_map,
     is_linear,
     map_rows,
 )
 from pairlearn.estimators.shared.published import DEFERRED, publish
-from pairlearn.estimators.shared.rules import DecisionRule, as_rule
+from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Solver
 from pairlearn.estimators.shared.storage import register_storable
@@ -50,7 +48,7 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import Objective
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Labels, Mask, Vector
-from pairlearn.validation import check_fraction, check_generator
+from pairlearn.validation import check_generator
 
 __all__ = ["AUCClassifier"]
 
@@ -348,14 +346,6 @@ class AUCClassifier(Composed, AUCStreams, ClassifierMixin, BaseEstimator):  # ty
         return explain(self, x)
 
     # ------------------------------------------------------------------- steps of a fit
-
-    def _composition(self) -> Composition:
-        """Return the parts, checked alone and together."""
-        as_rule(self.decision)
-        is_scaled(self.scaling)
-        check_fraction("validation_fraction", self.validation_fraction)
-        check_named(self.features)
-        return Composition.of(self)
 
     def _examples(
         self, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False

@@ -21,10 +21,18 @@ from pairlearn.estimators.auc.task import Before, Composition, Task
 from pairlearn.estimators.auc.ways.moment_stream import FIRST
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
+from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.features_seen import see_features, seen_features
-from pairlearn.estimators.shared.maps import as_map, choose_features, fit_map, is_linear
+from pairlearn.estimators.shared.maps import (
+    as_map,
+    check_named,
+    choose_features,
+    fit_map,
+    is_linear,
+)
 from pairlearn.estimators.shared.published import DEFERRED, publish
-from pairlearn.estimators.shared.solvers import Moments, Solver
+from pairlearn.estimators.shared.rules import as_rule
+from pairlearn.estimators.shared.solvers import MAPPED_BYTES, Moments, Solver
 from pairlearn.estimators.shared.weights import example_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.restored import restored_count
@@ -32,7 +40,7 @@ from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Labels, Vector
-from pairlearn.validation import check_generator
+from pairlearn.validation import check_fraction, check_generator
 
 __all__ = ["AUCStreams"]
 
@@ -42,6 +50,7 @@ class AUCStreams(AUCPredictions):
 
     features: Any
     class_weight: Any
+    scaling: str | None
     random_state: Any
     validation_fraction: float
     #: What learns the stream; None after `fit` and before the first chunk.
@@ -49,6 +58,14 @@ class AUCStreams(AUCPredictions):
     _known_scales: Any = None
     #: Whether the next chunk begins anew from the present coefficients.
     _restarted = False
+
+    def _composition(self) -> Composition:
+        """Return the parts, checked alone and together."""
+        as_rule(self.decision)
+        is_scaled(self.scaling)
+        check_fraction("validation_fraction", self.validation_fraction)
+        check_named(self.features)
+        return Composition.of(self)
 
     def _examples(
         self, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
@@ -125,7 +142,7 @@ class AUCStreams(AUCPredictions):
     ) -> Vector:
         """Check a chunk, let the stream learn it, and publish what is known then."""
         stream = self._stream
-        parts = None if stream is not None else Composition.of(self)
+        parts = None if stream is not None else self._composition()
         known = _known_classes(classes, None if first else self.classes_)
         if self.class_weight == "balanced":
             raise ValueError(
@@ -211,7 +228,7 @@ class AUCStreams(AUCPredictions):
     def _max_memory(self) -> float:
         """Bytes that mapped rows, or their moments, may take."""
         given = getattr(self, "solver", None)
-        return float(getattr(given, "max_memory", Moments().max_memory))
+        return float(getattr(given, "max_memory", MAPPED_BYTES))
 
     def _adopt_stream(self, stream: Any, classes: Labels) -> None:
         """Take over what a stream has learned."""
@@ -272,7 +289,7 @@ class AUCStreams(AUCPredictions):
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or (len(classes) > 2) != many:
             wanted = "three or more labels" if many else "two labels"
             raise ValueError(f"the saved classes are {classes!r:.60}, not {wanted}.")
-        parts = Composition.of(self)
+        parts = self._composition()
         if many:
             streams = PairStreams(self._new_pair, classes, self.n_features_in_)
             streams.restore(restored_count(state, "n_examples"), state["class_pairs"])

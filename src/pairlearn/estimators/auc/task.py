@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pairlearn.estimators.auc.ways.ridge import is_cheap, is_exact
 from pairlearn.estimators.shared.choice import Choice
 from pairlearn.estimators.shared.solvers import (
+    MAPPED_BYTES,
     SGD,
     SOLVERS,
     Exact,
@@ -110,10 +111,6 @@ class Composition:
                     f"{objective!r} would ignore {name}, which is about pairs of examples; leave "
                     'it at its default, or use objective="auc".'
                 )
-        if isinstance(solver, SGD):
-            solver.given_step, solver.given_radius  # noqa: B018 - they check
-        elif isinstance(solver, Exact | Moments) and solver.ridge != "auto":
-            ridge_of(solver)
         by_moments = isinstance(solver, Moments) or bool(self.monotone)
         if by_moments and self.loss is not None and not isinstance(self.loss, Square):
             raise ValueError(
@@ -149,7 +146,7 @@ class Composition:
             return self.solver
         if self.monotone:
             return Moments()
-        too_large = 8.0 * n_rows * features.n_outputs > Moments().max_memory
+        too_large = 8.0 * n_rows * features.n_outputs > MAPPED_BYTES
         if not linear and self.suits_moments and (features.closed_form or too_large):
             return Moments()
         return None
@@ -165,7 +162,7 @@ class Composition:
 
     def of_stream(self, *, linear: bool) -> Solver:
         """Return the solver of a stream: descent, and by default moments of mapped rows."""
-        if isinstance(self.solver, Exact):
+        if isinstance(self.solver, Exact) and not isinstance(self.solver, Moments):
             raise ValueError(
                 f'partial_fit needs solver="sgd", "moments" or "auto", got {self.solver!r}.'
             )
@@ -248,16 +245,6 @@ class Task:
         assert found is not None
         error = "" if found.n_folds == 1 else f" +- {found.standard_error:.4f}"
         return f"held-out {self.objective.title} {found.auc:.4f}{error}"
-
-
-def ridge_of(solver: Exact | Moments) -> float | None:
-    """Return the ridge of a solver, None for "auto"."""
-    if solver.ridge == "auto":
-        return None
-    ridge = float(solver.ridge)
-    if not ridge >= 0.0:
-        raise ValueError(f'ridge must be at least 0 or "auto", got {solver.ridge!r}.')
-    return ridge
 
 
 def _is_auto(value: Any) -> bool:

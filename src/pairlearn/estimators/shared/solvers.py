@@ -8,6 +8,7 @@ of your own derives from `Solver` and defines `fit` itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -23,7 +24,21 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["SGD", "SOLVERS", "Exact", "Fitted", "Moments", "Solver", "Task", "given_number"]
+__all__ = [
+    "MAPPED_BYTES",
+    "SGD",
+    "SOLVERS",
+    "Exact",
+    "Fitted",
+    "Moments",
+    "Solver",
+    "Task",
+    "given_number",
+]
+
+
+#: Bytes that mapped rows take at most, unless a solver says otherwise.
+MAPPED_BYTES = 2.0**30
 
 
 @dataclass(frozen=True)
@@ -176,9 +191,14 @@ class SGD(Solver):
     schedule: str | Schedule = "auto"
     averaging: str | Averaging = "step_size"
     pairing: str | Pairing = "previous"
-    max_memory: float = 2.0**30
+    max_memory: float = MAPPED_BYTES
 
     takes = frozenset({"callbacks", "warm_start"})
+
+    def __post_init__(self) -> None:
+        self.given_step, self.given_radius  # noqa: B018 - they check
+        given_number("n_passes", self.n_passes)
+        check_positive("max_memory", self.max_memory, allow_infinite=True)
 
     @property
     def given_step(self) -> float | None:
@@ -218,12 +238,25 @@ class Exact(Solver):
     """
 
     ridge: float | str = "auto"
-    max_memory: float = 2.0**30
+    max_memory: float = MAPPED_BYTES
+
+    def __post_init__(self) -> None:
+        self.given_ridge  # noqa: B018 - it checks
+        check_positive("max_memory", self.max_memory, allow_infinite=True)
+
+    @property
+    def given_ridge(self) -> float | None:
+        """The ridge, if it is a number."""
+        if self.ridge == "auto":
+            return None
+        if isinstance(self.ridge, str) or not 0.0 <= float(self.ridge) < math.inf:
+            raise ValueError(f'ridge must be at least 0 or "auto", got {self.ridge!r}.')
+        return float(self.ridge)
 
 
 @SOLVERS.add("moments")
 @dataclass(frozen=True, repr=False)
-class Moments(Solver):
+class Moments(Exact):
     """The square loss in closed form, from the moments of the two classes.
 
     One pass over blocks of mapped rows, which are never held together; on a stream one pass gives
@@ -237,9 +270,6 @@ class Moments(Solver):
     max_memory : float, default=2**30
         Bytes that the tables of moments may take.
     """
-
-    ridge: float | str = "auto"
-    max_memory: float = 2.0**30
 
     maps_rows = True
 

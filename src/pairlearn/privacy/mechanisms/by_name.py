@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mechanisms by name."""
+"""The mechanisms by name, for estimators and the program."""
 
 from __future__ import annotations
 

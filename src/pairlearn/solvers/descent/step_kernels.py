@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which kernel takes the steps: by the loss, the type of the numbers and the length of a row.
+"""Choose the kernel that takes the steps, by loss, number type and row length.
 
-A model holds the place of a kernel in `KERNELS` and not the kernel itself. Kernels are imported
-when the first place is asked for, since numba comes with them.
+A model holds the position of a kernel in `KERNELS` instead of the kernel. Kernels are imported when
+a position is first asked for, since they import numba.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ KERNELS: list[Any] = []
 
 
 def _place_of(kernel: Any) -> int:
-    """Return the place of a kernel, for a model to hold.
+    """Return the position of a kernel, for a model to hold.
 
-    What walks over the objects that a model holds, as River does to measure its memory, would be
-    led into the compiler.
+    Tools that walk over all objects of a model, as River does to measure memory, would otherwise
+    walk into the compiler.
     """
     if kernel not in KERNELS:
         KERNELS.append(kernel)
@@ -29,7 +29,7 @@ def _place_of(kernel: Any) -> int:
 
 
 def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[int, Any]:
-    """Return the place of the kernel for dense rows of d numbers, and its scratch space."""
+    """Return the position of the kernel for dense rows of d numbers, and its scratch space."""
     if _in_registers(d, dtype, hinge=hinge):
         from pairlearn.kernels.steps.short_rows import LANES, descend_short
 
@@ -40,7 +40,7 @@ def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[int, Any]:
 
 
 def meeting_kernel(d: int, dtype: Any, *, hinge: bool) -> int:
-    """Return the place of the kernel that learns one example as `dense_kernel` would."""
+    """Return the position of the kernel that learns one example as `dense_kernel` would."""
     if _in_registers(d, dtype, hinge=hinge):
         from pairlearn.kernels.steps.short_rows import meet_short
 
@@ -51,14 +51,14 @@ def meeting_kernel(d: int, dtype: Any, *, hinge: bool) -> int:
 
 
 def finding_kernel() -> int:
-    """Return the place of the kernel that finds the active pairs of a plan."""
+    """Return the position of the kernel that finds the active pairs of a plan."""
     from pairlearn.kernels.plan import find_active
 
     return _place_of(find_active)
 
 
 def _in_registers(d: int, dtype: Any, *, hinge: bool) -> bool:
-    """Tell whether iterate and rows of d numbers stay in registers."""
+    """Return whether the iterate and rows of d numbers fit in registers."""
     from pairlearn.kernels.steps.short_rows import LONGEST, SHORTEST
 
     return hinge and dtype == np.float64 and SHORTEST <= d <= LONGEST

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The parts of a sweep as the kernels of `pairlearn.gpu` take them."""
+"""Translate the parts of a sweep to the arguments of the kernels in `pairlearn.gpu`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_built_in(loss: PairLoss) -> None:
 
 
 def check_width(d: int) -> None:
-    """Refuse rows whose iterates do not fit into the registers of one program."""
+    """Refuse rows whose iterates do not fit in the registers of one GPU program."""
     if d > MOST_FEATURES:
         raise ValueError(
             f"X has {d:,} features, and the device's kernel takes at most {MOST_FEATURES:,}; use "
@@ -61,9 +61,9 @@ def check_width(d: int) -> None:
 
 @dataclass(frozen=True)
 class Rule:
-    """Schedule and averaging over a number of steps: what the kernel sees of them.
+    """Schedule and averaging over a number of steps, as the kernel reads them.
 
-    The step size at step t is `scale` times `factors[t - 1]` (one, if None) times that of the
+    The step size at step t is `scale` times `factors[t - 1]` (1 if None) times the step size of the
     model; `shares` are the weights of w_0, ..., w_T.
     """
 
@@ -81,7 +81,7 @@ class Rule:
 
 
 def portions_of(n_steps: int, pauses: Sequence[int] = ()) -> list[int]:
-    """Return the portions in which solvers draw a path: a key of the generator for each.
+    """Return the portions in which solvers draw a path; each has its own generator key.
 
     >>> portions_of(70_000), portions_of(100, (30,))
     ([32768, 32768, 4464], [30, 70])
@@ -102,7 +102,7 @@ def draw_plan(
     y: Vector,
     device: Any,
 ) -> tuple[Tensor, Tensor]:
-    """Return left and right of each step, the very pairs that the pairing draws on the CPU."""
+    """Return the left and right example of each step, the same pairs as on the CPU."""
     if type(pairing) is PreviousExample:
         keys = draw_keys(rng, 1 + len(portions))
         path = draw_indices(keys, [1, *portions], n, device)
@@ -121,7 +121,7 @@ def draw_plan(
 
 
 def row_of(values: Sequence[float], rule: Rule, device: Any) -> Tensor:
-    """Return the step sizes of the models of one path."""
+    """Return the step sizes of the models on one path."""
     return torch.tensor([rule.scale * value for value in values], dtype=torch.float32).to(device)
 
 
@@ -137,8 +137,8 @@ def sweep_paths(
 ) -> tuple[Tensor, Tensor, int]:
     """Train all models on their paths.
 
-    Returns averages (float64), last iterates and the number of gradients on the longest path; a
-    model that diverged has NaN for its average.
+    Returns averages (float64), last iterates and the number of gradients on the longest path. A
+    model that diverged has a NaN average.
     """
     check_built_in(loss)
     packed = pack(paths, y, one_sided=loss.one_sided)
@@ -170,7 +170,7 @@ def sweep_resamples(
     n_steps: int,
     device: Any,
 ) -> Vector:
-    """Return the average on each resample: rows of X that were drawn, on a path of its own."""
+    """Return the average on each resample: drawn rows of X, on their own path."""
     check_width(X.shape[1])
     rule = Rule.of(schedule, averaging, n_steps)
     factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from pairlearn.estimators.auc.task import Task, ridge_of
+from pairlearn.estimators.auc.task import Task
 from pairlearn.estimators.auc.ways.ridge import fit_exact
 from pairlearn.estimators.shared.solvers import Exact, Fitted
 from pairlearn.solvers.rows import Rows
@@ -28,7 +28,7 @@ class ByMinimising:
             rows,
             y,
             loss=task.loss,
-            ridge=ridge_of(self.solver),
+            ridge=self.solver.given_ridge,
             weight=weight,
             validation_fraction=task.validation_fraction,
             n_jobs=task.n_jobs,

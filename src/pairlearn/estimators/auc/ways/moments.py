@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.auc.task import Before, Task, ridge_of
+from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.moment_stream import MomentStream
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.maps import fit_moments
@@ -37,7 +37,7 @@ class ByMoments:
             rows,
             y,
             loss=task.loss,
-            ridge=ridge_of(self.solver),
+            ridge=self.solver.given_ridge,
             weight=weight,
             validation_fraction=task.validation_fraction,
             max_memory=self.solver.max_memory,
@@ -75,7 +75,7 @@ class MomentsStream:
         self._stream = MomentStream(
             task.fit_map,
             features=known,
-            ridge=ridge_of(solver),
+            ridge=solver.given_ridge,
             margin=task.loss.parameter,
             scaled=task.is_scaled,
         )
