@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.models.record import ModelFileError, reason
+from pairlearn.register import REGISTERS
 
 __all__ = ["decode", "encode", "own_parts", "register_part"]
 
@@ -33,6 +34,8 @@ def _parts() -> dict[str, type]:
             value = getattr(module, name)
             if isinstance(value, type) and is_dataclass(value):
                 table[name] = value
+    for register in REGISTERS.values():
+        table |= register.types
     return table | _GIVEN
 
 

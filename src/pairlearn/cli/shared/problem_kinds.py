@@ -20,18 +20,18 @@ class ProblemKind:
     """One kind of problem by its name on the command line; the default loss stands first.
 
     The estimator is imported when it is needed. `scorer` is its method that says something of each
-    row, and `result` what that is called; `loss_parameter` takes the loss, and "auto" stands for
-    the radius `free_radius`.
+    row, and `result` what that is called; `loss_parameter` takes the loss. `solver` is the class
+    that holds step size and radius. Without one the estimator takes them itself, and the radius
+    "auto" is infinity.
     """
 
     name: str
-    module: str
     estimator: str
     losses: tuple[str, ...]
     scorer: str
     result: str
     loss_parameter: str = "loss"
-    free_radius: str | float = math.inf
+    solver: str | None = None
 
     def check(self, loss: str | None) -> ProblemKind:
         """Return the kind itself if it has the loss."""
@@ -57,12 +57,17 @@ class ProblemKind:
 
         self.check(loss)
         import_scikit_learn()
-        make = getattr(importlib.import_module(f"pairlearn.estimators.{self.module}"),
-                       self.estimator)  # fmt: skip
-        return make(
+        door = importlib.import_module("pairlearn.estimators")
+        sizes = {"step_size": step_size, "radius": radius}
+        if self.solver is None:
+            sizes["radius"] = math.inf if radius == "auto" else radius
+        elif sizes == {"step_size": "auto", "radius": "auto"}:
+            sizes = {}
+        else:
+            sizes = {"solver": getattr(door, self.solver)(**sizes)}
+        return getattr(door, self.estimator)(
             **{self.loss_parameter: loss or self.losses[0]},
-            step_size=step_size,
-            radius=self.free_radius if radius == "auto" else radius,
+            **sizes,
             random_state=seed,
             **({} if features == "linear" else {"features": features}),
         )
@@ -87,17 +92,17 @@ class ProblemKind:
 PROBLEMS = {
     kind.name: kind
     for kind in (
-        ProblemKind("auc", "auc.classifier", "AUCClassifier", ("auto", *_MARGINS),
-                    "decision_function", "score", free_radius="auto"),
-        ProblemKind("classes", "auc.classifier", "AUCClassifier",
+        ProblemKind("auc", "AUCClassifier", ("auto", *_MARGINS),
+                    "decision_function", "score", solver="SGD"),
+        ProblemKind("classes", "AUCClassifier",
                     ("auto", "square", "squared_hinge"), "decision_function", "score",
-                    free_radius="auto"),
-        ProblemKind("ranking", "ranking.ranker", "PairwiseRanker", _MARGINS, "predict", "score"),
-        ProblemKind("entropy", "entropy.regressor", "EntropyRegressor",
+                    solver="SGD"),
+        ProblemKind("ranking", "PairwiseRanker", _MARGINS, "predict", "score"),
+        ProblemKind("entropy", "EntropyRegressor",
                     ("gaussian", "epanechnikov"), "predict", "prediction",
                     loss_parameter="window"),
-        ProblemKind("metric", "metric.learner", "MetricLearner",
-                    ("hinge", "hinge_no_bias", "logistic"), "transform", "z"),
+        ProblemKind("metric", "MetricLearner",
+                    ("hinge", "hinge_no_bias", "logistic"), "transform", "z", solver="MetricSGD"),
     )
 }  # fmt: skip
 

@@ -78,6 +78,10 @@ class MetricSGD(SGD):
     projection: str = "auto"
     period: int = 1
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.domain(stored=True)
+
     @property
     def given_step(self) -> float | None:
         """The step size, if it is a number."""
