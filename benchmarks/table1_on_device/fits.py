@@ -29,7 +29,7 @@ from pairlearn.experiments.methods.base import Method, Params
 from pairlearn.experiments.methods.pairwise import RecipeMethod, record_steps
 from pairlearn.gpu.draws import draw_indices, draw_keys
 from pairlearn.gpu.paths import Path
-from pairlearn.losses import get_loss
+from pairlearn.losses import LOSSES
 from pairlearn.recipes import STEPS, PairRun, SaddleRun
 from pairlearn.solvers.descent.sweep_gpu import Rule, draw_plan, portions_of, row_of, sweep_paths
 from pairlearn.solvers.two_classes import n_steps_of
@@ -271,7 +271,7 @@ class _Task:
             table.X,
             table.labels,
             paths,
-            get_loss(self.recipe.loss if self.method.loss is None else self.method.loss),
+            LOSSES.make(self.recipe.loss if self.method.loss is None else self.method.loss),
             step_sizes=torch.stack(sizes),
             radii=torch.tensor(radii, dtype=torch.float32).to(device),
             scales=table.scales[[k for k, _, _ in jobs]].float(),

@@ -362,6 +362,7 @@ def test_parameters_reach_into_the_solver():
     # A name stands for the descent of metrics, not for that of scores.
     named = MetricLearner().set_params(solver__step_size=0.01)
     assert named.solver == MetricSGD(step_size=0.01)
+    assert named.set_params(loss__bias=4.0).loss == DistanceHinge(bias=4.0)
     with pytest.raises(ValueError, match="did you mean 'step_size'"):
         learner.set_params(solver__stepsize=0.1)
 

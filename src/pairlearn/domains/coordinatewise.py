@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pairlearn.register import Part
 from pairlearn.scalars import Scalar, scalar
 from pairlearn.typing import Vector
 
@@ -26,7 +27,7 @@ __all__ = ["Box", "CoordinatewiseDomain", "ElasticNet", "NonNegative"]
 
 
 @dataclass(frozen=True)
-class CoordinatewiseDomain:
+class CoordinatewiseDomain(Part):
     """Base class of domains that act on each coordinate separately.
 
     Notes

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pairlearn.register import Part
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
@@ -15,7 +16,7 @@ __all__ = ["Ball", "PsdBall", "PsdCone", "PsdSet", "WholeSpace", "ball_or_whole"
 
 
 @dataclass(frozen=True)
-class WholeSpace:
+class WholeSpace(Part):
     """No constraint.
 
     Examples
@@ -40,7 +41,7 @@ class WholeSpace:
 
 
 @dataclass(frozen=True)
-class Ball:
+class Ball(Part):
     """Euclidean ball about the origin, ||w|| <= radius.
 
     Parameters
@@ -71,7 +72,7 @@ class Ball:
 
 
 @dataclass(frozen=True)
-class PsdSet:
+class PsdSet(Part):
     """Base class of sets of positive semi-definite matrices.
 
     `projection` ("exact" or "every") and `period` say when a solver projects; see `PsdCone`.

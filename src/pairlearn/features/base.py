@@ -15,10 +15,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.register import Part, Register
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.validation import check_generator, real_array
 
 __all__ = [
+    "MAPS",
     "TILE",
     "Bounds",
     "FeatureMap",
@@ -61,7 +63,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class FeatureMap:
+class FeatureMap(Part):
     """Base class of feature maps.
 
     A map is fitted once (some need no fit) and then never changes: `fit` returns a fitted copy.
@@ -114,6 +116,23 @@ class FeatureMap:
     def bounds(self) -> Bounds:
         """Return the range and the norm of mapped rows; infinite unless a map overrides it."""
         return Bounds()
+
+    def sized(self, n_examples: int, n_features: int, n_rarer: int) -> FeatureMap:
+        """Return what the name of the map stands for, given the size of the data.
+
+        Parameters
+        ----------
+        n_examples, n_features : int
+            The shape of the data.
+        n_rarer : int
+            Examples of the rarer class.
+
+        Returns
+        -------
+        FeatureMap
+            The map itself, unless its size depends on the data.
+        """
+        return self
 
     # ------------------------------------------------------------------------------ fitting
 
@@ -293,6 +312,9 @@ class FeatureMap:
             f"{type(self).__name__} has no form in ONNX; define onnx(graph, rows), or export the "
             "model as JSON."
         )
+
+
+MAPS: Register[FeatureMap] = Register("features", FeatureMap)
 
 
 def as_block(X: Any) -> Any:

@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 
 __all__ = ["Column", "columns_of", "sample_of", "spreads_of"]
 
 #: Order statistics come from a sample of at most this many rows.
 _ROWS = 20_000
-#: The scale of a column is at least this share of its range: a rare indicator has a small standard
-#: deviation, and dividing by it would blow the column up.
-_FLOOR = 0.1
-#: A column varies if its standard deviation exceeds this share of its largest value.
-_CONSTANT = 1e-10
 
 
 class Column:
@@ -80,10 +76,7 @@ def columns_of(X: Any) -> list[Column]:
 
 
 def spreads_of(X: Any) -> tuple[Vector, Vector]:
-    """Return the centre and the inverse scale of each column; zero for a constant column.
-
-    The scale is the standard deviation, but at least a tenth of the range.
-    """
+    """Return centre and one over the scale of each column; zero for one that does not vary."""
     if hasattr(X, "tocsc"):
         n = X.shape[0]
         wide = X.astype(np.float64)
@@ -100,11 +93,8 @@ def spreads_of(X: Any) -> tuple[Vector, Vector]:
         variance /= len(X)
         low, high = (f(axis=0).astype(np.float64) for f in (X.min, X.max))
     deviation = np.sqrt(np.maximum(variance, 0.0))
-    threshold = max(_CONSTANT, 8.0 * float(np.finfo(X.dtype).eps))
-    varies = deviation > threshold * np.maximum(np.abs(low), np.abs(high))
-    scale = np.maximum(deviation, _FLOOR * (high - low))
-    factor = np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
-    return mean, factor
+    scale, varies = scale_of(deviation, low, high), which_vary(deviation, low, high, X.dtype)
+    return mean, np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
 
 
 def _extreme(X: Any, name: str) -> Vector:

@@ -46,6 +46,10 @@ _PAIRS = 2_000
 #: Number of rows of a sparse block whose phases are in memory at once.
 _ROWS = 1024
 
+#: With fewer examples of the rarer class, a map by name has this many mapped features.
+_RARE = 100
+_RARE_OUTPUTS = 1024
+
 
 @dataclass(frozen=True)
 class RandomFourier(FeatureMap):
@@ -88,6 +92,11 @@ class RandomFourier(FeatureMap):
     gamma: float | str = "auto"
 
     closed_form: ClassVar[bool] = True
+
+    def sized(self, n_examples: int, n_features: int, n_rarer: int) -> FeatureMap:
+        """Return a map of half the features where one class is rare."""
+        rare = n_rarer < _RARE and n_examples >= 1000
+        return RandomFourier(_RARE_OUTPUTS if rare else "auto")
 
     def __post_init__(self) -> None:
         if self.n_features != "auto":

@@ -32,6 +32,9 @@ __all__ = ["Hats"]
 #: Number of rows that are converted to double precision at once.
 _ROWS = 1024
 
+#: Hats by name have at most this many mapped features.
+_NAMED_OUTPUTS = 1024
+
 
 @dataclass(frozen=True)
 class Hats(FeatureMap):
@@ -71,6 +74,10 @@ class Hats(FeatureMap):
     knots: tuple[tuple[float, ...], ...] | None = None
     cumulative: bool = True
     monotone: Mapping[str | int, int] | None = field(default=None, hash=False)
+
+    def sized(self, n_examples: int, n_features: int, n_rarer: int) -> FeatureMap:
+        """Return hats of fewer knots for many features."""
+        return Hats(n_knots=int(np.clip(_NAMED_OUTPUTS // n_features + 1, 2, 16)))
 
     def __post_init__(self) -> None:
         check_count("n_knots", self.n_knots, minimum=2)

@@ -6,16 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pairlearn.features.base import FeatureMap, of_known
-from pairlearn.features.fourier import RandomFourier
-from pairlearn.features.hats import Hats
-from pairlearn.features.identity import Identity
-from pairlearn.features.nystroem import Nystroem
-from pairlearn.features.union import Union
+from pairlearn.features.base import MAPS, FeatureMap, of_known
 
 __all__ = ["restored_map"]
-
-_MAPS: tuple[type[FeatureMap], ...] = (Hats, Identity, Nystroem, RandomFourier, Union)
 
 
 def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()) -> FeatureMap:
@@ -26,7 +19,7 @@ def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] 
     state : mapping
         The state.
     known : sequence of types, optional
-        Your own maps that the state may name.
+        Further maps that it may name, besides those in `MAPS`.
 
     Returns
     -------
@@ -35,8 +28,9 @@ def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] 
 
     Examples
     --------
+    >>> from pairlearn.features import Hats
     >>> fitted = Hats(n_knots=2).fit([[0.0], [4.0]])
     >>> restored_map(fitted.state()).transform([[1.0]])
     array([[0.25]])
     """
-    return of_known(state, (*_MAPS, *known))
+    return of_known(state, (*known, *MAPS.types.values()))

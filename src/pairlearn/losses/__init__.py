@@ -27,7 +27,7 @@ To write your own, derive from `PairLoss` and decorate two functions::
 
 from __future__ import annotations
 
-from pairlearn.losses.base import PairLoss
+from pairlearn.losses.base import LOSSES, METRIC_LOSSES, WINDOWS, PairLoss
 from pairlearn.losses.check import check_loss
 from pairlearn.losses.entropy import Epanechnikov, Welsch
 from pairlearn.losses.margin import (
@@ -45,6 +45,8 @@ from pairlearn.scalars import scalar
 
 __all__ = [
     "LOSSES",
+    "METRIC_LOSSES",
+    "WINDOWS",
     "DistanceHinge",
     "DistanceLogistic",
     "Epanechnikov",
@@ -59,26 +61,5 @@ __all__ = [
     "SquaredHinge",
     "Welsch",
     "check_loss",
-    "get_loss",
     "scalar",
 ]
-
-LOSSES: dict[str, type[PairLoss]] = {
-    "hinge": Hinge,
-    "squared_hinge": SquaredHinge,
-    "square": Square,
-    "logistic": Logistic,
-    "exponential": Exponential,
-    "loglink": LogLink,
-    "smoothed_hinge": SmoothedHinge,
-}
-
-
-def get_loss(loss: str | PairLoss) -> PairLoss:
-    """Return a loss given by name, or the loss itself."""
-    if isinstance(loss, PairLoss):
-        return loss
-    if isinstance(loss, str) and loss in LOSSES:
-        return LOSSES[loss]()
-    names = ", ".join(repr(name) for name in LOSSES)
-    raise ValueError(f"loss must be one of {names} or a PairLoss, got {loss!r}.")

@@ -19,13 +19,14 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pairlearn.losses.base import PairLoss
+from pairlearn.losses.base import WINDOWS, PairLoss
 from pairlearn.scalars import scalar
 from pairlearn.validation import check_positive
 
 __all__ = ["Epanechnikov", "Welsch"]
 
 
+@WINDOWS.add("gaussian")
 @dataclass(frozen=True)
 class Welsch(PairLoss):
     """Gaussian window, l(r) = gamma^2 (1 - exp(-r^2 / (2 gamma^2))) with r = (y - y') - s.
@@ -82,6 +83,7 @@ class Welsch(PairLoss):
         return self.bandwidth**2
 
 
+@WINDOWS.add("epanechnikov")
 @dataclass(frozen=True)
 class Epanechnikov(Welsch):
     """Parabolic window, l(r) = min(r^2, gamma^2) / 2 with r = (y - y') - s.

@@ -16,12 +16,14 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pairlearn.losses.base import PairLoss
+from pairlearn.losses.base import METRIC_LOSSES, PairLoss
 from pairlearn.scalars import scalar
 
-__all__ = ["METRIC_LOSSES", "DistanceHinge", "DistanceLogistic", "get_metric_loss"]
+__all__ = ["DistanceHinge", "DistanceLogistic"]
 
 
+@METRIC_LOSSES.add("hinge_no_bias", make=lambda: DistanceHinge(bias=0.0))
+@METRIC_LOSSES.add("hinge")
 @dataclass(frozen=True)
 class DistanceHinge(PairLoss):
     """Hinge loss of a squared distance, (1 + tau (h - b))_+.
@@ -77,6 +79,7 @@ class DistanceHinge(PairLoss):
         return max(1.0 + self.bias, 1.0 + margin_bound - self.bias)
 
 
+@METRIC_LOSSES.add("logistic")
 @dataclass(frozen=True)
 class DistanceLogistic(DistanceHinge):
     """Logistic loss of a squared distance, log(1 + exp(tau (h - b))).
@@ -120,21 +123,3 @@ class DistanceLogistic(DistanceHinge):
         """Return log(1 + exp(t)) at the largest t, which is b or M - b."""
         t = max(self.bias, margin_bound - self.bias)
         return t + math.log1p(math.exp(-t))
-
-
-#: Losses by name: the hinge of section 2.1, the hinge of section 1, and the logistic loss.
-METRIC_LOSSES: dict[str, DistanceHinge] = {
-    "hinge": DistanceHinge(bias=1.0),
-    "hinge_no_bias": DistanceHinge(bias=0.0),
-    "logistic": DistanceLogistic(bias=1.0),
-}
-
-
-def get_metric_loss(loss: str | PairLoss) -> PairLoss:
-    """Return a loss of a squared distance given by name, or the loss itself."""
-    if isinstance(loss, PairLoss):
-        return loss
-    if isinstance(loss, str) and loss in METRIC_LOSSES:
-        return METRIC_LOSSES[loss]
-    names = ", ".join(repr(name) for name in METRIC_LOSSES)
-    raise ValueError(f"loss must be one of {names} or a PairLoss, got {loss!r}.")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 
-from pairlearn.losses.base import PairLoss
+from pairlearn.losses.base import LOSSES, PairLoss
 from pairlearn.losses.margin import Hinge
 from pairlearn.scalars import GapScalar, Scalar
 
@@ -18,6 +18,7 @@ def _weighted(inner: Scalar) -> GapScalar:
     return GapScalar(inner)
 
 
+@LOSSES.add()
 @dataclass(frozen=True)
 class GapWeighted(PairLoss):
     r"""Another loss times \|y - y'\|, the difference of the labels of a pair.

@@ -17,10 +17,19 @@ from pairlearn.pairings.pairs import (
     RandomEarlier,
     RandomPair,
 )
-from pairlearn.pairings.plans import Arrival, OfflineSource, OnlineSource, Pairing, Plan, SlotPlan
+from pairlearn.pairings.plans import (
+    PAIRINGS,
+    Arrival,
+    OfflineSource,
+    OnlineSource,
+    Pairing,
+    Plan,
+    SlotPlan,
+)
 from pairlearn.pairings.queries import PreviousOfQuery
 
 __all__ = [
+    "PAIRINGS",
     "AllPrevious",
     "Arrival",
     "ClassReservoirs",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pairlearn.pairings.pairs import PreviousExample
 from pairlearn.pairings.plans import (
     EMPTY,
+    PAIRINGS,
     ZERO_NEGATIVE,
     ZERO_POSITIVE,
     Arrival,
@@ -53,13 +54,14 @@ class _Buffer(Pairing):
         return self._policy(rng)
 
 
+@PAIRINGS.add("fifo")
 @dataclass(frozen=True)
 class FifoBuffer(_Buffer):
     """Each example meets the last s ones, their gradients averaged (remark after Theorem 6).
 
     Parameters
     ----------
-    buffer_size : int
+    buffer_size : int, default=1
         The number s of remembered examples. One is the previous example.
 
     Examples
@@ -68,7 +70,7 @@ class FifoBuffer(_Buffer):
     array([0, 1, 3, 5])
     """
 
-    buffer_size: int
+    buffer_size: int = 1
 
     def __post_init__(self) -> None:
         check_count("buffer_size", self.buffer_size)
@@ -87,6 +89,7 @@ class FifoBuffer(_Buffer):
         return PreviousExample().online(rng) if self.buffer_size == 1 else super().online(rng)
 
 
+@PAIRINGS.add("all_previous")
 @dataclass(frozen=True)
 class AllPrevious(_Buffer):
     """Each example meets all earlier ones, their gradients averaged (Wang et al. 2012).
@@ -103,6 +106,7 @@ class AllPrevious(_Buffer):
         return _Fifo(None)
 
 
+@PAIRINGS.add("reservoir", make=lambda size=1: ReservoirBuffer(size))
 @dataclass(frozen=True)
 class ReservoirBuffer(_Buffer):
     """Each example meets s draws, with replacement, from all earlier ones (RS-x, Kar et al. 2013).
@@ -137,6 +141,7 @@ class ReservoirBuffer(_Buffer):
         return _Reservoir(self.buffer_size, rng)
 
 
+@PAIRINGS.add("class_reservoirs", make=lambda size=1: ClassReservoirs(size, size))
 @dataclass(frozen=True)
 class ClassReservoirs(_Buffer):
     """Each example meets a sample, without replacement, of the other class (OAM, Zhao et al. 2011).

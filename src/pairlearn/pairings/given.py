@@ -8,13 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.pairings.plans import Arrival, Labels, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.pairings.plans import (
+    PAIRINGS,
+    Arrival,
+    Labels,
+    OfflineSource,
+    OnlineSource,
+    Pairing,
+    Plan,
+)
 from pairlearn.pairings.sound import check_rows
 from pairlearn.typing import Vector
 
 __all__ = ["GivenPairs", "ListedPairs", "as_rows_of_pairs"]
 
 
+@PAIRINGS.add()
 @dataclass(frozen=True)
 class GivenPairs(Pairing):
     """Each step takes one of the given pairs, the rows (2k, 2k + 1) for some k.
@@ -39,6 +48,7 @@ class GivenPairs(Pairing):
         return _AsTheyCome()
 
 
+@PAIRINGS.add()
 @dataclass(frozen=True, eq=False)
 class ListedPairs(Pairing):
     """Each step takes a pair drawn uniformly from a list of pairs of rows."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.pairings.plans import (
+    PAIRINGS,
     Arrival,
     Indices,
     Labels,
@@ -29,6 +30,8 @@ __all__ = ["FrozenExample", "PreviousExample", "PreviousOpposite", "RandomEarlie
 _ONE_NUMBER = 2**20
 
 
+@PAIRINGS.add("shuffled", make=lambda: PreviousExample("shuffled"))
+@PAIRINGS.add("previous")
 @dataclass(frozen=True)
 class PreviousExample(Pairing):
     """Each example meets the previous one (Algorithms 1 and 2).
@@ -77,6 +80,7 @@ class PreviousExample(Pairing):
         return _Arrivals()
 
 
+@PAIRINGS.add()
 @dataclass(frozen=True)
 class FrozenExample(Pairing):
     """Each example meets the first one, always.
@@ -101,6 +105,7 @@ class FrozenExample(Pairing):
         return _FrozenArrivals()
 
 
+@PAIRINGS.add()
 @dataclass(frozen=True)
 class RandomEarlier(Pairing):
     """Step t meets (i_t, i_r) with r uniform among 0, ..., t - 1.
@@ -120,6 +125,7 @@ class RandomEarlier(Pairing):
         return _EarlierPath(n, rng)
 
 
+@PAIRINGS.add("opposite")
 @dataclass(frozen=True)
 class PreviousOpposite(Pairing):
     """Each example meets the latest one with a different label, so no step is lost.
@@ -145,6 +151,7 @@ class PreviousOpposite(Pairing):
         return _OppositeArrivals()
 
 
+@PAIRINGS.add("random")
 @dataclass(frozen=True)
 class RandomPair(Pairing):
     """Each step takes a uniformly drawn pair of distinct examples (SGD_pair, Lei et al. 2020).

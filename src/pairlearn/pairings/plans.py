@@ -12,10 +12,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.register import Part, Register
 from pairlearn.typing import Vector
 
 __all__ = [
     "EMPTY",
+    "PAIRINGS",
     "ZERO_NEGATIVE",
     "ZERO_POSITIVE",
     "Arrival",
@@ -183,7 +185,7 @@ class OnlineSource:
 
 
 @dataclass(frozen=True)
-class Pairing:
+class Pairing(Part):
     """Base class of pairings."""
 
     #: Whether a step meets at most one example.
@@ -203,6 +205,9 @@ class Pairing:
         raise ValueError(
             f"{type(self).__name__} needs all examples at once; for a stream use PreviousExample()."
         )
+
+
+PAIRINGS: Register[Pairing] = Register("pairing", Pairing)
 
 
 def draw_uniform(

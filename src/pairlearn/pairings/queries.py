@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.pairings.plans import Arrival, Labels, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.pairings.plans import (
+    PAIRINGS,
+    Arrival,
+    Labels,
+    OfflineSource,
+    OnlineSource,
+    Pairing,
+    Plan,
+)
 from pairlearn.restored import restored_count
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
@@ -41,6 +49,7 @@ def has_pairs(query: NDArray[np.int64], grades: Vector) -> bool:
     return bool(((np.diff(query[order]) == 0) & (np.diff(grades[order]) != 0)).any())
 
 
+@PAIRINGS.add()
 @dataclass(frozen=True, eq=False)
 class PreviousOfQuery(Pairing):
     """Each example meets the previous one of the same query.

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier, Union
+from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier, Union
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.typing import Vector
 
 __all__ = ["check_public_map", "map_publicly", "mapped_setting"]
 
-_NAMES = ("linear", "hats", "fourier")
+#: Names of maps that are made of the public bounds.
+_OF_BOUNDS = ("hats", "fourier")
 #: Knots of each feature in the map "hats".
 _KNOTS = 5
 #: Frequencies of the map "fourier"; each gives a sine and a cosine.
@@ -46,11 +47,9 @@ def check_public_map(features: Any) -> None:
     features : str or FeatureMap
         The estimator's argument `features`.
     """
-    if isinstance(features, str) and features in _NAMES:
+    if isinstance(features, str) and features in _OF_BOUNDS:
         return
-    if not isinstance(features, FeatureMap):
-        names = ", ".join(f'"{name}"' for name in _NAMES)
-        raise ValueError(f"features must be {names} or a feature map, got {features!r}.")
+    features = MAPS.make(features)
     if isinstance(features, Union):
         for one in features.maps:
             check_public_map(one)
@@ -82,7 +81,7 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
     Parameters
     ----------
     features : str or FeatureMap
-        "linear", "hats", "fourier" or a map that `check_public_map` accepts.
+        A name in `MAPS` or a map that `check_public_map` accepts.
     setting : PublicSetting
         The bounds, public or released.
 
@@ -100,12 +99,7 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
     check_public_map(features)
     d = setting.n_features
     if isinstance(features, str):
-        features = {
-            "linear": Identity(),
-            "hats": Hats(knots=_even_knots(setting)),
-            # The squared distance of two examples in standard units is about 2 d.
-            "fourier": RandomFourier(2 * _FREQUENCIES, "gaussian", gamma=0.5 / d),
-        }[features]
+        features = _named(features, setting)
     if isinstance(features, Union):
         return Union(*(map_publicly(one, setting) for one in features.maps)).fit(np.zeros((1, d)))
     if isinstance(features, RandomFourier):
@@ -116,7 +110,7 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
             "factor": 1.0 / setting.unit,
             "frequencies": rng.standard_normal((d, h)) * np.sqrt(2.0 * gamma),
         }
-        state = Identity().fit(np.zeros((1, d))).state()
+        state = Identity.of(d).state()
         values = {"n_features": 2 * h, "kind": "gaussian", "gamma": gamma}
         return RandomFourier.from_state(
             {**state, "map": "RandomFourier", "fields": values, "learned": learned}
@@ -148,6 +142,16 @@ def mapped_setting(features: FeatureMap, setting: PublicSetting) -> PublicSettin
         centre=centre,
     )
     return replace(made, budget=setting.budget)
+
+
+def _named(name: str, setting: PublicSetting) -> FeatureMap:
+    """Return the map of a name; hats and frequencies are made of the public bounds."""
+    if name == "hats":
+        return Hats(knots=_even_knots(setting))
+    if name == "fourier":
+        # Two examples of standard units lie about 2 d apart, squared.
+        return RandomFourier(2 * _FREQUENCIES, "gaussian", gamma=0.5 / setting.n_features)
+    return MAPS.make(name)
 
 
 def _even_knots(setting: PublicSetting) -> tuple[tuple[float, ...], ...]:

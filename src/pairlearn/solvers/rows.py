@@ -78,6 +78,11 @@ class DenseRows:
         return self.flat, _NO_UNITS
 
     @property
+    def matrix(self) -> Any:
+        """The rows as an array of NumPy."""
+        return self.X
+
+    @property
     def flat(self) -> NDArray[Any]:
         """The rows one after the other, read-only, so that kernels see one type of array."""
         flat = self.X.reshape(-1)
@@ -263,12 +268,16 @@ class CsrRows:
         )
         return _as_known_as(joined, self, other)
 
-    def scores(self, w: Vector) -> Vector:
-        """Return w X' for one parameter or for several in rows."""
+    @property
+    def matrix(self) -> Any:
+        """The rows as a CSR array of SciPy, without a copy."""
         import scipy.sparse
 
-        X = scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
-        return np.asarray((X @ w.T).T, dtype=np.float64)
+        return scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
+
+    def scores(self, w: Vector) -> Vector:
+        """Return w X' for one parameter or for several in rows."""
+        return np.asarray((self.matrix @ w.T).T, dtype=np.float64)
 
 
 Rows = DenseRows | CsrRows

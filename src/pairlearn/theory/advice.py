@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, DelayedLinear
 from pairlearn.problem import Problem
+from pairlearn.register import RECORDS, Record
 from pairlearn.schedules import Constant, Schedule, StronglyConvex
 from pairlearn.theory.conventions import ConstantsChoice, check_constants
 from pairlearn.theory.excess import (
@@ -27,8 +28,9 @@ from pairlearn.validation import check_count, check_positive
 __all__ = ["Advice", "advise", "advise_auc"]
 
 
+@RECORDS.add()
 @dataclass(frozen=True)
-class Advice:
+class Advice(Record):
     """The recommendation of a theorem.
 
     Parameters

@@ -15,15 +15,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.losses import (
-    Exponential,
-    Hinge,
-    Logistic,
-    LogLink,
-    SmoothedHinge,
-    Square,
-    SquaredHinge,
-)
 from pairlearn.problem import Problem
 from pairlearn.theory.conventions import (
     AverageRule,
@@ -45,8 +36,6 @@ __all__ = [
     "auc_gradient_change", "generalization_gap", "realized_stability", "stability_nonsmooth",
     "stability_smooth",
 ]  # fmt: skip
-
-_NEVER_INCREASING = (Hinge, SquaredHinge, Logistic, Exponential, LogLink, SmoothedHinge)
 
 
 @documented
@@ -79,11 +68,8 @@ def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = 
     24.0
     """
     lipschitz = problem.constants(norm_bound=norm_bound, radius=radius).lipschitz
-    loss = problem.loss
-    monotone = type(loss) in _NEVER_INCREASING
-    if type(loss) is Square:
-        monotone = problem.score.pair_norm_bound(norm_bound) * radius <= loss.margin
-    return lipschitz if monotone else 2.0 * lipschitz
+    falls = problem.loss.falls(problem.score.pair_norm_bound(norm_bound) * radius)
+    return lipschitz if falls else 2.0 * lipschitz
 
 
 @documented

@@ -15,7 +15,7 @@ from pairlearn.privacy.release import release_vector
 
 @pytest.mark.parametrize("name", [*MECHANISMS, *METRIC_MECHANISMS])
 def test_mechanisms_of_the_package(name):
-    mechanism = (MECHANISMS | METRIC_MECHANISMS)[name]()
+    mechanism = {**MECHANISMS, **METRIC_MECHANISMS}[name]()
     report = check_mechanism(mechanism, n_random=6)
     assert report.relations == mechanism.relations
     assert report.n_pairs == 10 * len(mechanism.relations)

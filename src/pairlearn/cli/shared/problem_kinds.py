@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
-__all__ = ["PROBLEMS", "ProblemKind", "kind_of"]
+from pairlearn.cli.shared.names import names_in
 
-_MARGINS = ("hinge", "squared_hinge", "square", "logistic", "exponential", "loglink",
-            "smoothed_hinge")  # fmt: skip
+__all__ = ["PROBLEMS", "ProblemKind", "kind_of"]
 
 
 @dataclass(frozen=True)
 class ProblemKind:
-    """One kind of problem by its name on the command line; the default loss stands first.
+    """One kind of problem by its name on the command line.
 
+    Its losses are `special` and those in the register `known`; the first one is the default.
     The estimator is imported when it is needed. `scorer` is its method that says something of each
     row, and `result` what that is called; `loss_parameter` takes the loss. `solver` is the class
     that holds step size and radius. Without one the estimator takes them itself, and the radius
@@ -27,11 +27,17 @@ class ProblemKind:
 
     name: str
     estimator: str
-    losses: tuple[str, ...]
+    known: str
     scorer: str
     result: str
+    special: tuple[str, ...] = ()
     loss_parameter: str = "loss"
     solver: str | None = None
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The names of the losses that the estimator takes."""
+        return (*self.special, *(names_in(self.known) if self.known else ()))
 
     def check(self, loss: str | None) -> ProblemKind:
         """Return the kind itself if it has the loss."""
@@ -78,8 +84,8 @@ class ProblemKind:
             return
         if features == "auto":
             raise click.BadParameter(
-                f"--feature-map auto is not for --problem {self.name}; take linear, hats or "
-                "fourier."
+                f"--feature-map auto is not for --problem {self.name}; take one of "
+                f"{', '.join(names_in('features.MAPS'))}."
             )
         if self.name == "classes":
             return
@@ -92,17 +98,15 @@ class ProblemKind:
 PROBLEMS = {
     kind.name: kind
     for kind in (
-        ProblemKind("auc", "AUCClassifier", ("auto", *_MARGINS),
-                    "decision_function", "score", solver="SGD"),
-        ProblemKind("classes", "AUCClassifier",
-                    ("auto", "square", "squared_hinge"), "decision_function", "score",
-                    solver="SGD"),
-        ProblemKind("ranking", "PairwiseRanker", _MARGINS, "predict", "score"),
-        ProblemKind("entropy", "EntropyRegressor",
-                    ("gaussian", "epanechnikov"), "predict", "prediction",
+ProblemKind("auc", "AUCClassifier", "losses.LOSSES", "decision_function", "score",
+                    ("auto",), solver="SGD"),
+        ProblemKind("classes", "AUCClassifier", "", "decision_function", "score",
+                    ("auto", "square", "squared_hinge"), solver="SGD"),
+        ProblemKind("ranking", "PairwiseRanker", "losses.LOSSES", "predict", "score"),
+        ProblemKind("entropy", "EntropyRegressor", "losses.WINDOWS", "predict", "prediction",
                     loss_parameter="window"),
-        ProblemKind("metric", "MetricLearner",
-                    ("hinge", "hinge_no_bias", "logistic"), "transform", "z", solver="MetricSGD"),
+        ProblemKind("metric", "MetricLearner", "losses.METRIC_LOSSES", "transform", "z",
+                    solver="MetricSGD"),
     )
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ from pairlearn.estimators.metric.training import (
     held_out_masks,
 )
 from pairlearn.estimators.shared.by_name import auto_steps
-from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import SGD, Fitted, way_of
 from pairlearn.problem import Problem

@@ -17,7 +17,6 @@ from pairlearn.estimators.metric.solver import MetricSGD, metric_solver
 from pairlearn.estimators.metric.start import components_of
 from pairlearn.estimators.metric.stream import MetricStream
 from pairlearn.estimators.metric.training import Examples
-from pairlearn.estimators.shared.composed import Composed
 from pairlearn.estimators.shared.features_seen import see_features
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import scaled_rows
@@ -25,7 +24,7 @@ from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.losses import PairLoss
+from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import DenseRows
@@ -36,7 +35,6 @@ __all__ = ["MetricLearner"]
 
 
 class MetricLearner(
-    Composed,
     MetricStream,
     Storable,
     PairMixin,
@@ -156,7 +154,7 @@ class MetricLearner(
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    _named_parts: ClassVar = {"solver": {"sgd": MetricSGD}}
+    _named_parts: ClassVar = {"solver": {"sgd": MetricSGD}, "loss": METRIC_LOSSES}
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_components", "n_features")),
@@ -173,7 +171,7 @@ class MetricLearner(
             self._forget_threshold()
         self._n_features_out = len(self.components_)
         # A map that the file holds takes its place.
-        self.features_ = Identity().fit(np.zeros((1, self.components_.shape[1])))
+        self.features_ = Identity.of(self.components_.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -257,7 +255,7 @@ class MetricLearner(
         self._score()
         components = np.asarray(components, dtype=np.float64)
         see_features(self, {"n_features": components.shape[1], "feature_names": feature_names})
-        self.features_ = Identity().fit(np.zeros((1, components.shape[1])))
+        self.features_ = Identity.of(components.shape[1])
         self.step_size_, self.held_out_score_ = None, held_out_score
         self.n_steps_, self.n_gradients_ = 0, n_gradients
         self._stream = None

@@ -17,8 +17,7 @@ from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.solvers import SGD, Solver
 from pairlearn.features import FeatureMap
-from pairlearn.losses import PairLoss
-from pairlearn.losses.metric import get_metric_loss
+from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.pairings.given import as_rows_of_pairs
 from pairlearn.problem import Problem
 from pairlearn.scores import MahalanobisScore
@@ -53,7 +52,7 @@ class MetricParameters(MapsFeatures):
     def _task(self, paired: bool, scaling: Any = None) -> MetricTask:
         """Return what the solver is asked to do, with the scaling of the rows of a fit."""
         return MetricTask(
-            Problem(self._score(), get_metric_loss(self.loss)),
+            Problem(self._score(), METRIC_LOSSES.make(self.loss)),
             self.init,
             paired,
             is_scaled(self.scaling),

@@ -131,7 +131,7 @@ class MetricStream(MetricParameters):
             return
         see_features(self, state)
         self._codes = _checked_codes(state["codes"])
-        self.features_ = Identity().fit(np.zeros((1, self.n_features_in_)))
+        self.features_ = Identity.of(self.n_features_in_)
         task = self._task(bool(state["paired"]))
         stream = metric_solver(self.solver).stream(task, self.n_features_in_)
         stream.restore(state)

@@ -12,7 +12,7 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.metric.neighbors import neighbor_pairs
 from pairlearn.estimators.metric.start import components_of, sample_differences, unit_step
-from pairlearn.estimators.shared.choice import Tried
+from pairlearn.estimators.shared.evidence import Tried
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings import GivenPairs, ListedPairs, Pairing
 from pairlearn.problem import Problem

@@ -198,7 +198,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.coef_ = arrays["coef"].copy()[None, :]
         self.intercept_ = arrays["intercept"].copy().reshape(1)
         self.log_odds_ = arrays["log_odds"].copy() if "log_odds" in arrays else None
-        self.features_ = Identity().fit(np.zeros((1, len(self.bounds_[0]))))
+        self.features_ = Identity.of(len(self.bounds_[0]))
 
     def _restore_map(self, features: FeatureMap) -> None:
         if features.n_inputs != len(self.bounds_[0]):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.privacy.accounting.certificate import NEIGHBOURS, Certificate, Release
 from pairlearn.privacy.accounting.gaussian import compose, mu_of
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.register import Part
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_positive
 
@@ -262,7 +263,8 @@ class PrivateFit:
         return cls(direction, None, tuple(releases), mu, how, noise.secure, composition="disjoint")
 
 
-class Mechanism(ABC):
+@dataclass(frozen=True)
+class Mechanism(Part, ABC):
     """Base class of private learners of a linear score or of a metric.
 
     A subclass sets `name`, proves its sensitivity in its docstring, and implements `fit`. It must
@@ -270,26 +272,26 @@ class Mechanism(ABC):
     noise from the given source only.
     """
 
-    name: str
+    name: ClassVar[str]
 
     #: What `PrivateFit.direction` holds: a linear "score", or the rows of the matrix of a "metric".
-    learns: str = "score"
+    learns: ClassVar[str] = "score"
     #: Whether the worst change of an example is its label and not its features; an audit uses it.
-    label_is_worst: bool = False
+    label_is_worst: ClassVar[bool] = False
     #: The neighbouring relations for which the sensitivity is proved.
-    relations: tuple[str, ...] = ("replace", "add_remove")
+    relations: ClassVar[tuple[str, ...]] = ("replace", "add_remove")
     #: Why the other relations have no proof.
-    missing_relation: str = ""
+    missing_relation: ClassVar[str] = ""
     #: Whether noise on an integer grid is available.
-    offers_secure: bool = True
+    offers_secure: ClassVar[bool] = True
     #: Whether `fit` takes `users`, to protect all rows of a user together.
-    offers_users: bool = False
+    offers_users: ClassVar[bool] = False
     #: Whether its cost is one mu within `setting.mu`, which composes with other releases in one
     #: certificate.
-    composes: bool = True
+    composes: ClassVar[bool] = True
     #: Whether secret random choices of examples are part of the protection, so that an auditor must
     #: not see them.
-    secret_draws: bool = False
+    secret_draws: ClassVar[bool] = False
 
     @abstractmethod
     def fit(

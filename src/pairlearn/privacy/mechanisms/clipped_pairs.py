@@ -32,7 +32,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.losses import Logistic, PairLoss, get_loss
+from pairlearn.losses import LOSSES, Logistic, PairLoss
 from pairlearn.typing import Vector
 
 __all__ = ["PairGradient", "average_of_descent", "check_slopes", "check_smooth", "clip_rows",
@@ -74,7 +74,7 @@ def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
         ...
     ValueError: loss must be convex and smooth ..., got Hinge(...): its slope jumps or ...
     """
-    chosen = get_loss(loss)
+    chosen = LOSSES.make(loss)
     wanted = f"loss must be convex and smooth and act on opposite labels, got {chosen!r}"
     if not chosen.convex:
         raise ValueError(f"{wanted}: it is not convex, so descent may end anywhere.")

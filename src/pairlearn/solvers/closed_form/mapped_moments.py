@@ -24,6 +24,7 @@ from pairlearn.features import FeatureMap
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights
 
@@ -34,10 +35,6 @@ BLOCK = 4096
 #: With more features than this, of bounded norm, products are in single precision and their sums in
 #: double: the ridge is much larger than the rounding errors.
 _SINGLE = 512
-#: Features without bounds are divided by at least this share of their range, as in the estimators.
-_FLOOR = 0.1
-#: A feature is constant if its deviation is below this share of its largest absolute value.
-_CONSTANT = 1e-10
 
 
 def block_of(rows: Rows, start: int, stop: int) -> Any:
@@ -238,10 +235,10 @@ class MappedMoments:
             typical = float(variance.mean())
             return np.full(len(mean), 1.0 / np.sqrt(typical) if typical > 0.0 else 1.0)
         deviation = np.sqrt(variance)
-        varies = deviation > _CONSTANT * np.maximum(np.abs(self.low), np.abs(self.high))
+        varies = which_vary(deviation, self.low, self.high)
         if not varies.any():
             return np.zeros(len(mean))
-        size = np.maximum(deviation, _FLOOR * (self.high - self.low))
+        size = scale_of(deviation, self.low, self.high)
         typical = float(np.sqrt(np.mean((deviation[varies] / size[varies]) ** 2)))
         found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
         return found

@@ -276,8 +276,7 @@ def _moments_of(
     if isinstance(rows, CsrRows):
         import scipy.sparse
 
-        X = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(n, d))
-        Z, origin = X.astype(np.float64), np.zeros(d)
+        Z, origin = rows.matrix.astype(np.float64), np.zeros(d)
         if weight is not None:
             root = scipy.sparse.dia_array((np.sqrt(weight)[None], [0]), shape=(n, n)).tocsr()
             rooted = root @ Z

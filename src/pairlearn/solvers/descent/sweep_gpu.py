@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
 from pairlearn.gpu.draws import ONE_NUMBER, draw_indices, draw_keys, draw_pairs
-from pairlearn.gpu.pairs import LOSSES, MOST_FEATURES, descend
+from pairlearn.gpu.pairs import LOSSES as BUILT_IN
+from pairlearn.gpu.pairs import MOST_FEATURES, descend
 from pairlearn.gpu.paths import Path, pack
-from pairlearn.losses import Hinge, Logistic, PairLoss, Square, SquaredHinge
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.pairings import Pairing, Plan, PreviousExample, RandomPair
 from pairlearn.pairings.sound import sound_source
 from pairlearn.schedules import Schedule
@@ -31,7 +32,6 @@ __all__ = [
 ]  # fmt: skip
 
 Tensor = Any
-_BUILT_IN = (Hinge, SquaredHinge, Square, Logistic)
 
 
 def check_built_in(loss: PairLoss) -> None:
@@ -43,9 +43,10 @@ def check_built_in(loss: PairLoss) -> None:
         ...
     ValueError: Exponential(one_sided=False) is not built into the device's kernel, ...
     """
-    if type(loss) not in _BUILT_IN:
+    name = type(loss).__name__
+    if name not in BUILT_IN or LOSSES.types[name] is not type(loss):
         raise ValueError(
-            f"{loss!r} is not built into the device's kernel, which has {', '.join(LOSSES)}; use "
+            f"{loss!r} is not built into the device's kernel, which has {', '.join(BUILT_IN)}; use "
             'device="cpu", which runs any loss.'
         )
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.losses import PairLoss, Square, SquaredHinge, get_loss
+from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
 from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.exact.newton import SquaredHingeNewton
@@ -82,7 +82,7 @@ class ExactSolver:
             raise ValueError(f"ridge must be at least 0, got {self.ridge!r}.")
         check_positive("tolerance", self.tolerance)
         check_count("max_iterations", self.max_iterations)
-        loss = get_loss(self.loss)
+        loss = LOSSES.make(self.loss)
         check_parts("ExactSolver", loss=loss)
         if not (loss.convex and loss.opposite_labels_only):
             raise ValueError(
@@ -125,7 +125,7 @@ class ExactSolver:
         begin = time.perf_counter()
         rows, y = check_two_classes(X, y)
         weight = None if example_weight is None else check_weights(example_weight, len(y))
-        objective = PairObjective(rows, y, get_loss(self.loss), weight)
+        objective = PairObjective(rows, y, LOSSES.make(self.loss), weight)
         w, n_evaluations = objective.minimise(
             self.ridge,
             None if w_start is None else np.asarray(w_start, dtype=np.float64),
@@ -165,7 +165,7 @@ class PairObjective:
     @cached_property
     def _moments(self) -> ClassMoments | None:
         d = self._rows.shape[1]
-        if type(self._loss) is not Square and d > _MOST_PRECONDITIONED:
+        if not self._loss.by_moments and d > _MOST_PRECONDITIONED:
             return None
         return ClassMoments(d).add(self._rows, self._y, example_weight=self._weight)
 
@@ -213,9 +213,9 @@ class PairObjective:
         n_evaluations : int
             How often the risk was evaluated.
         """
-        if type(self._loss) is Square:
+        if self._loss.by_moments:
             assert self._moments is not None
-            return self._moments.solve(ridge=ridge, margin=self._loss.margin), 1
+            return self._moments.solve(ridge=ridge, margin=self._loss.parameter), 1
         if self._newton is not None:
             w, n_evaluations = self._newton.minimise(
                 ridge, w_start, tolerance=tolerance, max_iterations=max_iterations

@@ -36,23 +36,17 @@ from numpy.typing import NDArray
 
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.spreads import FLOOR, least_spread
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, warn_caller
 
-__all__ = ["FLOOR", "STEP_SIZE", "TABLE", "TEXT", "RunningScales"]
+__all__ = ["STEP_SIZE", "TABLE", "TEXT", "RunningScales"]
 
 #: The step size c of steps c / sqrt(t) on a margin loss in these units.
 STEP_SIZE = 3.0
-#: The scale of a column is at least this share of its range.
-FLOOR = 0.1
-#: Sparse columns are scaled as a table's if on average at least this share of values is present.
-TABLE = 0.1
-#: Sparse columns are scaled as text if on average at most this share of values is present.
-TEXT = 0.03
-#: A column counts as varying if it varies by more than this share of its largest value: a few units
-#: in the last place, by the number of bytes per value.
-_THRESHOLDS = {4: 8.0 * float(np.finfo(np.float32).eps), 8: 1e-10}
-#: Scaled values are clipped beyond this many scales.
+#: Mean shares of present values between those of a table and those of text.
+TABLE, TEXT = 0.1, 0.03
+#: Scaled values are cut off beyond so many scales.
 _BOUND = 10.0
 #: Scales always follow up to this many examples; later windows have at least as many.
 _WINDOW = 1024
@@ -245,7 +239,7 @@ class RunningScales:
         """Compute the scales of the latest examples; return whether they must change."""
         values = rows.data if isinstance(rows, CsrRows) else rows.X
         slack = 1.0 if self.n_seen <= _WINDOW else _SLACK
-        rule = (FLOOR, slack, _THRESHOLDS[values.itemsize], TABLE, TEXT)
+        rule = (FLOOR, slack, least_spread(values.dtype), TABLE, TEXT)
         sums = (self._before, self._present, self._n_rows, self._shift)
         found = _kernels().revise(*sums, rule, self._scale, self._centre, *self._found_rows)
         changes, self._total, narrow = found

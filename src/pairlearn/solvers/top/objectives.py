@@ -55,7 +55,6 @@ import numpy as np
 
 from pairlearn.losses import PairLoss
 from pairlearn.metrics import AveragePrecision, Metric, PartialAUC
-from pairlearn.metrics._sums import SUMS
 from pairlearn.register import Part, Register
 from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss
 from pairlearn.solvers.rows import Rows
@@ -116,7 +115,7 @@ class Objective(Part, ABC):
 
     def check_loss(self, loss: PairLoss) -> None:
         """Refuse a loss that the objective cannot use."""
-        smooth = loss.never_increases and math.isfinite(loss.curvature_bound(1.0))
+        smooth = loss.falls() and math.isfinite(loss.curvature_bound(1.0))
         if not smooth:
             raise ValueError(
                 f"{self!r} needs a smooth loss that never increases with the margin, got {loss!r}; "
@@ -459,8 +458,7 @@ class _Sums:
     """Sums of a loss over one class for each example of the other class, for given weights."""
 
     def __init__(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> None:
-        by_sorting = SUMS.get((loss.value, loss.derivative))
-        self._sums, self._parameter = by_sorting or partial(_visit_pairs, loss), loss.parameter
+        self._sums = loss.sums if loss.by_sorting else partial(_visit_pairs, loss)
         self._positive = positive
         w = np.ones(len(positive)) if weight is None else weight
         self.a, self.b = (w[members] / w[members].sum() for members in (positive, ~positive))
@@ -469,16 +467,12 @@ class _Sums:
         """Return sum_i a_i l(s_i - s_j) and sum_i a_i l'(s_i - s_j) for each negative j."""
         # l(p - q) = l((-q) - (-p)): with negated scores, the classes swap roles.
         kept = a > 0.0
-        return self._sums(
-            -scores[~self._positive], -scores[self._positive][kept], a[kept], self._parameter
-        )
+        return self._sums(-scores[~self._positive], -scores[self._positive][kept], a[kept])
 
     def of_positives(self, scores: Vector, b: Vector) -> tuple[Vector, Vector]:
         """Return sum_j b_j l(s_i - s_j) and sum_j b_j l'(s_i - s_j) for each positive i."""
         kept = b > 0.0
-        return self._sums(
-            scores[self._positive], scores[~self._positive][kept], b[kept], self._parameter
-        )
+        return self._sums(scores[self._positive], scores[~self._positive][kept], b[kept])
 
     def gradient(self, scores: Vector, a: Vector, b: Vector, slopes: Vector) -> Vector:
         """Return the derivatives of sum_ij a_i b_j l(s_i - s_j) for constant a and b."""
@@ -488,9 +482,7 @@ class _Sums:
         return gradient
 
 
-def _visit_pairs(
-    loss: PairLoss, p: Vector, q: Vector, b: Vector, _: float
-) -> tuple[Vector, Vector]:
+def _visit_pairs(loss: PairLoss, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
     """Return sum_j b_j l(p_i - q_j) and sum_j b_j l'(p_i - q_j) for each i, pair by pair."""
     values, slopes = np.empty(len(p)), np.empty(len(p))
     size = max(_PAIRS_AT_ONCE // max(len(q), 1), 1)

@@ -39,6 +39,7 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.top.objectives import Objective, Push
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import DivergenceError, check_count, check_positive
 
@@ -50,8 +51,6 @@ _WARM_UP = 50
 _SHARPNESS = 4.0
 #: The weight of iterate t grows as t to this power.
 _GROWTH = 3.0
-#: A feature is divided by at least this share of its range.
-_FLOOR = 0.1
 
 
 class TopStream:
@@ -238,11 +237,8 @@ class TopStream:
             return np.ones(self.n_features)
         seen = (self.n_batches + 1) * self.batch_size
         deviation = np.sqrt(self._spread / seen)
-        scale = np.maximum(deviation, _FLOOR * (self._high - self._low))
-        scale = math.sqrt(self.n_features) * scale
-        # A feature that varies only by rounding gets the factor zero.
-        size = np.maximum(np.abs(self._low), np.abs(self._high))
-        varies = deviation > 1e-10 * size
+        scale = math.sqrt(self.n_features) * scale_of(deviation, self._low, self._high)
+        varies = which_vary(deviation, self._low, self._high)
         return np.divide(1.0, scale, out=np.zeros(self.n_features), where=varies)
 
     def _join(self, reservoir: _Kept, batch: _Kept, members: Places, draws: Vector, k: int) -> None:
