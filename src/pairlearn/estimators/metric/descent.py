@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from pairlearn.estimators.metric.training import (
     held_out_masks,
 )
 from pairlearn.estimators.shared.by_name import auto_steps
-from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.evidence import Best, Choice
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import SGD, Fitted, way_of
 from pairlearn.problem import Problem
@@ -116,9 +116,9 @@ class MetricDescent:
         )
         unit = training.unit(differences)
         n_steps = auto_steps(solver.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
-        evidence = None
+        best: Best[int] | None = None
         if solver.step_size == "held_out" or (given is None and training.pairing is not None):
-            step_size, evidence = choose_step_size(
+            step_size, best = choose_step_size(
                 training,
                 [c * unit for c in _STEPS],
                 data,
@@ -132,9 +132,8 @@ class MetricDescent:
             if solver.n_passes == "auto":
                 most = max(_MOST_STEPS, _AUTO_PASSES * n)
                 lengths = sorted({min(passes * n, most) for passes in _PASSES})
-                best = 0
                 if len(lengths) > 1:
-                    best, evidence = choose(
+                    best = choose(
                         training,
                         [(step_size, length) for length in lengths],
                         data,
@@ -142,13 +141,15 @@ class MetricDescent:
                         folds=held_out_masks(n, task.validation_fraction, rng),
                         rng=rng,
                     )
-                n_steps = lengths[best]
+                n_steps = lengths[0 if best is None else best.model]
         w, trace = start.ravel(), Trace()
         if step_size > 0:
             w, trace = training.run(
                 data, pairing, start=start, step_size=step_size, unit=unit, n_steps=n_steps, rng=rng
             )
-        choice = Choice(step_size, solver.bound, evidence=evidence)
+        choice = Choice(step_size, solver.bound)
+        if best is not None:
+            choice = replace(choice, evidence=best.evidence, tried=best.tried)
         return Fitted(w, "sgd", task.problem.loss, choice, trace)
 
     def stream(self, n_features: int, before: Before | None = None) -> MetricDescentStream:

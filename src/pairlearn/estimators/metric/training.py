@@ -12,7 +12,7 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.metric.neighbors import neighbor_pairs
 from pairlearn.estimators.metric.start import components_of, sample_differences, unit_step
-from pairlearn.estimators.shared.evidence import Tried
+from pairlearn.estimators.shared.evidence import Best, best_of
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings import GivenPairs, ListedPairs, Pairing
 from pairlearn.problem import Problem
@@ -155,12 +155,13 @@ def choose(
     start: Vector,
     folds: Sequence[Mask],
     rng: np.random.Generator,
-) -> tuple[int, Tried]:
-    """Return the position of the best step size and number of steps, and its held-out scores.
+) -> Best[int]:
+    """Return the evidence of all candidates, and the position of the best one.
 
-    A step size of 0 stands for the starting point. The score of a fold (a mask of the examples or
-    pairs to hold out) is the accuracy of nearest neighbours, or for given pairs the AUC of their
-    distances. The first of equal candidates is taken.
+    A candidate is a step size and a number of steps. A step size of 0 stands for the starting
+    point. The score of a fold (a mask of the examples or pairs to hold out) is the accuracy of
+    nearest neighbours, or for given pairs the AUC of their distances. The first of equal
+    candidates is taken.
     """
     scores = np.zeros((len(candidates), len(folds)))
     d = data.rows.shape[1]
@@ -196,9 +197,10 @@ def choose(
             )
     # A candidate that diverges on one fold has lost.
     scores[np.isinf(scores).any(axis=1)] = 0.0
-    best = int(np.argmax(scores.sum(axis=1)))
-    step_size, n_steps = candidates[best]
-    return best, Tried.of({"step_size": step_size, "n_steps": n_steps}, scores[best].tolist())
+    return best_of(
+        ({"step_size": step_size, "n_steps": n_steps}, position, scores[position].tolist())
+        for position, (step_size, n_steps) in enumerate(candidates)
+    )
 
 
 def choose_step_size(
@@ -210,15 +212,15 @@ def choose_step_size(
     n_steps: int,
     folds: Sequence[Mask],
     rng: np.random.Generator,
-) -> tuple[float, Tried]:
-    """Return the step size that is best on held-out data, 0 for the start, and its scores."""
+) -> tuple[float, Best[int]]:
+    """Return the step size that is best on held-out data, 0 for the start, and the evidence."""
     n_choice = min(n_steps, _CHOICE_STEPS)
     # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
     stretch = float(np.sqrt(n_steps / n_choice)) if training.schedule.is_constant else 1.0
     tried = [0.0, *step_sizes]
     candidates = [(stretch * step_size, n_choice) for step_size in tried]
-    best, evidence = choose(training, candidates, data, start=start, folds=folds, rng=rng)
-    return tried[best], evidence
+    best = choose(training, candidates, data, start=start, folds=folds, rng=rng)
+    return tried[best.model], best
 
 
 def held_out_masks(n: int, fraction: float, rng: np.random.Generator) -> list[Mask]:
