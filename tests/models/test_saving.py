@@ -14,9 +14,13 @@ import scipy.sparse
 from pairlearn import (
     SGD,
     AUCClassifier,
+    Costs,
+    Exact,
+    PartialArea,
     PrivateAUCClassifier,
     PrivateAUCStream,
     PrivateMetricLearner,
+    Threshold,
 )
 from pairlearn.losses import LOSSES, Hinge, Square
 from pairlearn.models import (
@@ -52,20 +56,21 @@ def same_predictions(a, b, X):
     "options",
     [
         {},
-        {"calibrate": "isotonic", "threshold": 0.25},
-        {"loss": Hinge(margin=2.0), "step_size": 0.1, "radius": np.inf, "dtype": np.float32},
+        {"decision": Threshold(0.25, calibration="isotonic")},
+        {"loss": Hinge(margin=2.0), "solver__step_size": 0.1, "solver__radius": np.inf},
         {
             "loss": Square(),
-            "step_size": 0.01,
-            "schedule": InverseTime(1.0, offset=3.0),
-            "pairing": FifoBuffer(3),
+            "solver__step_size": 0.01,
+            "solver__schedule": InverseTime(1.0, offset=3.0),
+            "solver__pairing": FifoBuffer(3),
             "class_weight": {0: 1.0, 1: 2.0},
         },
+        {"objective": PartialArea(0.2), "decision": Costs(1.0, 5.0), "solver": Exact(0.1)},
     ],
 )
 def test_a_loaded_model_predicts_the_same_bits(options, data, tmp_path):
     X, y = data
-    model = AUCClassifier(solver=SGD(n_passes=2), random_state=3, **options).fit(X, y)
+    model = AUCClassifier(solver=SGD(n_passes=2), random_state=3).set_params(**options).fit(X, y)
     path = tmp_path / "m.safetensors"
     model.save(path)
     loaded = AUCClassifier.load(path)
@@ -73,6 +78,9 @@ def test_a_loaded_model_predicts_the_same_bits(options, data, tmp_path):
     same_predictions(model, load_model(path), scipy.sparse.csr_matrix(X))
     assert loaded.radius_ == model.radius_
     assert loaded.step_size_ == model.step_size_
+    assert (loaded.solver_, loaded.loss_) == (model.solver_, model.loss_)
+    # A single fold has no standard error: NaN is not equal to itself.
+    assert repr((loaded.choice_, loaded.advice_)) == repr((model.choice_, model.advice_))
     kept = {k: v for k, v in model.get_params().items() if k != "random_state"}
     assert {k: v for k, v in loaded.get_params().items() if k != "random_state"} == kept
     assert loaded.n_features_in_ == 4
