@@ -2,10 +2,9 @@
 r"""From probabilities of pairs of classes to probabilities of classes.
 
 Pairs are coupled by Wu, Lin and Weng's second method: p minimises the sum over a != b of
-(r_ba p_a - r_ab p_b)^2, r_ab being the probability of a against b. What is coupled is timid where
-many pairs agree, since each of them is a witness of its own; one power of the probabilities,
-p_a^t / sum_b p_b^t, found by maximum likelihood on held-out examples, mends it (temperature
-scaling) and leaves the most probable class as it is.
+(r_ba p_a - r_ab p_b)^2, r_ab being the probability of a against b. Coupled probabilities are too
+cautious where many pairs agree. One power of them, p_a^t / sum_b p_b^t, found by maximum likelihood
+on held-out examples, corrects this (temperature scaling) and keeps the most probable class.
 
 References
 ----------

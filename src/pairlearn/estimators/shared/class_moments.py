@@ -138,7 +138,7 @@ def scores_of(rows: Rows, coef: Vector) -> Vector:
 
 
 def n_unknowns(rows: Rows) -> int:
-    """Return of how many numbers a score of the rows consists, after `compact`."""
+    """Return the number of coefficients per score after `compact`."""
     n, d = rows.shape
     return d if isinstance(rows, CsrRows) else min(n, d)
 

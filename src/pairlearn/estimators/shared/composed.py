@@ -21,6 +21,12 @@ class Composed:
     SGD(step_size=0.5)
     >>> AUCClassifier(solver="exact").set_params(solver__ridge=0.1).solver
     Exact(ridge=0.1)
+
+    A name may stand for another part in an estimator of its own (`_named_parts`).
+
+    >>> from pairlearn import MetricLearner
+    >>> MetricLearner(solver="sgd").set_params(solver__step_size=0.5).solver
+    MetricSGD(step_size=0.5)
     """
 
     #: The parts that names stand for in this estimator, where the register says something else.
