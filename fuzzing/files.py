@@ -289,9 +289,9 @@ def _make(kind: str, folder: Path) -> tuple[Any, Any]:
     elif kind == "dropping":
         options["forget"] = "drop"
     elif kind == "ranking":
-        model, options = PairwiseRanker(step_size=0.1, **seed), {}
+        model, options = PairwiseRanker(solver=SGD(step_size=0.1), **seed), {}
     elif kind == "entropy":
-        model, options = EntropyRegressor(step_size=0.1, bandwidth=1.0, **seed), {}
+        model, options = EntropyRegressor(bandwidth=1.0, solver=SGD(step_size=0.1), **seed), {}
     elif kind == "metric":
         model, options = MetricLearner(solver=MetricSGD(step_size=0.01), **seed), {}
     learner = OnlineLearner(model, **options)

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from pairlearn import EntropyRegressor, PairwiseRanker, load_model
+from pairlearn import SGD, EntropyRegressor, PairwiseRanker, load_model
 from pairlearn.cli.export import as_onnx
 from pairlearn.features import Hats, Identity, RandomFourier
 
@@ -14,8 +14,8 @@ TARGET = X[:, 0] ** 2 + np.abs(X[:, 1]) + 0.1 * RNG.normal(size=600)
 GRADES = np.digitize(TARGET, [0.8, 1.8, 3.0])
 QID = np.arange(600) // 20
 MODELS = [
-    PairwiseRanker(random_state=0, n_passes=30),
-    EntropyRegressor(random_state=0, n_passes=30, bandwidth=1.0),
+    PairwiseRanker(random_state=0, solver=SGD(n_passes=30)),
+    EntropyRegressor(random_state=0, solver=SGD(n_passes=30), bandwidth=1.0),
 ]
 
 
@@ -76,7 +76,7 @@ def test_what_is_not_there_is_refused(model):
     with pytest.raises(ValueError, match='features="auto" compares AUCs'):
         fitted(model, features="auto")
     with pytest.raises(ValueError, match="max_memory=1000 bytes"):
-        fitted(model, features="hats", max_memory=1000)
+        fitted(model, features="hats", solver__max_memory=1000)
     with pytest.raises(ValueError, match="or a FeatureMap, got 'cubic'"):
         fitted(model, features="cubic")
 

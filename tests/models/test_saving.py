@@ -336,20 +336,21 @@ def test_values_survive(value):
 @pytest.mark.parametrize("kind", ["ranker", "ranker stream", "entropy", "entropy stream", "metric",
                                   "metric stream", "metric pairs"])  # fmt: skip
 def test_the_other_estimators(kind, data, tmp_path):
-    from pairlearn import EntropyRegressor, MetricLearner, PairwiseRanker
+    from pairlearn import SGD, EntropyRegressor, MetricLearner, PairwiseRanker
     from pairlearn.estimators import MetricSGD
     from pairlearn.losses import Welsch
 
     X, y = data
     if kind.startswith("ranker"):
-        model = PairwiseRanker(n_passes=1, random_state=0)
+        model = PairwiseRanker(solver=SGD(n_passes=1), random_state=0)
         learn = model.partial_fit if "stream" in kind else model.fit
         learn(X, X[:, 0].round(), qid=np.arange(300) // 10)
         methods = ("predict",)
     elif kind.startswith("entropy"):
         window = "gaussian" if "stream" in kind else Welsch(bandwidth=0.5)
         bandwidth = "auto" if "stream" in kind else None
-        model = EntropyRegressor(window, bandwidth=bandwidth, n_passes=1, random_state=0)
+        solver = SGD(n_passes=1)
+        model = EntropyRegressor(window, bandwidth=bandwidth, solver=solver, random_state=0)
         learn = model.partial_fit if "stream" in kind else model.fit
         learn(X, X[:, 0] + y)
         methods = ("predict",)

@@ -466,14 +466,15 @@ def test_a_checkpoint_whose_model_is_gone_or_does_not_fit_its_data(tmp_path: Pat
 
 def test_a_window_without_errors_or_with_negative_weights() -> None:
     X = np.random.default_rng(0).normal(size=(30, 2))
-    model = EntropyRegressor(step_size=0.1, bandwidth=1.0, random_state=0).partial_fit(X, X[:, 0])
+    settings = {"bandwidth": 1.0, "solver": SGD(step_size=0.1)}
+    model = EntropyRegressor(**settings, random_state=0).partial_fit(X, X[:, 0])
     state = model.stream_state()
     for change in (
         {"errors": np.empty(0), "error_weight": np.empty(0)},
         {"error_weight": np.full(30, -1.0)},
     ):
         with pytest.raises(ValueError, match="the saved window has"):
-            EntropyRegressor(step_size=0.1, bandwidth=1.0).restore_stream({**state, **change})
+            EntropyRegressor(**settings).restore_stream({**state, **change})
 
 
 def test_labels_of_an_old_type_of_bytes() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +20,7 @@ class ProblemKind:
     Its losses are `special` and those in the register `known`; the first one is the default.
     The estimator is imported when it is needed. `scorer` is its method that says something of each
     row, and `result` what that is called; `loss_parameter` takes the loss. `solver` is the class
-    that holds step size and radius. Without one the estimator takes them itself, and the radius
-    "auto" is infinity.
+    that holds step size and radius.
     """
 
     name: str
@@ -32,7 +30,7 @@ class ProblemKind:
     result: str
     special: tuple[str, ...] = ()
     loss_parameter: str = "loss"
-    solver: str | None = None
+    solver: str = "SGD"
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -64,16 +62,12 @@ class ProblemKind:
         self.check(loss)
         import_scikit_learn()
         door = importlib.import_module("pairlearn.estimators")
-        sizes = {"step_size": step_size, "radius": radius}
-        if self.solver is None:
-            sizes["radius"] = math.inf if radius == "auto" else radius
-        elif sizes == {"step_size": "auto", "radius": "auto"}:
-            sizes = {}
-        else:
-            sizes = {"solver": getattr(door, self.solver)(**sizes)}
+        settings: dict[str, Any] = {}
+        if self.estimator != "AUCClassifier" or not step_size == radius == "auto":
+            settings["solver"] = getattr(door, self.solver)(step_size=step_size, radius=radius)
         return getattr(door, self.estimator)(
             **{self.loss_parameter: loss or self.losses[0]},
-            **sizes,
+            **settings,
             random_state=seed,
             **({} if features == "linear" else {"features": features}),
         )
@@ -98,10 +92,10 @@ class ProblemKind:
 PROBLEMS = {
     kind.name: kind
     for kind in (
-ProblemKind("auc", "AUCClassifier", "losses.LOSSES", "decision_function", "score",
-                    ("auto",), solver="SGD"),
+        ProblemKind("auc", "AUCClassifier", "losses.LOSSES", "decision_function", "score",
+                    ("auto",)),
         ProblemKind("classes", "AUCClassifier", "", "decision_function", "score",
-                    ("auto", "square", "squared_hinge"), solver="SGD"),
+                    ("auto", "square", "squared_hinge")),
         ProblemKind("ranking", "PairwiseRanker", "losses.LOSSES", "predict", "score"),
         ProblemKind("entropy", "EntropyRegressor", "losses.WINDOWS", "predict", "prediction",
                     loss_parameter="window"),

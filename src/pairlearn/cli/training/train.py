@@ -516,11 +516,8 @@ def _offline(
 
     X, y, qid, n_refused = _in_memory(found)
     if passes is not None:
-        if hasattr(model, "n_passes"):
-            model.set_params(n_passes=passes)
-        else:
-            solver = "sgd" if model.solver == "auto" else model.solver
-            model.set_params(solver=solver, solver__n_passes=passes)
+        solver = "sgd" if model.solver == "auto" else model.solver
+        model.set_params(solver=solver, solver__n_passes=passes)
     with warnings.catch_warnings():
         warnings.showwarning = _show
         warnings.simplefilter("always")

@@ -170,8 +170,6 @@ class MetricLearner(
         if self.threshold_ is None:
             self._forget_threshold()
         self._n_features_out = len(self.components_)
-        # A map that the file holds takes its place.
-        self.features_ = Identity.of(self.components_.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

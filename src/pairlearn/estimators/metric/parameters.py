@@ -11,11 +11,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.estimators.metric.descent import MetricTask
 from pairlearn.estimators.metric.mixin import check_pair_labels, check_pairs
-from pairlearn.estimators.metric.solver import metric_solver
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
-from pairlearn.estimators.shared.solvers import SGD, Solver
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.pairings.given import as_rows_of_pairs
@@ -43,11 +42,6 @@ class MetricParameters(MapsFeatures):
     n_features_in_: int
     #: The number of each label of a stream.
     _codes: dict[Any, float]
-
-    @property
-    def max_memory(self) -> float:  # type: ignore[override]
-        """Bytes that mapped rows may take: the solver says so."""
-        return float(getattr(metric_solver(self.solver), "max_memory", SGD.max_memory))
 
     def _task(self, paired: bool, scaling: Any = None) -> MetricTask:
         """Return what the solver is asked to do, with the scaling of the rows of a fit."""

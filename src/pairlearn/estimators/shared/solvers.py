@@ -34,6 +34,8 @@ __all__ = [
     "Solver",
     "Task",
     "given_number",
+    "step_and_radius",
+    "way_of",
 ]
 
 
@@ -305,6 +307,20 @@ class Moments(Exact):
     """
 
     maps_rows = True
+
+
+def step_and_radius(solver: SGD, owner: str) -> tuple[float | None, float]:
+    """Return the step size, None for "auto", and the radius of an estimator without a theorem.
+
+    A radius of "auto" means none. `owner` is the name of the estimator.
+    """
+    if solver.step_size == "theory":
+        raise ValueError(
+            f'step_size="theory" is for AUCClassifier, {owner} has no such bound; pass a number or '
+            '"auto".'
+        )
+    radius = solver.given_radius
+    return solver.given_step, math.inf if radius is None else radius
 
 
 def way_of(solver: Solver, ways: Mapping[type, Any], owner: str) -> Any:
