@@ -337,6 +337,7 @@ def test_values_survive(value):
                                   "metric stream", "metric pairs"])  # fmt: skip
 def test_the_other_estimators(kind, data, tmp_path):
     from pairlearn import SGD, EntropyRegressor, MetricLearner, PairwiseRanker
+    from pairlearn.estimators import MetricSGD
     from pairlearn.losses import Welsch
 
     X, y = data
@@ -354,7 +355,9 @@ def test_the_other_estimators(kind, data, tmp_path):
         learn(X, X[:, 0] + y)
         methods = ("predict",)
     else:
-        model = MetricLearner(n_passes=1, random_state=0, rank=2, parameterization="low_rank")
+        model = MetricLearner(
+            solver=MetricSGD(n_passes=1), random_state=0, rank=2, parameterization="low_rank"
+        )
         learn = model.partial_fit if "stream" in kind else model.fit
         if "pairs" in kind:
             learn(X.reshape(150, 2, 4), np.where(y[::2] == y[1::2], 1, -1))

@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse
 
 from pairlearn import SGD
+from pairlearn.estimators import MetricLearner, MetricSGD
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.entropy.regressor import EntropyRegressor
-from pairlearn.estimators.metric.learner import MetricLearner
 from pairlearn.models.file import dump_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import (
@@ -236,14 +236,14 @@ def test_open_queries_are_those_of_the_buffer() -> None:
 
 
 def test_numbers_of_labels_count_them() -> None:
-    model = MetricLearner(step_size=0.1)
+    model = MetricLearner(solver=MetricSGD(step_size=0.1))
     model.partial_fit(np.eye(4), ["a", "b", "b", "c"])
     state = model.stream_state()
     assert state["codes"] == {"a": 0.0, "b": 1.0, "c": 2.0}
-    MetricLearner(step_size=0.1).restore_stream(state)
+    MetricLearner(solver=MetricSGD(step_size=0.1)).restore_stream(state)
     for wrong in ({"a": 0.0, "b": [1.0]}, {"a": 0.0, "b": 0.0}, {"a": 1.0}, [0.0, 1.0], None):
         with pytest.raises(ValueError, match="numbers of labels"):
-            MetricLearner(step_size=0.1).restore_stream({**state, "codes": wrong})
+            MetricLearner(solver=MetricSGD(step_size=0.1)).restore_stream({**state, "codes": wrong})
 
 
 def test_a_stream_begins_anew_only_where_it_forgets(saved: tuple[dict, dict]) -> None:

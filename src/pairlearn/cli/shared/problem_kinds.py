@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,17 +19,18 @@ class ProblemKind:
 
     Its losses are `special` and those in the register `known`; the first one is the default.
     The estimator is imported when it is needed. `scorer` is its method that says something of each
-    row, and `result` what that is called; `loss_parameter` takes the loss.
+    row, and `result` what that is called; `loss_parameter` takes the loss. `solver` is the class
+    that holds step size and radius.
     """
 
     name: str
-    module: str
     estimator: str
     known: str
     scorer: str
     result: str
     special: tuple[str, ...] = ()
     loss_parameter: str = "loss"
+    solver: str = "SGD"
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -58,20 +58,14 @@ class ProblemKind:
         import importlib
 
         from pairlearn.cli.light_imports import import_scikit_learn
-        from pairlearn.estimators.shared.solvers import SGD
 
         self.check(loss)
         import_scikit_learn()
-        make = getattr(importlib.import_module(f"pairlearn.estimators.{self.module}"),
-                       self.estimator)  # fmt: skip
-        settings: dict[str, Any] = {"step_size": step_size, "radius": radius}
-        if self.name == "metric":
-            settings["radius"] = math.inf if radius == "auto" else radius
-        elif self.estimator == "AUCClassifier" and step_size == radius == "auto":
-            settings = {}
-        else:
-            settings = {"solver": SGD(**settings)}
-        return make(
+        door = importlib.import_module("pairlearn.estimators")
+        settings: dict[str, Any] = {}
+        if self.estimator != "AUCClassifier" or not step_size == radius == "auto":
+            settings["solver"] = getattr(door, self.solver)(step_size=step_size, radius=radius)
+        return getattr(door, self.estimator)(
             **{self.loss_parameter: loss or self.losses[0]},
             **settings,
             random_state=seed,
@@ -98,16 +92,15 @@ class ProblemKind:
 PROBLEMS = {
     kind.name: kind
     for kind in (
-        ProblemKind("auc", "auc.classifier", "AUCClassifier", "losses.LOSSES",
-                    "decision_function", "score", ("auto",)),
-        ProblemKind("classes", "auc.classifier", "AUCClassifier", "", "decision_function", "score",
+        ProblemKind("auc", "AUCClassifier", "losses.LOSSES", "decision_function", "score",
+                    ("auto",)),
+        ProblemKind("classes", "AUCClassifier", "", "decision_function", "score",
                     ("auto", "square", "squared_hinge")),
-        ProblemKind("ranking", "ranking.ranker", "PairwiseRanker", "losses.LOSSES", "predict",
-                    "score"),
-        ProblemKind("entropy", "entropy.regressor", "EntropyRegressor", "losses.WINDOWS",
-                    "predict", "prediction", loss_parameter="window"),
-        ProblemKind("metric", "metric.learner", "MetricLearner", "losses.METRIC_LOSSES",
-                    "transform", "z"),
+        ProblemKind("ranking", "PairwiseRanker", "losses.LOSSES", "predict", "score"),
+        ProblemKind("entropy", "EntropyRegressor", "losses.WINDOWS", "predict", "prediction",
+                    loss_parameter="window"),
+        ProblemKind("metric", "MetricLearner", "losses.METRIC_LOSSES", "transform", "z",
+                    solver="MetricSGD"),
     )
 }  # fmt: skip
 

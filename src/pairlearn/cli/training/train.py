@@ -513,17 +513,11 @@ def _offline(
     model: Any, found: _Data, passes: int | None, seed: int
 ) -> tuple[ModelRecord, dict[str, Any]]:
     from pairlearn.cli.training.fitted import facts_of_fit
-    from pairlearn.estimators.shared.solvers import SGD
 
     X, y, qid, n_refused = _in_memory(found)
     if passes is not None:
-        given = model.get_params(deep=False)
-        if "solver" not in given:
-            model.set_params(n_passes=passes)
-        elif given["solver"] == "auto":
-            model.set_params(solver=SGD(n_passes=passes))
-        else:
-            model.set_params(solver__n_passes=passes)
+        solver = "sgd" if model.solver == "auto" else model.solver
+        model.set_params(solver=solver, solver__n_passes=passes)
     with warnings.catch_warnings():
         warnings.showwarning = _show
         warnings.simplefilter("always")

@@ -28,14 +28,14 @@ class MapsFeatures:
     """
 
     features: Any
+    solver: Any
     features_: Any
     n_features_in_: int
 
     @property
     def _max_memory(self) -> float:
         """Bytes that mapped rows may take."""
-        owner = self if hasattr(self, "max_memory") else getattr(self, "solver", None)
-        given = getattr(owner, "max_memory", MAPPED_BYTES)
+        given = getattr(self.solver, "max_memory", MAPPED_BYTES)
         return check_positive("max_memory", given, allow_infinite=True)
 
     def _check_features(self) -> None:
