@@ -49,6 +49,7 @@ class ProblemKind:
         radius: float | str,
         seed: int,
         features: str = "linear",
+        n_passes: int | None = None,
     ) -> Any:
         """Return an estimator that is not fitted."""
         import importlib
@@ -59,12 +60,20 @@ class ProblemKind:
         import_scikit_learn()
         make = getattr(importlib.import_module(f"pairlearn.estimators.{self.module}"),
                        self.estimator)  # fmt: skip
+        steps: dict[str, Any] = {
+            "step_size": step_size, "radius": self.free_radius if radius == "auto" else radius,
+            **({} if n_passes is None else {"n_passes": n_passes}),
+        }  # fmt: skip
+        if self.estimator == "AUCClassifier":
+            from pairlearn.estimators.shared.solvers import SGD
+
+            solver = SGD(**steps)
+            steps = {} if solver == SGD() else {"solver": solver}
         return make(
             **{self.loss_parameter: loss or self.losses[0]},
-            step_size=step_size,
-            radius=self.free_radius if radius == "auto" else radius,
             random_state=seed,
             **({} if features == "linear" else {"features": features}),
+            **steps,
         )
 
     def check_features(self, features: str, *, is_stream: bool) -> None:
